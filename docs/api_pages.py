@@ -118,6 +118,8 @@ def _model_link(reference: str) -> str:
 
 
 def _access(needed: dict[str, list[str]]) -> str:
+    if not needed:
+        return "public"
     (scheme, scopes), *_ = needed.items()
     return f"`{scopes[0]}`" if scopes else _TOKENS[scheme]
 

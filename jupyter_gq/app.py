@@ -25,6 +25,11 @@ COMMANDS = {
         "kubernetes",
         "find out which visibility of devices works on a node",
     ),
+    "check-config": (
+        "jupyter_gq.check_config",
+        "service",
+        "say what is wrong with a configuration file, and what it would change",
+    ),
     "copy-database": ("jupyter_gq.store.command", "service", "copy the service's data to another database"),
     "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on a given number of GPUs"),
 }

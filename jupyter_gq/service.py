@@ -15,13 +15,14 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from traitlets import Bool, Enum, HasTraits, TraitError, Unicode
-from traitlets.config import Application
+from traitlets import Bool, Enum, HasTraits, List, TraitError, Unicode, default
+from traitlets.config import Application, Config
 
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.listener import Listener
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.api.standby import Standby
+from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend
@@ -31,6 +32,9 @@ from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
+from jupyter_gq.controller.settings.config import SECTIONS
+from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
+from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
@@ -38,7 +42,7 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.reachability import check_reachable
+from jupyter_gq.store.reachability import check_reachable, peek_setting
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -107,6 +111,12 @@ class SchedulerService(Application):
     database_url = Unicode("", help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
         config=True
     )
+    allow_empty = List(
+        Enum(list(GUARDED)),
+        help="Settings that may lose all their entries when this file changes, such as "
+        '["TrainingQueues.queues"]. Without it such a change is refused, because a file that was cut off looks like '
+        "that. Default: none.",
+    ).tag(config=True)
     leader_election = Bool(
         True,
         help="True: on Kubernetes, only the service that holds a lease in the hub's namespace acts; other services "
@@ -118,18 +128,60 @@ class SchedulerService(Application):
         "Default: False.",
     ).tag(config=True)
 
+    @default("state_dir")
+    def _default_state_dir(self) -> str:
+        return os.environ.get("JUPYTER_GQ_STATE_DIR", "jupyter-gq-state")
+
+    @default("database_url")
+    def _default_database_url(self) -> str:
+        return os.environ.get("JUPYTER_GQ_DATABASE_URL", "")
+
+    #: The last good policy of an earlier service, which is in force while the file cannot be used.
+    _stored: LastGood | None = None
+    #: Why the service cannot start; raised by `start`.
+    _trouble: TraitError | None = None
+
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line, then the Hub's configuration file."""
+        """Read the command line, then the Hub's file; if the file cannot be used, the last good settings.
+
+        The database then follows from the environment variables that `configure(c)` or the chart sets.
+        """
         self.parse_command_line(argv)
-        path = Path(self.config_file)
-        if path.exists():
-            self.load_config_file(path.name, str(path.parent))
+        found = self._read_file()
+        document = peek_setting(self._url(), LAST_GOOD)
+        if document is None:
+            return
+        self._stored = LastGood.from_document(document)
+        if found is None or explain_loss(self._stored, found) is not None:
+            self._trouble = None
+            self._apply(self._stored.to_config())
+
+    def _read_file(self) -> LastGood | None:
+        """Apply the settings of the file; return them, or None if the file cannot be used."""
+        executed: list[Path] = []
+        try:
+            config = load_config(Path(self.config_file).absolute(), executed)
+            self._apply(config)
+        except ConfigFileError:
+            return None  # `PolicyFile` finds the error again and says it
+        except TraitError as error:
+            self._trouble = error
+            return None
+        names = {"SchedulerService", *(section.__name__ for section in SECTIONS)}
+        return LastGood.of(config, names, executed)
+
+    def _apply(self, config: Config) -> None:
+        applied = Config(config)
+        applied.merge(self.cli_config)
+        self.update_config(applied)
 
     def start(self) -> None:
         """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
         set_the_interpreter()
         try:
+            if self._trouble is not None:
+                raise self._trouble
             asyncio.run(self._serve())
         except (LeaseLost, Superseded) as error:
             self.log.critical("%s", error)
@@ -210,7 +262,10 @@ class SchedulerService(Application):
         stopper = HubServerStopper(*_hub())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
         settings = PolicyFile(
-            Path(self.config_file), jobs.nodes, names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
+            Path(self.config_file),
+            jobs.nodes,
+            names_by_section(LocalBackend, ServersBackend, SimulatedDevices),
+            self._stored,
         )
         store = self._open_store()
         try:
@@ -221,6 +276,7 @@ class SchedulerService(Application):
                 clock=clock,
                 bundles=local.bundles(state_dir=state),
                 probe=probe,
+                directory=HubDirectory(*_hub()),
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
@@ -234,7 +290,7 @@ class SchedulerService(Application):
 
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
-        settings = PolicyFile(Path(self.config_file), tuple, names_by_section(KubernetesBackend))
+        settings = PolicyFile(Path(self.config_file), tuple, names_by_section(KubernetesBackend), self._stored)
         wake, backend = _Late(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
         outage = StoreOutage() if lease is None else StoreOutage(lease.times.without_store, clock.elapsed)
@@ -262,6 +318,7 @@ class SchedulerService(Application):
                 meter=ReportedMeter(runs.usage),
                 leads=leads,
                 outage=outage,
+                directory=HubDirectory(*_hub()),
                 check_invariants=self.check_invariants,
             )
             wake.call = controller.wake

@@ -91,6 +91,7 @@ class NodeAgent(Application):
 
     @validate("report_every")
     def _check_report_every(self, proposal: Bunch) -> float:
+        """Return the interval as a float; raise `TraitError` if the service would take so silent an agent as gone."""
         if not MIN_INTERVAL <= proposal["value"] <= MAX_INTERVAL:
             raise TraitError(
                 f"c.NodeAgent.report_every = {proposal['value']!r}: it must be from "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-#: First and longest wait in seconds. A reservation whose agent is silent for 30 s is given up, so that the longest wait
+#: First and longest wait in seconds. A reservation pod whose agent is silent for 30 s is given up, so the longest wait
 #: must be much shorter.
 FIRST_WAIT, MAX_WAIT = 1.0, 10.0
 

@@ -5,7 +5,9 @@ Rules
 - Two scopes: a Hub token must carry the access scope of this service and the custom scope of the route.
 - Wider scopes: admin implies submit, and submit implies read. The Hub expands this itself. The rule is repeated here so
   that a Hub whose scopes were declared without their subscopes does not lock its admins out.
-- Filters: a scope with a filter counts only if the filter names the caller (`custom:gq:read!user=ann` for ann).
+- Filters: a scope with a filter grants nothing beyond it. A filter that names the caller (`custom:gq:read!user=ann` for
+  ann) grants the caller's own objects, which is all that reading and submitting is about, and never those of others:
+  a filtered admin scope makes no admin. Other filters (`!group`, `!server`, other users) grant nothing.
 - Job tokens: a job token opens the routes of its own job's runner and no others; a Hub token does not open these.
 - Pod tokens: the token of a pod opens what its service account is for, on Kubernetes only; see `api.pods`.
 """
@@ -31,6 +33,7 @@ class Access(StrEnum):
     """The proof that a route demands."""
 
     PUBLIC = "public"
+    OPEN = "open"  # everybody; admins, who show their token, are told more
     READ = "read"
     SUBMIT = "submit"
     MONITOR = "monitor"  # an admin, or any service of the Hub that may access this service
@@ -66,11 +69,11 @@ class Identity:
 
     def holds(self, scope: str) -> bool:
         """Return whether one of the token's scopes grants this scope."""
-        filtered = "service" if self.is_service else "user"
-        return any(
-            wider in self.scopes or f"{wider}!{filtered}={self.name}" in self.scopes
-            for wider in GRANTED_BY.get(scope, (scope,))
-        )
+        granting = GRANTED_BY.get(scope, (scope,))
+        if any(wider in self.scopes for wider in granting):
+            return True
+        own = f"{'service' if self.is_service else 'user'}={self.name}"
+        return scope != ADMIN_SCOPE and any(f"{wider}!{own}" in self.scopes for wider in granting)
 
     def may_access(self, service: str) -> bool:
         """Return whether the token has the Hub's access scope for that service."""

@@ -44,8 +44,9 @@ class Call:
     headers: Mapping[str, str]
     #: An instance of the route's request model, or text; None when the route has no body.
     body: BaseModel | str | None = None
-    #: Tells whether the requester's token is still good for this route. Long answers ask now and then.
-    still_permitted: Callable[[], Awaitable[bool]]
+    #: Returns the requester as the token shows them now; None if the token does not open this route any more. Long
+    #: answers ask now and then.
+    current_caller: Callable[[], Awaitable[Caller | None]]
 
     @property
     def services(self) -> Services:

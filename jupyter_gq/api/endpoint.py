@@ -99,7 +99,7 @@ class Endpoint(RequestHandler):
             query={parameter.name: self._parameter(parameter) for parameter in route.query},
             headers=self._declared_headers(route),
             body=self._parsed(route),
-            still_permitted=self._still_permitted,
+            current_caller=self._current_caller,
         )
         self._body.clear()
         reply = route.run(call)
@@ -124,6 +124,8 @@ class Endpoint(RequestHandler):
         if route.access is Access.PUBLIC:
             return Requester()
         services = self._wiring.services
+        if route.access is Access.OPEN:
+            return Requester() if services is None else await self._recognise()
         if services is None:
             if route.access is Access.MONITOR:  # the answer says no more than `ready` says to everybody
                 return Requester()
@@ -142,18 +144,25 @@ class Endpoint(RequestHandler):
             )
         return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
+    async def _recognise(self) -> Requester:
+        """Return the holder of the token, if there is a token that may read; nobody otherwise."""
+        try:
+            return Requester(caller=await permitted_caller(self._wiring.authenticator, self._token(), Access.READ))
+        except ApiRefusal:
+            return Requester()
+
     def _token(self) -> str:
         kind, _, token = self.request.headers.get("Authorization", "").strip().partition(" ")
         if kind.lower() not in {"token", "bearer"} or not token.strip():
             raise errors.no_token()
         return token.strip()
 
-    async def _still_permitted(self) -> bool:
+    async def _current_caller(self) -> Caller | None:
         try:
-            await self._authorise(self._find())
+            return (await self._authorise(self._find())).caller
         except ApiRefusal as refused:
-            return refused.status == 503  # nobody can be asked now: no reason to end what was allowed
-        return True
+            # Nobody can be asked now: no reason to end what was allowed.
+            return self._requester.caller if refused.status == 503 else None
 
     # The request
 

@@ -12,6 +12,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.UnknownQueue, 422, "queue"),
     (errors.NeverFits, 422, None),
     (errors.NotAMember, 403, "queue"),
+    (errors.PriorityTooHigh, 403, "priority"),
     (errors.QuotaExceeded, 403, "gpus"),
     (errors.NotThisRun, 403, None),
     (errors.NotFound, 404, None),

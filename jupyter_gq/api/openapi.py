@@ -82,7 +82,7 @@ def build_document(routes: Sequence[Route]) -> JsonObject:
 def refusal_statuses(route: Route) -> list[int]:
     """Return the statuses of all refusals that this route can answer with, in order."""
     found = set(route.refusals)
-    if route.access is not Access.PUBLIC:
+    if route.access not in {Access.PUBLIC, Access.OPEN}:
         found |= {401}
     if route.access.scope is not None or route.access in _PODS:
         found |= {403, 503}
@@ -134,6 +134,8 @@ def _content(response: type[BaseModel] | Media | None) -> JsonObject:
 def _security(access: Access) -> list[JsonObject]:
     if access is Access.PUBLIC:
         return []
+    if access is Access.OPEN:
+        return [{}, {"hubToken": [READ_SCOPE]}]
     if access is Access.JOB_TOKEN:
         return [{"jobToken": []}]
     if access in _PODS:

@@ -53,8 +53,8 @@ ROUTES: tuple[Route, ...] = (
     Route(
         method="GET",
         path="health",
-        access=Access.PUBLIC,
-        summary="The health of the service, its devices and its configuration.",
+        access=Access.OPEN,
+        summary="The health of the service: for everybody a status and codes, for admins with the reasons.",
         run=service.check_health,
         response=models.Health,
     ),

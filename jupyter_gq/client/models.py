@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .pods import PodAdditions
 from .strict_model import StrictModel
@@ -20,6 +21,7 @@ MAX_NAME = 100
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
+HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "devices_missing"]
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
@@ -89,7 +91,10 @@ class JobRequest(StrictModel):
     )
     tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
     priority: int = Field(
-        default=0, ge=-100, le=100, description="Priority inside the queue; a higher priority goes first."
+        default=0,
+        ge=MIN_PRIORITY,
+        le=MAX_PRIORITY,
+        description="Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.",
     )
     expected_seconds: float | None = Field(
         default=None,
@@ -356,6 +361,9 @@ class QueueView(BaseModel):
     over_quota_weight: int
     priority: int
     member: bool = Field(description="Whether the asking user may submit to the queue.")
+    max_priority: int = Field(
+        default=0, description="The highest priority that the asking user may give to a job in this queue."
+    )
 
 
 class QueueList(BaseModel):
@@ -439,13 +447,28 @@ class Heartbeat(StrictModel):
 
 
 class Health(BaseModel):
-    """The health of the service, of its devices and of its configuration."""
+    """The health of the service, of its devices and of its configuration. Only admins are told the reasons."""
 
     status: Literal["ok", "degraded"]
-    version: str
-    devices: str
-    policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
-    runs: str = Field(default="ok", description='"ok", or why nothing is started or ended at present.')
+    code: HealthCode = Field(
+        default="ok",
+        description="The first thing that is wrong: config_refused, step_failed, runs_unobserved or devices_missing.",
+    )
+    version: str = Field(default="", description="For admins.")
+    devices: str = Field(default="", description="For admins: real or simulated devices, and why.")
+    policy: str = Field(
+        default="", description='For admins: "ok", or the message of a configuration error that is being ignored.'
+    )
+    runs: str = Field(default="", description='For admins: "ok", or why nothing is started or ended at present.')
+    failures: list[str] = Field(default_factory=list, description="For admins: what fails and is tried again.")
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="For admins: what in the configuration is probably not meant, such as unknown users.",
+    )
+
+    def without_reasons(self) -> "Health":
+        """Return what everybody may know."""
+        return Health(status=self.status, code=self.code)
 
 
 class Readiness(BaseModel):

@@ -6,13 +6,14 @@ and no secret. Documents of older releases can be read: an input that they do no
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 from jupyter_gq.domain.snapshot import Snapshot
@@ -28,11 +29,17 @@ _RENAMED_IN_NODES = {"emptying": "draining"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveState:
-    """The input of a cycle: `run_cycle(snapshot, policy, at)`."""
+    """The input of a cycle: `run_cycle(snapshot, policy, at)`, and the settings that it follows from."""
 
     at: Instant
     policy: Policy
     snapshot: Snapshot
+    #: The settings in force: traits by section, as the config file writes them.
+    settings: JsonObject = field(default_factory=dict)
+    #: The groups of each user who has a server or a job.
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The nodes with all their devices, also those that are in no pool.
+    offered_nodes: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

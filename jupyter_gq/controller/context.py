@@ -98,10 +98,17 @@ class Context:
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of all backends, each once and with each device in its pool."""
-        settings, offers = self.settings, [backend.nodes() for backend in self.backends]
+        settings, offers = self.settings, self._offers()
         if (settings, offers) != self._nodes_of:
             self._nodes, self._nodes_of = settings.nodes(_merge_offers(offers)), (settings, offers)
         return self._nodes
+
+    def offered_nodes(self) -> tuple[Node, ...]:
+        """Return all nodes as the backends see them, also with devices that are in no pool."""
+        return tuple(_merge_offers(self._offers()))
+
+    def _offers(self) -> list[tuple[Node, ...]]:
+        return [backend.nodes() for backend in self.backends]
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """Return the nodes that clusters may still add to pools, each with the state of the request for them."""

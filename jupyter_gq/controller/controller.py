@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.bundles import BundleStore
+from jupyter_gq.backends.hub_directory import Directory
 from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe
@@ -42,6 +43,7 @@ from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
+from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
 from .loop.observe import ObservedRuns, Observer
 from .loop.past_usage import PastUsage
@@ -55,6 +57,7 @@ from .requests.pods import JobPods, NodeAgents
 from .requests.status import ServiceStatus
 from .requests.tickets import Tickets
 from .settings.config import SettingsSource
+from .settings.last_good import LAST_GOOD, LastGood
 from .signal import Signal
 from .views.overview import Overview
 from .views.presenter import Presenter
@@ -70,7 +73,8 @@ PAUSE, MOST_PAUSE = 8.0, 1.0
 _SLICE = 0.1
 #: States of workloads that are about to begin or to end.
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
-#: Least time between two checks of the config file. With a tick in between, a change is seen within two seconds.
+#: Least time between two checks of the config file. Two checks must find the same content, so a change is in force
+#: after four seconds at most.
 REFRESH = Seconds(1)
 
 
@@ -104,6 +108,8 @@ class Controller:
     probe: DeviceProbe | None = None
     #: Measures the use of shares; None = the probe measures it, if there is one.
     meter: ShareMeter | None = None
+    #: Knows the users of the Hub; None: names in the settings are not checked.
+    directory: Directory | None = None
     new_id: Callable[[], str] = make_id
     new_token: Callable[[], str] = make_token
     #: Tells whether this service may act now: if several services share a lease, only its holder may.
@@ -125,6 +131,7 @@ class Controller:
     # The work that `run` does beside its steps.
     retention: Retention = field(init=False)
     forecasts: Forecasts = field(init=False)
+    names: NameCheck = field(init=False)
 
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for requests that wait.
@@ -140,6 +147,8 @@ class Controller:
     _observer: Observer = field(init=False)
     _executor: Executor = field(init=False)
     _past_usage: PastUsage = field(init=False)
+    #: The settings that the store has.
+    _stored_policy: LastGood | None = None
 
     def __post_init__(self) -> None:
         """Make the parts and load the unfinished records. Nothing else is done before `run` or `step`."""
@@ -169,7 +178,10 @@ class Controller:
         self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
         self.overview = Overview(context, self._decider)
-        self.status = ServiceStatus(context=context, leadership=self._leadership, failures=self._failures)
+        self.names = NameCheck(context, self.directory)
+        self.status = ServiceStatus(
+            context=context, leadership=self._leadership, failures=self._failures, names=self.names
+        )
         self._observer = Observer(context)
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
@@ -187,6 +199,7 @@ class Controller:
         beside = [
             asyncio.create_task(self.retention.run(), name="jupyter-gq retention"),
             asyncio.create_task(self.forecasts.run(), name="jupyter-gq forecasts"),
+            asyncio.create_task(self.names.run(), name="jupyter-gq names"),
         ]
         try:
             while True:
@@ -248,10 +261,14 @@ class Controller:
             raise failure
 
     async def reload_settings(self) -> None:
-        """Read the settings again if their file has changed; if so, tell all listeners and wake the loop."""
+        """Read the settings again if their file has changed, and store them for a start with a bad file."""
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})
             self.wake()
+        policy = self._context.settings_source.last_good
+        if policy is not None and policy is not self._stored_policy:
+            self.store.put_setting(LAST_GOOD, policy.to_document())
+            self._stored_policy = policy
 
     def wake(self) -> None:
         """Make the next step begin at once, and wake requests that wait for a change."""

@@ -37,6 +37,14 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._arrived = asyncio.Event()
         self._closed = False
 
+    def change_caller(self, caller: Caller) -> None:
+        """Continue with the present rights of the caller; what waits to be read is dropped if they have changed."""
+        if caller != self._caller:
+            self._caller = caller
+            self._unread.clear()
+            self._unread["reset", None] = ServiceEvent(kind="reset", data={})
+            self._arrived.set()
+
     def may_see(self, owner: str | None) -> bool:
         """Tell whether the listener may see objects of this owner; None = objects for everybody."""
         return self._caller.may_see(owner)

@@ -75,6 +75,7 @@ class Story:
     # --- steps --------------------------------------------------------------------------------------------------
 
     async def _start_two_notebooks_on_one_device(self, ann: Person, bob: Person) -> None:
+        """Start Ann's notebook with 0.5 GPU and Bob's with 0.25 GPU; check that both get the same device."""
         page = await ann.options_page()
         expect('value="0.5"' in page and 'value="0.25"' in page, "the options page offers 0.25 and 0.5", page)
         self._record_step("ann", "The page offers CPU only, 0.25 and 0.5 GPU")
@@ -87,6 +88,7 @@ class Story:
         self._record_step("bob", "Bob's notebook has 0.25 of the same GPU")
 
     async def _refuse_a_server_beyond_the_quota(self, bob: Person) -> None:
+        """Check that a second server of Bob's is refused, with the numbers of the quota."""
         try:
             await bob.start_server("0.25", "second")
         except ProductRefused as refusal:
@@ -100,6 +102,7 @@ class Story:
             raise StepFailed("Bob got a second server beyond Bob's fixed quota.")
 
     async def _send_a_cell_that_borrows(self, ann: Person) -> str:
+        """Send a cell of Ann's to training on 1 GPU, of which the queue borrows 0.5; return the id of the job."""
         notebook = set_epochs(await ann.read_notebook(NOTEBOOK))
         kernel = await ann.start_kernel(NOTEBOOK)
         for cell in code_cells(notebook)[:2]:
@@ -115,12 +118,14 @@ class Story:
         return str(job["id"])
 
     async def _stop_the_server_of_a_running_job(self, ann: Person, job: str) -> None:
+        """Stop Ann's server; check that the job goes on."""
         before = (await ann.job(job))["last_seq"]
         await ann.stop_server()
         await poll_until(lambda: ann.job(job), lambda found: found["phase"] == "running" and found["last_seq"] > before)
         self._record_step("ann", "Ann closes the server; the job goes on")
 
     async def _reclaim_and_continue(self, ann: Person, bob: Person, job: str) -> None:
+        """Check that Bob's job pauses Ann's by reclaiming its quota, and that Ann's job continues afterwards."""
         notebook = set_epochs(await bob.read_notebook(NOTEBOOK), epochs=20)
         kernel = await bob.start_kernel(NOTEBOOK)
         bobs = await bob.send(
@@ -141,6 +146,7 @@ class Story:
         )
 
     async def _take_an_idle_share(self, ann: Person, bob: Person, carol: Person) -> None:
+        """Check that Carol gets Bob's idle share, and that Ann's notebook keeps its share while a silent cell runs."""
         await ann.start_server("0.5")
         kernel = await ann.start_kernel(NOTEBOOK)
         async with run_alongside(ann.run_cell(kernel, "import time; time.sleep(3600)")) as silent:
@@ -152,6 +158,7 @@ class Story:
             expect(not silent.done(), "Ann's silent cell runs all the while", silent)
 
     async def _give_bobs_share_to_carol(self, bob: Person, carol: Person) -> None:
+        """Start a server of Carol's; check that Bob is warned and then told why the share was taken."""
         async with run_alongside(carol.start_server("0.5")) as start:
             warned = await poll_until(lambda: get_notebook(bob), lambda found: found["warning"] is not None)
             self._record_step("bob", f"Bob's lab counts down: {warned['warning']['sentence']}")
@@ -162,6 +169,7 @@ class Story:
         self._record_step("bob", told["sentence"])
 
     async def _check_the_result(self, ann: Person, job: str) -> None:
+        """Check that Ann's job succeeds and that the executed notebook has the plot."""
         done = await poll_until(lambda: ann.job(job), lambda found: found["phase"] in {"done", "failed"})
         expect(done["phase"] == "done", "Ann's job succeeds", done)
         notebook = await ann.ask_service("GET", f"jobs/{job}/notebook")

@@ -105,6 +105,7 @@ class NvmlProbe:
         return self._opened
 
     def _describe(self, index: int) -> DeviceInfo:
+        """Return the description of the device with this index; raise `NVMLError` if the driver fails."""
         handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
         total = self._nvml.nvmlDeviceGetMemoryInfo(handle).total
         return DeviceInfo(

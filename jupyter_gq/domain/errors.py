@@ -105,6 +105,19 @@ class NotAMember(UserError):
         self.user, self.queue, self.allowed = user, queue, allowed
 
 
+class PriorityTooHigh(UserError):
+    """A priority above the highest one that the user may give in the queue."""
+
+    code = "priority_too_high"
+
+    def __init__(self, *, requested: int, highest: int, queue: str) -> None:
+        super().__init__(
+            f"You asked for priority {requested}, but the highest that you may give to a job in the queue {queue!r} is "
+            f"{highest}. Choose {highest} or less, or ask a manager of the queue or an administrator to send the job."
+        )
+        self.requested, self.highest, self.queue = requested, highest, queue
+
+
 class QuotaExceeded(UserError):
     """A request beyond the fixed quota; the fields say by how much, and what holds the quota."""
 

@@ -6,6 +6,8 @@ from .amount import NO_GPU, MiB, MilliGpu, Seconds
 
 #: The queue above every user's fixed quota. A user's own leaf is `build_queue(user)`.
 BUILD_ROOT = "build"
+#: The highest and the lowest priority of a job. Most users may not use all of this range.
+MAX_PRIORITY, MIN_PRIORITY = 100, -100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,7 +62,7 @@ def configure(
     c.JupyterHub.spawner_class = spawner
     set_template_paths(c)
     set_scopes(c, admins)
-    _set_service(c, port)
+    _set_service(c, port, folder)
     command = c.ConfigurableHTTPProxy.command = build_proxy_command(proxy)
     get_logger().info("The Hub's proxy is %s", "the pure-Python one" if _PYTHON_PROXY in command else command[0])
     c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the kernels' activity counts
@@ -111,17 +111,30 @@ def _has_node_outside(ours: Path) -> bool:
     return node is not None and ours not in Path(node).absolute().parents
 
 
-def _set_service(c: Config, port: int) -> None:
+def _set_service(c: Config, port: int, folder: Path) -> None:
     """Replace the entry of our service in the Hub's configuration."""
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
         "url": f"http://{_HOST}:{port}",
         "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(_find_config_file())],
-        "environment": {name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
+        "environment": {
+            **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
+            **_locate_database(c, folder),
+        },
         **make_page_login(),
     }
     c.JupyterHub.services = [*services, entry]
+
+
+def _locate_database(c: Config, folder: Path) -> dict[str, str]:
+    """Return the variables by which the service finds its database, and there its last good settings.
+
+    The service needs them when it is started again while this file has an error.
+    """
+    url = str(get_value(c.SchedulerService, "database_url", ""))
+    place = {"JUPYTER_GQ_STATE_DIR": str(folder.absolute())}
+    return {**place, "JUPYTER_GQ_DATABASE_URL": url} if url else place
 
 
 def _keep_running_command() -> list[str]:

@@ -5,16 +5,34 @@ Rules
 - Two readers: the Hub reads the file, among others that Zero to JupyterHub executes, and our service is described under
   `hub.services` there. The service reads the same file in its own pod, where none of that exists.
 - Additions only: values that are already set are kept and added to, above all the service's entry and its token.
-- No silent failure: a Hub that could not reach the service does not start, and says what is missing.
+- No silent failure: a Hub that could not reach the service does not start, and says what is missing. A Hub whose
+  settings of KubeSpawner would hide used GPUs from the service does not start either (`kubernetes.sight`).
 """
 
 import os
 import sys
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from traitlets.config import Config
 
-from .config_parts import SERVICE, get_base_url, get_list, make_page_login, set_scopes, set_template_paths
+from jupyter_gq.domain.json_types import JsonObject
+
+from .config_parts import (
+    SERVICE,
+    find_seen_namespace,
+    get_base_url,
+    get_list,
+    get_value,
+    make_page_login,
+    set_scopes,
+    set_template_paths,
+)
+from .kubernetes.sight import find_unsupported_settings
+
+if TYPE_CHECKING:
+    from jupyterhub.app import JupyterHub
+    from jupyterhub.spawner import Spawner
 
 
 def configure_kubernetes(
@@ -44,6 +62,36 @@ def configure_kubernetes(
     set_scopes(c, admins)
     _set_service(c, service_url.rstrip("/"), service_token)
     c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the kernels' activity counts
+    _check_when_complete()
+
+
+def list_unsupported(spawner: "type[Spawner]", config: Config) -> list[str]:
+    """Return a sentence on each setting of this spawner with which a used GPU could be given away."""
+    settings: JsonObject = {}
+    for section in spawner.section_names():
+        if section in config:
+            settings.update({name: get_value(config[section], name, {}) for name in config[section]})
+    return find_unsupported_settings(settings, find_seen_namespace(config))
+
+
+def _check_when_complete() -> None:
+    """Let the Hub that reads its configuration end if a setting could give used GPUs away.
+
+    Other files and options may set more after this one. The Hub makes its database session when it has read them all.
+    """
+    application: type[JupyterHub] | None = getattr(sys.modules.get("jupyterhub.app"), "JupyterHub", None)
+    if application is None or not application.initialized():
+        return  # the service itself reads the file, or a person checks it
+    hub = application.instance()
+
+    def check(_: object) -> None:
+        problems = list_unsupported(hub.spawner_class, hub.config)
+        for problem in problems:
+            hub.log.critical("The Hub does not start. %s", problem)
+        if problems:
+            hub.exit(1)
+
+    hub.observe(check, "session_factory")
 
 
 def _set_service(c: Config, url: str, token: str) -> None:

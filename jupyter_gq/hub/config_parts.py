@@ -3,6 +3,7 @@
 Values that an administrator has set before are kept and added to.
 """
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,8 @@ T = TypeVar("T")
 
 SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
+#: The namespace of a pod, for the programs in it.
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CUSTOM_SCOPES = {
     "custom:gq:read": {"description": "See the GPU queues and your own jobs"},
     "custom:gq:submit": {"description": "Send jobs to training", "subscopes": ["custom:gq:read"]},
@@ -68,6 +71,15 @@ def set_scopes(c: Config, admins: Collection[str]) -> None:
     server = get_value(c.Spawner, "server_token_scopes", ["users:activity!user", "access:servers!server"])
     if not callable(server):
         c.Spawner.server_token_scopes = merge_unique(server, USER_SCOPES)
+
+
+def find_seen_namespace(config: Config) -> str:
+    """Return the namespace whose servers the service sees: as set, or that of the Hub's own pod; "" = not known."""
+    told: str = get_value(config.KubernetesBackend, "hub_namespace", "") or os.environ.get("POD_NAMESPACE", "")
+    try:
+        return told or _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def get_value(section: Config, name: str, otherwise: T) -> T:

@@ -22,7 +22,7 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
 from .refusal import RefusedRequest
-from .requests import CellsRequest, Plan, PlannedCell, Warned
+from .requests import CellsRequest, CellWarning, Plan, PlannedCell
 
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: Longest id of a cell that nbformat allows.
@@ -147,6 +147,7 @@ def _read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, s
 def _select_targets(
     ids: Sequence[str], code: Mapping[str, CodeCell], other: Mapping[str, str], python: bool
 ) -> list[CodeCell]:
+    """Return the cells with these ids in document order; raise `RefusedRequest` if one of them cannot be sent."""
     if not ids:
         raise RefusedRequest("no_cell", "No cell was chosen. Select the code cell to send.", field="targets")
     for cell_id in ids:
@@ -178,6 +179,7 @@ def _select_targets(
 
 
 def _refuse_syntax_error(cell: CodeCell) -> None:
+    """Raise `RefusedRequest` if the cell has a syntax error."""
     fault = cells.find_syntax_error(cell.source)
     if fault is not None:
         raise RefusedRequest(
@@ -190,6 +192,7 @@ def _refuse_syntax_error(cell: CodeCell) -> None:
 def _select_replayed(
     request: CellsRequest, code: Mapping[str, CodeCell], targets: Sequence[CodeCell], python: bool
 ) -> list[Step]:
+    """Return the cells that run before the targets: setup cells that did not run, then the prefix as it ran."""
     sent = {cell.id for cell in targets}
     skipped = {cell.id for cell in code.values() if SKIP in cell.tags}
     ran = [cell for cell in request.prefix if cell.cell_id not in sent | skipped and cell.source.strip()]
@@ -213,6 +216,7 @@ def _get_last_seconds(request: CellsRequest) -> dict[str, float | None]:
 def _make_ids_unique(
     replayed: Iterable[Step], targets: Sequence[CodeCell], seconds: Mapping[str, float | None]
 ) -> list[Step]:
+    """Return the replayed cells, then the targets, each with an id that is unique in the bundle."""
     taken = {cell.id for cell in targets}
     steps = []
     for step in replayed:
@@ -226,6 +230,7 @@ def _make_ids_unique(
 
 
 def _choose_free_id(wanted: str, taken: set[str]) -> str:
+    """Return `wanted`, made valid as a cell id, with a suffix if it is taken."""
     base = _NOT_IN_ID.sub("-", wanted)[:MAX_ID] or "replayed"
     candidate, number = base, 2
     while candidate in taken:
@@ -235,6 +240,7 @@ def _choose_free_id(wanted: str, taken: set[str]) -> str:
 
 
 def _make_notebook(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
+    """Return the bundle's notebook: a code cell for each step, with the kernel's metadata and without outputs."""
     metadata = notebook.get("metadata") or {}
     return {
         "nbformat": 4,
@@ -259,36 +265,43 @@ def _read_python_version(notebook: JsonMapping) -> str:
     return str(language.get("version", ""))
 
 
-def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[Warned]:
+def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:
+    """Yield warnings about the cells that will run: risks, syntax, edited or failed cells, a slow prefix."""
     if kernel.language.lower() != "python":
         name = kernel.display_name or kernel.name
-        yield Warned(
+        yield CellWarning(
             code="not_checked",
             message=f"{name} cells are replayed like any other, but they cannot be checked beforehand.",
         )
     else:
         for step in steps:
             for code, message in cells.find_risks(step.source):
-                yield Warned(code=code, cell_id=step.cell_id or None, message=f"{_quote_title(step.source)} {message}.")
+                yield CellWarning(
+                    code=code, cell_id=step.cell_id or None, message=f"{_quote_title(step.source)} {message}."
+                )
             if step.why != "target" or cells.is_newer_python(_read_python_version(request.notebook)):
                 yield from _find_syntax_warning(step)
     yield from _find_prefix_warnings(request)
     took = sum(step.seconds or 0 for step in steps if step.why != "target")
     if took >= 30:
-        yield Warned(code="slow_prefix", message=f"The cells before took {took:.0f} s here, and run again each time.")
+        yield CellWarning(
+            code="slow_prefix", message=f"The cells before took {took:.0f} s here, and run again each time."
+        )
 
 
-def _find_syntax_warning(step: Step) -> Iterable[Warned]:
+def _find_syntax_warning(step: Step) -> Iterable[CellWarning]:
+    """Yield a warning if the source of this step may not be valid Python."""
     fault = cells.find_syntax_error(step.source)
     if fault is not None:
-        yield Warned(
+        yield CellWarning(
             code="syntax_error",
             cell_id=step.cell_id or None,
             message=f"{_quote_title(step.source)} may not be valid Python: {fault.sentence}",
         )
 
 
-def _find_prefix_warnings(request: CellsRequest) -> Iterable[Warned]:
+def _find_prefix_warnings(request: CellsRequest) -> Iterable[CellWarning]:
+    """Yield warnings about prefix cells that were deleted or edited since they ran, or that failed."""
     if request.mode != "replay":
         return
     present = {str(cell.get("id")) for cell in request.notebook.get("cells", [])}
@@ -299,13 +312,15 @@ def _find_prefix_warnings(request: CellsRequest) -> Iterable[Warned]:
         if cell.cell_id in targets:
             continue
         if cell.cell_id not in present:
-            yield Warned(
+            yield CellWarning(
                 code="deleted", cell_id=cell_id, message=f"{name} was deleted or changed since; it runs as it ran here."
             )
         elif cell.edited or now.get(cell.cell_id, cell.source) != cell.source:
-            yield Warned(code="edited", cell_id=cell_id, message=f"{name} was edited since; it runs as it ran here.")
+            yield CellWarning(
+                code="edited", cell_id=cell_id, message=f"{name} was edited since; it runs as it ran here."
+            )
         if cell.failed:
-            yield Warned(
+            yield CellWarning(
                 code="failed_here", cell_id=cell_id, message=f"{name} ended with an error here, and may do so again."
             )
 

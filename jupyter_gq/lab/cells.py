@@ -65,6 +65,7 @@ def import_parser() -> None:
 
 
 def _make_fault(error: SyntaxError | ValueError, source: str) -> SyntaxFault:
+    """Return the fault of a syntax error, with the line of the cell if it is known."""
     line = getattr(error, "lineno", None)
     lines = source.splitlines()
     if line is not None and not 1 <= line <= len(lines):

@@ -61,6 +61,7 @@ class DeviceGate:
 
 
 async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: CheckTimeouts, log: Logger) -> None:
+    """Return once a kernel may start; raise `KernelRefused` with a sentence if none may."""
     began, told = monotonic(), ""
     required = here.devices == NAMED
     while True:

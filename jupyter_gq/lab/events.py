@@ -61,6 +61,7 @@ class EventRelay:
             pause = min(LAST_PAUSE, pause * 2)
 
     async def _follow(self) -> None:
+        """Emit the events of one stream of the service until the stream ends; continue after the last event seen."""
         async with aclosing(self._client.events(self._last_id, self._on_connected)) as events:
             async for event in events:
                 if event.id is not None:
@@ -72,6 +73,7 @@ class EventRelay:
         self._set_connection(True, AVAILABLE)
 
     def _set_connection(self, available: bool, message: str, why: object = None) -> None:
+        """Record whether the service can be reached; log and emit a change."""
         changed = available is not self.available
         self.available, self.message = available, message
         if not changed:

@@ -107,6 +107,7 @@ class KernelRecord:
         opened.setdefault(request, at)
 
     def _begin_cell(self, request: str, content: JsonMapping) -> None:
+        """Add an execution to the history; clear the history first if the execution count has decreased."""
         count = int(content.get("execution_count") or 0)
         if self._cells:
             last, cell = next(reversed(self._cells.items()))

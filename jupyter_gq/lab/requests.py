@@ -9,6 +9,8 @@ from jupyter_gq.domain.json_types import JsonObject
 
 
 class _Request(BaseModel):
+    """The base of requests, which ignore unknown fields."""
+
     model_config = ConfigDict(extra="ignore")  # a newer page may say more
 
 
@@ -63,7 +65,7 @@ class PlannedCell(BaseModel):
     why: Literal["ran", "setup", "target"]
 
 
-class Warned(BaseModel):
+class CellWarning(BaseModel):
     """A warning for the user before sending."""
 
     code: str
@@ -76,7 +78,7 @@ class Plan(BaseModel):
 
     prefix: list[PlannedCell]
     targets: list[PlannedCell]
-    warnings: list[Warned]
+    warnings: list[CellWarning]
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:

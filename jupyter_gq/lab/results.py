@@ -82,6 +82,7 @@ def _fingerprint(document: JsonMapping) -> str:
 
 
 def _select_visible(output: JsonMapping) -> JsonObject:
+    """Return the parts of an output that the user sees."""
     kept = {key: output[key] for key in ("output_type", "name", "ename", "evalue") if key in output}
     if "text" in output:
         kept["text"] = _join_lines(output["text"])

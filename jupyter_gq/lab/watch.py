@@ -99,6 +99,7 @@ class KernelWatch:
         return [self._state_of(kernel_id, watched) for kernel_id, watched in self._watched.items()]
 
     def _state_of(self, kernel_id: str, watched: _WatchedKernel) -> KernelState:
+        """Return the present state of a watched kernel."""
         manager = self._kernels.get_kernel(kernel_id)
         return KernelState(
             id=kernel_id,
@@ -122,6 +123,7 @@ class KernelWatch:
             task.add_done_callback(self._waiting.discard)
 
     async def _listen_when_listed(self, kernel_id: str) -> None:
+        """Wait until jupyter_server lists a new kernel, then start listening to it."""
         for _ in range(LISTED_TRIES):
             if kernel_id in self._watched:
                 return
@@ -131,6 +133,7 @@ class KernelWatch:
             await asyncio.sleep(LISTED_AFTER)
 
     def _listen(self, kernel_id: str, record: KernelRecord) -> None:
+        """Subscribe to a kernel and record its messages; without sockets keep the record only."""
         self._forget(kernel_id)
         manager = self._kernels.get_kernel(kernel_id)
         try:

@@ -16,23 +16,33 @@ _URL, _TOKEN = "JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq snapshot`."""
+    add_service_arguments(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    parser.epilog = f"The token of an administrator is read from ${_TOKEN}; make one on the hub's token page."
+
+
+def add_service_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the service."""
     parser.add_argument(
         "--url",
         default=os.environ.get(_URL),
         help=f"address of the service, such as https://hub.example.org/services/jupyter-gq (default: ${_URL})",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
-    parser.epilog = f"The token of an administrator is read from ${_TOKEN}; make one on the hub's token page."
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Ask the service; write what it says."""
+def ask_state(arguments: argparse.Namespace) -> str:
+    """Return the state document of the service that the arguments name; raise `CommandRefused` if it cannot be had."""
     token = os.environ.get(_TOKEN, "")
     if not arguments.url:
         raise CommandRefused(f"Which service? Give its address with --url or in ${_URL}.")
     if not token:
         raise CommandRefused(f"Set ${_TOKEN} to the token of an administrator; make one on the hub's token page.")
-    text = asyncio.run(_ask(arguments.url, token))
+    return asyncio.run(_ask(arguments.url, token))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the service; write what it says."""
+    text = ask_state(arguments)
     state = read_state(text).state
     if arguments.output is None:
         sys.stdout.write(text + "\n")

@@ -24,9 +24,9 @@ def main() -> int:
     parser.add_argument("job_dir", type=Path, help="folder of the job")
     parser.add_argument("--run", type=int, required=True, help="number of the run, from 1")
     parser.add_argument("--task", type=int, default=0, help="number of the task, from 0")
-    parser.add_argument("--fleeting", action="store_true", help="the folder of the job is deleted after this run")
+    parser.add_argument("--ephemeral", action="store_true", help="the folder of the job is deleted after this run")
     given = parser.parse_args()
-    return boot(given.job_dir.resolve(), given.run, given.task, fleeting=given.fleeting)
+    return boot(given.job_dir.resolve(), given.run, given.task, ephemeral=given.ephemeral)
 
 
 def _remove_working_folder_from_path() -> None:

@@ -16,19 +16,19 @@ from .result import describe_failure
 from .stopping import StopRequest
 
 
-def boot(job_dir: Path, run: int, task: int, *, fleeting: bool = False) -> int:
+def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
     """Run one task of one run of the job in this folder; return the exit status of the process.
 
-    `fleeting`: the folder does not outlive this process (see `job.Job`).
+    `ephemeral`: the folder does not outlive this process (see `job.Job`).
     """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)
     stop.install()
     try:
-        if fleeting:
+        if ephemeral:
             protect_memory()  # in a pod the user's code runs as the same user
         folder.prepare()
-        return _start_run(folder, stop, fleeting)
+        return _start_run(folder, stop, ephemeral)
     except RunError as error:
         return _write_failure(folder, str(error))
     except OSError as error:
@@ -38,7 +38,8 @@ def boot(job_dir: Path, run: int, task: int, *, fleeting: bool = False) -> int:
         return _write_failure(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
 
 
-def _start_run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
+def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
+    """Start the kernel, then import the rest of the runner and run the job; return the exit status of the process."""
     job_id = os.environ.get("GQ_JOB_ID") or folder.job.name
     job = Job(
         id=job_id,
@@ -47,7 +48,7 @@ def _start_run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
         url=os.environ.get("GQ_SERVICE_URL", ""),
         token=folder.take_token(),
         stop=stop,
-        fleeting=fleeting,
+        ephemeral=ephemeral,
         kernel_env={
             "GQ_JOB_ID": job_id,
             "GQ_RUN_DIR": str(folder.path),

@@ -1,4 +1,4 @@
-"""The run of a job:  run its cells in a kernel, deliver their outputs, write the result.
+"""The run of a job: run its cells in a kernel, deliver their outputs, write the result.
 
 Order at the end: the kernel is ended first because it holds the GPU. Then the notebook is written, the remaining
 outputs are delivered, and the result is written last.
@@ -42,7 +42,7 @@ SAVE_INTERVAL = 2.0
 #: Seconds to wait for a service that is down before the run ends without it.
 DELIVERY_TIMEOUT = 600.0
 #: Seconds to wait for a service that is down if the run's folder does not outlive the run.
-FLEETING_DELIVERY_TIMEOUT = 3600.0
+EPHEMERAL_DELIVERY_TIMEOUT = 3600.0
 #: Seconds to wait for a service that is down if the run was told to stop: the next run delivers the rest.
 STOPPED_DELIVERY_TIMEOUT = 5.0
 UNDELIVERED_SENTENCE = (
@@ -90,7 +90,7 @@ class Run:
             result = describe_failure(describe_disk_error(error)) if result is SUCCEEDED else result
         self._closing = True
         delivered = await self._shipper.close(self._limit_to_deadline(self._delivery_timeout()))
-        if self._job.fleeting and result is SUCCEEDED and not delivered:
+        if self._job.ephemeral and result is SUCCEEDED and not delivered:
             result = PAUSED if self._job.stop.is_requested else describe_failure(UNDELIVERED_SENTENCE)
         if self._disk_error.done() and result is SUCCEEDED:
             result = describe_failure(describe_disk_error(self._disk_error.result()))
@@ -102,6 +102,7 @@ class Run:
         self._loop.call_soon_threadsafe(self._on_stop)
 
     def _on_stop(self) -> None:
+        """Handle the request to stop: end the run before its first target, and limit the delivery to the deadline."""
         self._told_to_stop.set()
         self._shipper.end_log_line()
         log.info("This run was told to stop.")
@@ -112,8 +113,8 @@ class Run:
 
     def _delivery_timeout(self) -> float:
         """Return for how many seconds to wait until the service has all outputs."""
-        if self._job.fleeting:
-            return FLEETING_DELIVERY_TIMEOUT
+        if self._job.ephemeral:
+            return EPHEMERAL_DELIVERY_TIMEOUT
         return STOPPED_DELIVERY_TIMEOUT if self._job.stop.is_requested else DELIVERY_TIMEOUT
 
     def _limit_to_deadline(self, seconds: float) -> float:
@@ -145,6 +146,7 @@ class Run:
             return describe_failure(f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
 
     async def _connect_and_run_cells(self) -> RunResult:
+        """Connect to the kernel and run all cells; return the result of the run."""
         connecting = asyncio.create_task(self._connect_to_kernel())
         try:
             await self._shipper.start()
@@ -165,6 +167,10 @@ class Run:
         return SUCCEEDED
 
     async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
+        """Return a client of the kernel and its `language_info`.
+
+        If a kernel other than Python's ends at once, start it again with TCP ports.
+        """
         bundle = self._job.bundle
         try:
             return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)
@@ -207,6 +213,7 @@ class Run:
         return result
 
     async def _execute_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
+        """Execute one cell; return the result that ends the run, or None if the next cell can run."""
         try:
             await cells.run_cell(cell)
         except CellFailed as failure:

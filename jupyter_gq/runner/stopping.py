@@ -39,6 +39,7 @@ class StopRequest:
             listener()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """Set the deadline at the first SIGTERM, write the file for the kernel, and call the listener."""
         if self.is_requested:
             return
         self.deadline = now() + _read_grace_seconds()

@@ -114,9 +114,9 @@ def guaranteed(
     watch: Watch | None = None,
 ) -> ReplayResult:
     """Replay under the product's own cycle; quotas are scaled to the pool and may be exceeded while GPUs are idle."""
-    shares = scaled(quotas, pool.milli)
-    core = Core(pool.nodes(), queues_of(shares), settings.policy)
-    return _measure(jobs, core, shares, pool.milli, settings.costs, watch)
+    scaled_quotas = scaled(quotas, pool.milli)
+    core = Core(pool.nodes(), queues_of(scaled_quotas), settings.policy)
+    return _measure(jobs, core, scaled_quotas, pool.milli, settings.costs, watch)
 
 
 def static(

@@ -55,11 +55,11 @@ def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGp
     whole = sum(quotas.values())
     if not whole:
         return dict(quotas)
-    shares = {name: quota * total // whole for name, quota in quotas.items()}
+    found = {name: quota * total // whole for name, quota in quotas.items()}
     remainders = sorted(quotas, key=lambda name: (-(quotas[name] * total % whole), name))
-    for name in remainders[: total - sum(shares.values())]:
-        shares[name] += 1
-    return {name: MilliGpu(share) for name, share in shares.items()}
+    for name in remainders[: total - sum(found.values())]:
+        found[name] += 1
+    return {name: MilliGpu(amount) for name, amount in found.items()}
 
 
 def queues_of(quotas: Mapping[str, MilliGpu]) -> tuple[Queue, ...]:

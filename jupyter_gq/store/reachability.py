@@ -1,11 +1,35 @@
-"""The check whether a writer can reach the database, for a service that waits to lead. Changes nothing."""
+"""Looks at the database by a service that waits to lead, or has not started yet. They change nothing."""
+
+from pathlib import Path
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import StoreUnavailable
+from jupyter_gq.domain.errors import AdminError, StoreUnavailable
+from jupyter_gq.domain.json_types import JsonObject
 
+from . import statements
+from .codec import decode_json
 from .engine import describe_database, open_engine, parse_url
 from .failures import translate_error
+
+
+def peek_setting(url: str, name: str) -> JsonObject | None:
+    """Return a small named document; None if there is none, or no database that can be read."""
+    try:
+        parsed = parse_url(url)
+        if parsed.get_backend_name() == "sqlite" and not (parsed.database and Path(parsed.database).is_file()):
+            return None
+        engine = open_engine(url)
+    except AdminError:
+        return None
+    try:
+        with engine.connect() as connection:
+            value = statements.setting_by_name(connection, name)
+    except (sa.exc.SQLAlchemyError, StoreUnavailable):
+        return None
+    finally:
+        engine.dispose()
+    return None if value is None else decode_json(value)
 
 
 def check_reachable(url: str) -> None:

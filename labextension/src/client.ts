@@ -4,6 +4,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import type {
+  CellWarning,
   CellsRequest,
   JobList,
   JobRequest,
@@ -20,8 +21,7 @@ import type {
   RanCell,
   ResultPath,
   SendRequest,
-  ServerStatus,
-  Warned
+  ServerStatus
 } from './wire';
 
 const NAMESPACE = 'jupyter-gq';
@@ -97,7 +97,7 @@ export class Client {
   }
 
   /** Return warnings about these cells. Raises `RequestError` if sending the cells would be refused. */
-  async checkCells(request: CellsRequest): Promise<Warned[]> {
+  async checkCells(request: CellsRequest): Promise<CellWarning[]> {
     return (await this._post<Plan>('check', { ...request })).warnings;
   }
 
@@ -139,7 +139,8 @@ export class Client {
     } catch {
       throw new RequestError(0, {
         code: 'server_unreachable',
-        message: 'Your Jupyter server does not answer. It may have been stopped, or the network is down.',
+        message:
+          'Your Jupyter server does not answer. The server may have been stopped, or the network is down.',
         field: null
       });
     }

@@ -17,11 +17,11 @@ export function connect<T, U>(signal: ISignal<T, U>, slot: Slot<T, U>): IDisposa
 /** One activation of a plugin. */
 export interface IActivation {
   readonly app: JupyterFrontEnd;
-  /** Whatever must be undone when the plugin is deactivated. */
+  /** The disposables that undo the activation when the plugin is deactivated. */
   readonly owned: DisposableSet;
 }
 
-/** A plugin whose `activate` adds to `owned` whatever must be undone. */
+/** A plugin whose `activate` adds to `owned` a disposable for each effect that must be undone. */
 export interface IOwningPlugin<T, S extends unknown[]> extends Omit<
   JupyterFrontEndPlugin<T>,
   'activate' | 'deactivate'

@@ -19,6 +19,12 @@ export interface components {
             /** @description Duration of the cell's last run in the notebook. */
             seconds: number | null;
         };
+        /** @description A warning for the user before sending. */
+        CellWarning: {
+            code: string;
+            message: string;
+            cell_id: string | null;
+        };
         /** @description The request of POST check: the cells to run, and where. */
         CellsRequest: {
             /**
@@ -123,7 +129,7 @@ export interface components {
              */
             tasks?: number;
             /**
-             * @description Priority inside the queue; a higher priority goes first.
+             * @description Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.
              * @default 0
              */
             priority?: number;
@@ -268,7 +274,7 @@ export interface components {
         Plan: {
             prefix: components["schemas"]["PlannedCell"][];
             targets: components["schemas"]["PlannedCell"][];
-            warnings: components["schemas"]["Warned"][];
+            warnings: components["schemas"]["CellWarning"][];
         };
         /** @description A cell that will run. */
         PlannedCell: {
@@ -357,6 +363,8 @@ export interface components {
             priority: number;
             /** @description Whether the asking user may submit to the queue. */
             member: boolean;
+            /** @description The highest priority that the asking user may give to a job in this queue. */
+            max_priority: number;
         };
         /** @description An execution in the present session of a kernel. */
         RanCell: {
@@ -422,12 +430,6 @@ export interface components {
             server: string;
             hub: boolean;
         };
-        /** @description A warning for the user before sending. */
-        Warned: {
-            code: string;
-            message: string;
-            cell_id: string | null;
-        };
     };
     responses: never;
     parameters: never;
@@ -437,6 +439,7 @@ export interface components {
 }
 export type Bounds = components['schemas']['Bounds'];
 export type CellRefOutput = components['schemas']['CellRef-Output'];
+export type CellWarning = components['schemas']['CellWarning'];
 export type CellsRequest = components['schemas']['CellsRequest'];
 export type Choice = components['schemas']['Choice'];
 export type ConnectionNotice = components['schemas']['ConnectionNotice'];
@@ -466,4 +469,3 @@ export type RanCell = components['schemas']['RanCell'];
 export type ResultPath = components['schemas']['ResultPath'];
 export type SendRequest = components['schemas']['SendRequest'];
 export type ServerStatus = components['schemas']['ServerStatus'];
-export type Warned = components['schemas']['Warned'];

@@ -97,6 +97,9 @@ class ScriptedSubscription:
         self.closed = asyncio.Event()
         self._events: asyncio.Queue[models.ServiceEvent | None] = asyncio.Queue()
 
+    def change_caller(self, caller: Caller) -> None:
+        self.caller = caller
+
     def put(self, event: models.ServiceEvent | None) -> None:
         self._events.put_nowait(event)
 

@@ -15,7 +15,8 @@ from .hubs import ADMIN, READ, SUBMIT, HubIsDown, HubIsSlow, HubSaysNo, HubTalks
 pytestmark = pytest.mark.asyncio
 
 #: Written out by hand, so that opening a route to everybody needs a change here too.
-PUBLIC = {("GET", "health"), ("GET", "ready"), ("GET", "openapi.json")}
+PUBLIC = {("GET", "ready"), ("GET", "openapi.json")}
+OPEN = {("GET", "health")}
 JOB_TOKEN_ONLY = {
     ("POST", "jobs/{job}/outputs"),
     ("POST", "jobs/{job}/heartbeat"),
@@ -82,6 +83,7 @@ async def test_the_table_opens_to_each_access_exactly_what_is_meant():
     table = {(route.method, route.path): route.access for route in ROUTES}
     assert len(table) == len(ROUTES)
     assert {row for row, access in table.items() if access is Access.PUBLIC} == PUBLIC
+    assert {row for row, access in table.items() if access is Access.OPEN} == OPEN
     assert {row for row, access in table.items() if access is Access.JOB_TOKEN} == JOB_TOKEN_ONLY
     assert {row for row, access in table.items() if access is Access.READ} == READS
     assert {row: access for row, access in table.items() if access in {Access.POD, Access.AGENT}} == PODS
@@ -94,7 +96,7 @@ async def test_each_route_opens_to_the_right_tokens_only(serve, bundle, route):
     for token, opens in TOKENS.items():
         controller.acts.clear()
         response = await served.ask(route.method, path_of(route), token=token, body=body_of(route, bundle))
-        if route.access is Access.PUBLIC or route.access in opens:
+        if route.access in {Access.PUBLIC, Access.OPEN} or route.access in opens:
             assert response.code in {200, 404}, (token, response.body)
             assert controller.acts or route.path == "openapi.json"
         else:
@@ -144,6 +146,37 @@ async def test_wider_and_filtered_scopes(serve, hub, model, status):
     hub.tokens["special"] = model
     served = await serve(Raises(NotFound("reached")))
     assert (await served.ask("GET", "api/v1/me", token="special")).code == status
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        (f"{ADMIN}!user=root",),
+        (f"{ADMIN}!group=vision",),
+        (f"{ADMIN}!server=root/",),
+        (f"{ADMIN}!user=ann",),
+        (f"{ADMIN}!user=root", f"{SUBMIT}!user=root", f"{READ}!user=root"),
+        (READ, f"{ADMIN}!user=root"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["user", "service"])
+async def test_a_filtered_admin_scope_makes_no_admin(serve, hub, scopes, kind):
+    narrow = {**user("root", *scopes), "kind": kind}
+    narrow["scopes"] += [each.replace("!user=", "!service=") for each in scopes]
+    hub.tokens["narrow"] = narrow
+    controller = Raises(NotFound("reached"))
+    served = await serve(controller)
+    for path in ("state", "jobs?owner=*", "jobs?owner=ann", "notebooks?owner=*"):
+        assert (await served.problem("GET", f"api/v1/{path}", token="narrow"))[0] == 403
+    await served.ask("GET", "api/v1/jobs", token="narrow")
+    assert not any(given[0].admin for _, given in controller.acts)
+
+
+async def test_a_scope_filtered_to_its_holder_opens_what_is_the_holders(serve, hub):
+    hub.tokens["own"] = user("ann", f"{ADMIN}!user=ann")
+    served = await serve(Raises(NotFound("reached")))
+    assert (await served.ask("GET", "api/v1/jobs", token="own")).code == 404
+    assert (await served.ask("DELETE", "api/v1/jobs/job-1", token="own")).code == 404
 
 
 @pytest.mark.parametrize("owner", ["bob", "*", "", "ANN"])

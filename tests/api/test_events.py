@@ -1,16 +1,19 @@
 """The event stream over HTTP, read by the product's own client."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from jupyter_gq.api import events as stream_rules
+from jupyter_gq.api.auth import MAX_CACHE
 from jupyter_gq.api.events import event_stream
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.controller.caller import Caller
 
 from .fakes import ScriptedSubscription, Streams
+from .world import World
 
 pytestmark = pytest.mark.asyncio
 
@@ -83,12 +86,12 @@ async def test_a_refusal_is_told_to_the_client(serve):
 
 async def test_pings_come_while_nothing_happens_and_the_stream_ends_when_the_token_is_revoked():
     subscription = ScriptedSubscription(Caller(user="ann"), None)
-    permitted = [True, False]
+    permitted = [Caller(user="ann"), None]
 
-    async def still_permitted() -> bool:
+    async def current_caller() -> Caller | None:
         return permitted.pop(0)
 
-    pieces = [piece async for piece in event_stream(subscription, still_permitted, ping=0.01)]
+    pieces = [piece async for piece in event_stream(subscription, current_caller, ping=0.01)]
     assert pieces[0].startswith(b"retry:")
     assert set(pieces[1:]) == {b": ping\n\n"}
     assert len(pieces) >= 2
@@ -114,4 +117,38 @@ async def test_a_reader_that_takes_nothing_is_let_go(serve, monkeypatch):
 
 async def test_the_rules_are_those_of_the_contract():
     assert stream_rules.PING == 15
-    assert stream_rules.RECHECK <= 30
+    # A check is late by a ping at most, and the answer about a token is as old as its cache allows.
+    assert stream_rules.RECHECK + stream_rules.PING + MAX_CACHE < 60
+
+
+async def test_an_admin_who_is_none_any_more_hears_no_more_of_others(tmp_path):
+    world = World(tmp_path)
+    broker = world.controller.events
+    root = Caller(user="root", admin=True)
+    callers = [replace(root, admin=False), None]
+
+    async def current_caller() -> Caller | None:
+        broker.announce("bob", "output", "job-2", {"job": "job-2"})
+        return callers.pop(0)
+
+    stream = event_stream(broker.subscribe(root, None), current_caller, ping=0.01)
+    assert (await anext(stream)).startswith(b"retry:")
+    broker.announce("bob", "output", "job-1", {"job": "job-1"})
+    rest = b"".join([piece async for piece in stream])
+    assert b"job-1" in rest
+    assert b"job-2" not in rest
+    assert b"event: reset" in rest
+    world.close()
+
+
+async def test_a_change_of_rights_drops_what_waits_to_be_read(tmp_path):
+    world = World(tmp_path)
+    broker, root = world.controller.events, Caller(user="root", admin=True)
+    subscription = broker.subscribe(root, None)
+    broker.announce("bob", "output", "job-1", {"job": "job-1"})
+    subscription.change_caller(replace(root, admin=False))
+    assert (await anext(subscription)).kind == "reset"
+    broker.announce("bob", "output", "job-1", {"job": "job-1"})
+    broker.announce("root", "output", "job-3", {"job": "job-3"})
+    assert (await anext(subscription)).data == {"job": "job-3"}
+    world.close()

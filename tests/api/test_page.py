@@ -147,6 +147,19 @@ async def test_another_page_of_this_origin_cannot_read_the_data(browse):
     assert (await browser.get("overview", X_XSRFToken=xsrf_of(page), Sec_Fetch_Mode="cors")).code == 200
 
 
+@pytest.mark.parametrize("mode", [None, "navigate", "no-cors", "cors", "same-origin", "websocket"])
+@pytest.mark.parametrize("site", [None, "none", "same-origin", "same-site", "cross-site"])
+async def test_the_data_need_the_token_of_the_page_in_every_fetch_mode(browse, mode, site):
+    browser = await browse("ann")
+    page = await browser.open()
+    fetch = {name: value for name, value in (("Sec_Fetch_Mode", mode), ("Sec_Fetch_Site", site)) if value}
+    for headers in ({}, {"X_XSRFToken": ""}, {"X_XSRFToken": "guessed"}, {"X_XSRFToken": "\xe9"}):
+        response = await browser.get("overview", **fetch, **headers)
+        assert response.code == 401, headers
+        assert b"vision" not in response.body
+    assert (await browser.get("overview", X_XSRFToken=xsrf_of(page), **fetch)).code == 200
+
+
 async def test_the_cookie_opens_nothing_of_the_api(browse):
     browser = await browse("root")
     token = xsrf_of(await browser.open())

@@ -9,6 +9,7 @@ import pytest
 from jupyter_gq.domain import errors
 
 from .fakes import JOB_TOKEN, Raises
+from .world import World
 
 pytestmark = pytest.mark.asyncio
 
@@ -20,6 +21,7 @@ DOMAIN = [
     (errors.NeverFits("No node has an H100.", errors.Resource.MODEL), 422, "never_fits", "gpu_model"),
     (errors.InvalidAmount("x", "it is none", "use 1", errors.Resource.MEMORY), 422, "invalid_amount", "memory"),
     (errors.NotAMember("ann", "nlp", ("vision",)), 403, "not_a_member", "queue"),
+    (errors.PriorityTooHigh(requested=9, highest=0, queue="nlp"), 403, "priority_too_high", "priority"),
     (errors.QuotaExceeded(requested="1", quota="0.5", used="0", holders=()), 403, "quota_exceeded", "gpus"),
     (errors.NotFound("There is no job job-9."), 404, "not_found", None),
     (errors.Conflict("The job has ended."), 409, "conflict", None),
@@ -49,6 +51,20 @@ async def test_an_unforeseen_error_is_500_with_an_id_that_stands_in_the_log(serv
     incident = problem["message"].rstrip(".").rpartition(" ")[2]
     assert f"id={incident}" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("token", [None, "unknown", "ann-nothing", "ann-reads", "ann", "prometheus", JOB_TOKEN])
+async def test_the_reasons_of_the_health_are_for_admins(serve, tmp_path, token):
+    world = World(tmp_path)
+    world.settings.error = "config.py, line 3: KeyError: 'the-client-secret'. Mend that line."
+    world.settings.warnings = ("config.py, line 9: the key 'ann' is written in line 7 too.",)
+    served = await serve(world.controller)
+    told = json.loads((await served.ask("GET", "api/v1/health", token=token)).body)
+    assert {name: value for name, value in told.items() if value} == {"status": "degraded", "code": "config_refused"}
+    told = json.loads((await served.ask("GET", "api/v1/health", token="root")).body)
+    assert (told["policy"], told["warnings"]) == (world.settings.error, list(world.settings.warnings))
+    assert told["version"]
+    world.close()
 
 
 async def test_tokens_are_never_logged(serve, caplog):

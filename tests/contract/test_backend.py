@@ -54,7 +54,7 @@ async def test_what_does_not_end_in_its_grace_is_killed_with_all_that_it_started
     world.clock.ahead += 1.5
     end = await world.end(workload)
     assert end.outcome is Outcome.KILLED
-    assert "in its time" in end.sentence
+    assert "in time" in end.sentence
     assert not runs(world.leader(workload))
     assert not runs(world.kernel(workload)), "a kernel with a session of its own is found too"
 

@@ -192,12 +192,19 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
     file = tmp_path / "jupyterhub_config.py"
     file.write_text(CONFIG + "c.FixedQuota.default = 1.5\n")
 
+    admin = ServiceClient(f"{service.url}/services/jupyter-gq/", "root")
+
     async def refused():
-        health = await client.health()
+        health = await admin.health()
         return health.policy if health.status == "degraded" else None
 
     assert "line 6: c.FixedQuota.default = 1.5" in await until(refused, "the message", service)
     assert (await client.me()).quota == "0.25"
+    service.kill()
+    service.start()
+    assert "line 6: c.FixedQuota.default = 1.5" in await until(refused, "the message after a restart", service)
+    assert (await client.me()).quota == "0.25"
+    admin.close()
     file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
 
     async def raised():

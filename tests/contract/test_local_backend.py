@@ -1,4 +1,4 @@
-"""Training as processes of this machine: what a job gets, what it may leave, and what a crash leaves."""
+"""The local backend: the environment of jobs, the end of runs, and the state that a crash of the service leaves."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def placed(workload, *devices):
-    """One task on each tuple of devices."""
+    """Return the workload with one task on each tuple of devices."""
     return replace(workload, placement=tuple(TaskPlacement(node="box", devices=held) for held in devices))
 
 
@@ -51,14 +51,14 @@ async def test_device_that_vanishes_stays_and_is_not_healthy(local):
 
 
 @pytest.mark.parametrize(("said", "outcome"), [("SUCCEEDED", Outcome.SUCCEEDED), ("FAILED", Outcome.FAILED)])
-async def test_the_runner_says_how_it_ended(local, said, outcome):
+async def test_result_of_a_run_is_the_one_that_its_runner_wrote(local, said, outcome):
     workload = local.workload()
     await local.launch(workload, {"says": said, "sentence": "Cell 3 raised ValueError."})
     end = await local.end(workload)
     assert (end.outcome, end.sentence) == (outcome, "Cell 3 raised ValueError.")
 
 
-async def test_a_runner_that_vanishes_is_lost(local):
+async def test_run_without_a_result_is_lost(local):
     workload = local.workload()
     await local.launch(workload, {"exits": 3})
     end = await local.end(workload)
@@ -66,13 +66,13 @@ async def test_a_runner_that_vanishes_is_lost(local):
     assert "exit code 3" in end.sentence
 
 
-async def test_a_result_that_claims_what_only_we_can_know_is_not_believed(local):
+async def test_runner_cannot_declare_its_run_lost(local):
     workload = local.workload()
     await local.launch(workload, {"says": "LOST"})
     assert (await local.end(workload)).sentence == "The process ended without a result (exit code 0)."
 
 
-async def test_what_a_job_gets(local):
+async def test_environment_and_files_of_a_job(local):
     workload = placed(local.workload(gpus="0.25"), ("GPU-sim-2",))
     cwd = local.folder / "work"
     cwd.mkdir()
@@ -108,7 +108,7 @@ async def test_what_a_job_gets(local):
     assert local.bundles.log(workload.id, "ann", 1000) == "standin is here\n"
 
 
-async def test_a_working_folder_that_is_gone_does_not_keep_a_job_from_running(local):
+async def test_job_runs_although_its_working_folder_is_gone(local):
     workload = local.workload()
     local.prepare(workload, {}, {"cwd": "/no/such/folder"})
     await local.launch(workload)
@@ -128,7 +128,7 @@ async def test_the_tasks_of_a_gang_find_each_other_and_see_their_own_devices(loc
     assert [e["CUDA_VISIBLE_DEVICES"] for e in seen] == ["GPU-sim-0", "GPU-sim-1", "GPU-sim-3"]
 
 
-async def test_a_gang_whose_second_task_cannot_start_leaves_none(local):
+async def test_gang_whose_second_task_cannot_start_leaves_no_task(local):
     workload = local.workload(tasks=3)
     local.prepare(workload)
     local.task(workload, 1).parent.mkdir(parents=True)
@@ -143,7 +143,7 @@ async def test_a_gang_whose_second_task_cannot_start_leaves_none(local):
     assert (await local.running(workload)).phase is Phase.RUNNING
 
 
-async def test_when_one_of_a_gang_fails_the_others_are_ended_and_it_is_named(local):
+async def test_failed_task_of_a_gang_ends_the_others_and_is_named(local):
     workload = local.workload(tasks=3)
     plan = {"task 0": {"ignores stop": True}, "task 1": {}, "task 2": {"says": "FAILED", "sentence": "Boom."}}
     await local.launch(workload, plan)
@@ -189,7 +189,7 @@ async def test_ids_cannot_leave_the_folder(local):
         await local.request(local.workload(id="../../etc"))
 
 
-async def test_processes_that_go_on_after_the_result_are_ended_after_a_while(local):
+async def test_processes_that_run_on_after_the_result_are_killed_after_a_while(local):
     workload = local.workload()
     await local.launch(workload, {"says": "SUCCEEDED", "has kernel": True})
     await eventually(lambda: not runs(local.leader(workload)) or None, "its end")
@@ -215,7 +215,7 @@ async def test_the_next_run_has_its_own_folder_and_keeps_the_checkpoint(local):
     assert local.bundles.log(workload.id, "ann", 7) == "s here\n"
 
 
-async def test_a_service_that_is_killed_leaves_runs_that_the_next_one_finds(local):
+async def test_next_service_finds_the_runs_of_a_killed_one(local):
     workload = local.workload()
     local.prepare(workload, {"has kernel": True})
     service = multiprocessing.get_context("spawn").Process(target=_serve, args=(local.folder, workload))
@@ -244,7 +244,7 @@ def _serve(folder, workload):
     asyncio.run(serve())
 
 
-async def test_a_service_killed_between_start_and_record_starts_no_second_copy(local):
+async def test_kill_between_start_and_record_causes_no_second_copy(local):
     workload = local.workload()
     await local.launch(workload)
     _forget_processes(local, workload)
@@ -254,7 +254,7 @@ async def test_a_service_killed_between_start_and_record_starts_no_second_copy(l
     assert len(ProcessTable.read().find_marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")) == 1
 
 
-async def test_a_gang_of_which_only_a_part_was_started_is_started_anew_as_a_whole(local):
+async def test_partly_started_gang_is_started_anew_as_a_whole(local):
     workload = local.workload(tasks=2)
     await local.launch(workload)
     first = [local.leader(workload, task) for task in range(2)]
@@ -270,7 +270,7 @@ async def test_a_gang_of_which_only_a_part_was_started_is_started_anew_as_a_whol
     assert (await local.running(workload)).phase is Phase.RUNNING
 
 
-async def test_a_run_of_which_nothing_was_started_is_lost_for_who_only_observes(local):
+async def test_run_whose_tasks_were_never_started_is_observed_as_lost(local):
     workload = local.workload()
     local.prepare(workload)
     Ledger(local.folder / "state/runs").put(_intent(workload))
@@ -278,7 +278,7 @@ async def test_a_run_of_which_nothing_was_started_is_lost_for_who_only_observes(
     assert (await local.end(workload)).outcome is Outcome.LOST
 
 
-async def test_after_a_restart_of_the_machine_no_process_is_taken_for_a_run(local):
+async def test_no_process_belongs_to_a_run_after_a_restart_of_the_machine(local):
     workload = local.workload()
     await local.launch(workload)
     file = local.folder / f"state/runs/{workload.id}.1.json"
@@ -288,7 +288,7 @@ async def test_after_a_restart_of_the_machine_no_process_is_taken_for_a_run(loca
     assert (await local.end(workload)).outcome is Outcome.LOST
 
 
-async def test_a_stop_that_was_asked_is_carried_out_by_the_next_service(local):
+async def test_next_service_carries_out_an_earlier_stop(local):
     workload = local.workload()
     await local.launch(workload, {"ignores stop": True})
     await local.backend.stop(workload.id, 1, 5)
@@ -298,7 +298,7 @@ async def test_a_stop_that_was_asked_is_carried_out_by_the_next_service(local):
     assert (await local.end(workload)).outcome is Outcome.KILLED
 
 
-async def test_a_damaged_ledger_entry_does_not_keep_the_service_from_starting(local):
+async def test_service_starts_with_a_damaged_ledger_entry(local):
     workload = local.workload()
     await local.launch(workload)
     (local.folder / "state/runs/job-other.1.json").write_text("")
@@ -318,5 +318,5 @@ def _intent(workload):
 
 
 def _forget_processes(local, workload):
-    """As if the service had been killed before it could write the pids down."""
+    """Remove the process ids from the ledger, as if the service had been killed before it could record them."""
     Ledger(local.folder / "state/runs").put(_intent(workload))

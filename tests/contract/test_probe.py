@@ -29,7 +29,7 @@ def probe(request):
     return PROBES[request.param]()
 
 
-def test_there_are_devices_exactly_when_the_state_is_ok(probe):
+def test_probe_has_devices_exactly_if_its_state_is_ok(probe):
     assert bool(probe.devices()) == (probe.status().state is ProbeState.OK)
     assert len(probe.status().detail) > 5
 
@@ -41,12 +41,12 @@ def test_devices_are_in_the_order_of_their_index_and_have_ids_of_their_own(probe
     assert all(device.memory > 0 and device.model for device in devices)
 
 
-def test_asking_again_gives_the_same(probe):
+def test_second_call_returns_the_same(probe):
     assert probe.devices() == probe.devices()
     assert probe.status() == probe.status()
 
 
-def test_usage_is_of_the_processes_that_were_asked_for(probe):
+def test_usage_is_of_the_given_processes(probe):
     for device in probe.devices():
         usage = probe.usage(device.uuid, [os.getpid(), 2**22 + 1])
         assert usage is None or {used.pid for used in usage} <= {os.getpid()}
@@ -56,5 +56,5 @@ def test_usage_is_of_the_processes_that_were_asked_for(probe):
             assert used.utilisation is None or 0 <= used.utilisation <= 100
 
 
-def test_usage_of_a_device_that_is_not_there_cannot_be_known(probe):
+def test_usage_of_a_missing_device_is_unknown(probe):
     assert probe.usage("GPU-that-is-not-there", [os.getpid()]) is None

@@ -1,4 +1,4 @@
-"""Notebook servers: which process is believed to be one, and how the Hub is asked to end it."""
+"""Notebook servers: which processes are accepted as a server, and how the Hub is asked to stop one."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ def started(pid):
     return psutil.Process(pid).create_time()
 
 
-async def test_a_server_that_the_hub_still_starts_is_starting(servers):
+async def test_server_without_a_process_is_starting_until_the_timeout(servers):
     workload = servers.workload()
     await servers.backend.launch(Launch(workload=workload))
     assert (await servers.observed(workload)).phase is Phase.STARTING
@@ -75,8 +75,8 @@ async def test_a_second_process_is_refused_while_the_first_lives(servers):
         servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
 
 
-async def test_a_recorded_process_is_not_believed_when_it_is_not_the_owners(servers):
-    """A pid in a record may come from a request that could not be checked when it was made."""
+async def test_recorded_process_of_another_user_is_not_accepted(servers):
+    """A process id in a record may come from a request that could not be checked when it was made."""
     workload = servers.workload()
     process = await servers.start(servers.workload(), user="bob")
     detail = WorkloadDetail(pid=process.pid, pid_started=started(process.pid))
@@ -88,7 +88,7 @@ async def test_a_recorded_process_is_not_believed_when_it_is_not_the_owners(serv
     assert runs(process.pid)
 
 
-async def test_stopping_what_the_hub_has_not_started_yet_frees_the_share_once_the_hub_has_heard(servers):
+async def test_stop_before_the_start_frees_the_share_once_the_hub_has_accepted(servers):
     workload = servers.workload(name="gpu")
     await servers.backend.launch(Launch(workload=workload))
     await servers.backend.stop(workload.id, 1, 60)
@@ -97,7 +97,7 @@ async def test_stopping_what_the_hub_has_not_started_yet_frees_the_share_once_th
 
 
 class DeafAtFirst:
-    """A Hub that is being restarted."""
+    """A Hub that restarts, so that the first request fails."""
 
     def __init__(self, hub):
         self.hub, self.tries = hub, 0
@@ -109,7 +109,7 @@ class DeafAtFirst:
         await self.hub.stop(user, server)
 
 
-async def test_a_hub_that_did_not_hear_is_asked_again(servers):
+async def test_failed_request_to_the_hub_is_repeated_after_a_pause(servers):
     servers.backend._stopper = deaf = DeafAtFirst(servers.hub)
     workload = servers.workload()
     await servers.launch(workload)
@@ -127,7 +127,7 @@ async def test_a_hub_that_did_not_hear_is_asked_again(servers):
 
 
 class FakeHub(RequestHandler):
-    """Answers as it is told."""
+    """A Hub whose API gives the answers of the test."""
 
     def delete(self, path):
         self.application.settings["seen"].append((self.request.path, self.request.headers["Authorization"]))
@@ -148,7 +148,7 @@ async def hub():
 
 @pytest.mark.parametrize("answer", [202, 204, 404])
 @pytest.mark.parametrize(("server", "path"), [("", "server"), ("my gpu/1", "servers/my%20gpu%2F1")])
-async def test_the_hub_is_asked_with_our_token(hub, answer, server, path):
+async def test_stop_is_requested_from_the_hub_with_the_service_s_token(hub, answer, server, path):
     url, seen, answers = hub
     answers.append(answer)
     await HubServerStopper(url, "t0ken").stop("ann@x", server)
@@ -163,7 +163,7 @@ async def test_a_refusal_of_the_hub_is_an_error(hub, answer):
         await HubServerStopper(url, "t").stop("ann", "")
 
 
-async def test_a_hub_that_is_not_there_is_an_error():
+async def test_unreachable_hub_is_an_error():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/hub/api"

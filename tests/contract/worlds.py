@@ -1,4 +1,4 @@
-"""The backends under test, each with what it needs around it."""
+"""The backends under test, each with everything around it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ STANDIN = Path(__file__).with_name("standin.py")
 
 
 class MovableClock:
-    """The machine's time, moved forward when a test does not want to wait."""
+    """A clock that can be moved ahead of the machine's time."""
 
     def __init__(self):
         self.ahead = 0.0
@@ -33,7 +33,7 @@ class MovableClock:
 
 
 async def read_when_there(file):
-    """The content of a file that a stand-in will write."""
+    """Wait until a stand-in has written a file; return its content."""
     return await eventually(lambda: file.exists() and file.read_text(), file.name)
 
 
@@ -43,7 +43,7 @@ def runs(pid):
 
 
 class World:
-    """What the tests of every backend do; a subclass says how."""
+    """The actions of the tests of every backend; a subclass defines them."""
 
     #: Seconds that a test gives to what is stopped; they pass with the clock, so they may be many.
     grace = 30
@@ -54,7 +54,7 @@ class World:
         self.backend = self.new_backend()
 
     async def observed(self, workload):
-        """The backend's only observation of it; None when it knows none."""
+        """Return the backend's only observation of a workload; None if there is none."""
         found = [o for o in await self.backend.observe() if o.workload == workload.id and o.run == workload.run]
         assert len(found) <= 1
         return found[0] if found else None
@@ -75,7 +75,7 @@ class World:
 
 
 class LocalWorld(World):
-    """Training as local processes."""
+    """Training workloads as local processes."""
 
     def __init__(self, folder, owner="ann", service_url="http://127.0.0.1:1/services/jupyter-gq/", **options):
         self.owner = owner
@@ -110,7 +110,7 @@ class LocalWorld(World):
         file.chmod(0o644)
 
     async def launch(self, workload, plan=None, **fields):
-        """Launch it, and wait until each of its tasks has begun."""
+        """Launch a workload, and wait until each of its tasks has started."""
         if not self.job(workload).exists():
             self.prepare(workload, plan)
         await self.request(workload, **fields)
@@ -118,7 +118,7 @@ class LocalWorld(World):
             await read_when_there(self.task(workload, task) / "ready")
 
     async def request(self, workload, environment=None, token="secret"):
-        """Launch it, and wait for nothing."""
+        """Launch a workload without waiting for its tasks."""
         environment = {"GQ_TEST": str(self.folder), **(environment or {})}
         await self.backend.launch(Launch(workload=workload, environment=environment, token=token))
 
@@ -133,7 +133,7 @@ class LocalWorld(World):
 
 
 class ServersWorld(World):
-    """Notebook servers; the Hub's part is played by `HearsEverything`."""
+    """Notebook servers; `HearsEverything` plays the Hub."""
 
     def __init__(self, folder):
         self.hub = HearsEverything()
@@ -154,7 +154,7 @@ class ServersWorld(World):
         self.backend.attach(workload.id, workload.run, process.pid, psutil.Process(process.pid).create_time())
 
     async def start(self, workload, plan=None, user="ann"):
-        """What the Hub's spawner does."""
+        """Start a process as the Hub's spawner does; return it."""
         place = self.folder / workload.id
         place.mkdir()
         (place / "plan").write_text(json.dumps(plan or {}))
@@ -184,7 +184,7 @@ class ServersWorld(World):
 
 
 class HearsEverything:
-    """A stopper that does at once what a Hub would."""
+    """A stopper that stops servers at once, as a Hub would."""
 
     def __init__(self):
         self.pids = {}
@@ -197,7 +197,7 @@ class HearsEverything:
 
 
 def kill_marked(folder):
-    """End what a failed test left behind: the processes that were started with this folder as `GQ_TEST`."""
+    """Kill the processes that a failed test left: those that were started with this folder as `GQ_TEST`."""
     table = ProcessTable.read()
     for pid in table.find_marked("GQ_TEST", str(folder)):
         table.signal([pid], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What else the service has around it: files of jobs, the probe of devices, its settings."""
+"""Fakes of the objects around the service: the files of jobs, the probe of devices, the settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from jupyter_gq.domain.errors import StorageFull
 
 
 class FakeBundles:
-    """Files of jobs, in memory."""
+    """A store of files of jobs in memory."""
 
     @property
     def pod_files(self) -> "SharedBundles | None":
@@ -40,7 +40,7 @@ class FakeBundles:
 
 
 class SharedBundles(FakeBundles):
-    """Runners fetch and send files by way of the service."""
+    """A store of files that runners in pods fetch and send through the service."""
 
     @property
     def pod_files(self) -> "SharedBundles":
@@ -54,7 +54,7 @@ class SharedBundles(FakeBundles):
 
 
 class FakeProbe:
-    """Says what the test wrote into `used`; None there = the driver does not say."""
+    """A probe that returns the use in `used`; None there means that the driver does not tell."""
 
     def __init__(self) -> None:
         self.used: dict[int, int | None] = {}
@@ -73,11 +73,13 @@ class FakeProbe:
 
 
 class FixedSettings:
-    """Settings that the test replaces itself."""
+    """Settings that only the test replaces."""
 
     def __init__(self, settings: Settings) -> None:
         self.current = settings
         self.error: str | None = None
+        self.warnings: tuple[str, ...] = ()
+        self.last_good = None
         self._changed = False
 
     def change(self, **changes: Any) -> None:

@@ -55,7 +55,7 @@ class PlaceIsTaken(FakeBackend):
     def _go_on(self, run: FakeRun) -> None:
         if run.phase is Phase.STARTING and self.refusals:
             self.refusals -= 1
-            self._end(run, Outcome.REFUSED, "Node n1 did not take it: 0/1 nodes are available.")
+            self._end(run, Outcome.REFUSED, "Node n1 rejected the pod: 0/1 nodes are available.")
         else:
             super()._go_on(run)
 

@@ -1,6 +1,7 @@
 """The configuration helper and the files that use it, loaded as the hub loads them."""
 
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -219,3 +220,56 @@ def test_the_proxy_is_nodes_only_where_both_are_there_for_good(tmp_path, monkeyp
     command("venv/bin", "node", "sh")
     monkeypatch.setenv("PATH", f"{tmp_path / 'venv' / 'bin'}:{tmp_path / 'bin'}")
     assert "--proxy-timeout" in build_proxy_command(), "a Node that is only there for the build was taken"
+
+
+@pytest.fixture
+def hub():
+    """A Hub that has read no file yet."""
+    from jupyterhub.app import JupyterHub
+
+    JupyterHub.clear_instance()
+    yield JupyterHub.instance()
+    JupyterHub.clear_instance()
+
+
+#: With the service's address and token; the setting comes after the call.
+_CALLED_FIRST = KUBERNETES + "configure_kubernetes(c, service_url='http://gq:8089/', service_token='of-the-test')\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("c.KubeSpawner.enable_user_namespaces = True", "enable_user_namespaces is True"),
+        ("c.GQKubeSpawner.enable_user_namespaces = True", "enable_user_namespaces is True"),
+        ("c.KubeSpawner.namespace = 'users'; c.KubernetesBackend.hub_namespace = 'hub'", "namespace is users"),
+        ("c.KubeSpawner.extra_pod_config.update({'resourceClaims': [{'name': 'x'}]})", "sets resourceClaims"),
+        ("c.KubeSpawner.profile_list = [{'kubespawner_override': {'namespace': 'users'}}]", "of a profile: namespace"),
+    ],
+)
+def test_a_hub_whose_settings_would_hide_used_gpus_does_not_start(hub, tmp_path, caplog, setting, words, monkeypatch):
+    monkeypatch.setenv("POD_NAMESPACE", "hub")
+    hub.log = logging.getLogger("hub")
+    (tmp_path / "jupyterhub_config.py").write_text(f"{_CALLED_FIRST}{setting}\n")
+    hub.load_config_file("jupyterhub_config", str(tmp_path))
+    with pytest.raises(SystemExit):
+        hub.session_factory = "made when all is read"
+    assert words in caplog.text
+
+
+def test_a_hub_whose_servers_the_service_sees_starts(hub, tmp_path, monkeypatch):
+    monkeypatch.setenv("POD_NAMESPACE", "hub")
+    settings = "c.KubeSpawner.namespace = 'hub'\nc.KubeSpawner.extra_pod_config.update({'runtimeClassName': 'kata'})\n"
+    (tmp_path / "jupyterhub_config.py").write_text(_CALLED_FIRST + settings)
+    hub.load_config_file("jupyterhub_config", str(tmp_path))
+    hub.session_factory = "made when all is read"
+    assert hub.spawner_class.__name__ == "GQKubeSpawner"
+
+
+def test_the_real_hub_ends_and_says_which_setting_it_is(tmp_path):
+    (tmp_path / "hub.py").write_text(_CALLED_FIRST + "c.KubeSpawner.enable_user_namespaces = True\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "jupyterhub", "-f", "hub.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert "The Hub does not start. c.KubeSpawner.enable_user_namespaces is True" in done.stderr
+    assert "Traceback" not in done.stderr

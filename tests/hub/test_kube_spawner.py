@@ -11,7 +11,7 @@ from tornado.web import HTTPError
 from traitlets.config import Config
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.admission.admission import HeldShare
+from jupyter_gq.hub.admission.admission import HeldShare, StartRefused
 from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import ScriptedService, waiting
 
@@ -120,14 +120,18 @@ async def test_what_the_administrator_puts_beside_a_notebook_sees_no_device_what
             {"name": "check", "image": "cuda", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]},
         ],
     }
+    gpu = {"limits": {"nvidia.com/gpu": "1", "cpu": "1"}, "requests": {"example.org/gpu": "2"}}
+    beside["extra_containers"][0]["resources"] = gpu
+    pools = {"pools": {"train": {"nodes": {}, "resource": "example.org/gpu"}}}
     for share in (SHARE, WHOLE, NONE):
-        spec = (await pod_of(make({**THEIRS, **beside}, share=share)))["spec"]
+        spec = (await pod_of(make({**THEIRS, **beside}, share=share, Pools=pools)))["spec"]
+        assert spec["containers"][1]["resources"] == {"limits": {"cpu": "1"}, "requests": {}}
         others = {each["name"]: each["env"] for each in (*spec["containers"][1:], *spec["initContainers"])}
         void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
         assert others == {
             "proxy": [{"name": "A", "value": "1"}, void],
             "fetch": [void],
-            "check": [{**void, "value": "all"}],
+            "check": [void],
         }
 
 
@@ -406,3 +410,68 @@ def killed_pod():
     """Return a pod whose notebook was killed for its memory."""
     state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     return {"status": {"containerStatuses": [{"name": "notebook", "state": state}]}}
+
+
+class Cluster:
+    """Notes the pods that it is asked to create."""
+
+    def __init__(self):
+        self.created = []
+
+    async def create_namespaced_pod(self, namespace, pod):
+        self.created.append((namespace, pod.metadata.name))
+
+
+async def create(spawner, change=None):
+    """Create the pod as a start does, after a hook that changes it; return what was created."""
+    cluster = Cluster()
+    pod = await spawner.get_pod_manifest()
+    if change is not None:
+        change(pod)
+    cluster.api_client, spawner.api = spawner.api.api_client, cluster
+    await spawner._make_create_pod_request(pod, 1)
+    return cluster.created
+
+
+def _drop_labels(pod):
+    pod.metadata.labels = {}
+
+
+def _ask_for_more(pod):
+    pod.spec.containers[0].resources.limits["nvidia.com/gpu"] = "8"
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "words"),
+    [
+        ({"namespace": "hub"}, _drop_labels, "the label jupyter-gq.org/"),
+        ({"namespace": "hub"}, _ask_for_more, "asks for nvidia.com/gpu: 8"),
+        ({"namespace": "users"}, None, "in the namespace users"),
+        ({"enable_user_namespaces": True}, None, "the GPU service sees the servers of hub only"),
+        ({"namespace": "hub", "extra_pod_config": {"nodeName": "gpu-9"}}, None, "may run elsewhere"),
+        ({"namespace": "hub", "extra_pod_config": {"resourceClaims": [{"name": "x"}]}}, None, "claims devices"),
+    ],
+)
+async def test_a_pod_whose_gpu_the_service_would_not_see_is_not_created(make, settings, change, words):
+    backend = {"hub_namespace": "hub"}
+    spawner = make(settings, share=SHARE, KubernetesBackend=backend)
+    with pytest.raises(StartRefused, match=words) as refused:
+        await create(spawner, change)
+    assert refused.value.reason == "gpu_unseen"
+    assert not spawner._pod_made
+
+
+async def test_a_container_that_a_hook_adds_sees_no_device_whatever_its_image_says(make):
+    seen = []
+
+    def add(pod):
+        pod.spec.containers.insert(0, client.V1Container(name="mesh", image="cuda"))
+        seen.append(pod)
+
+    spawner = make({"namespace": "hub"}, share=SHARE, KubernetesBackend={"hub_namespace": "hub"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spawner), "forget_earlier_end", lambda self: None)
+        created = await create(spawner, add)
+    assert [namespace for namespace, _ in created] == ["hub"]
+    (variable,) = seen[0].spec.containers[0].env
+    assert (variable.name, variable.value) == ("NVIDIA_VISIBLE_DEVICES", "void")

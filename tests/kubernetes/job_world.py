@@ -98,9 +98,9 @@ class Installed:
 
 
 @contextlib.asynccontextmanager
-async def a_service(control_plane, installation, folder):
-    """One that is up; in the end nothing of it is left on the cluster."""
-    world = World(control_plane, installation, pools=build_settings(CONFIG, ()).pod_pools)
+async def a_service(control_plane, installation, folder, **options):
+    """One that is up; in the end nothing of it is left on the cluster. `options` are of the backend."""
+    world = World(control_plane, installation, pools=build_settings(CONFIG, ()).pod_pools, **options)
     made = Installed(world, folder)
     await made.start()
     yield made

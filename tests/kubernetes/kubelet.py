@@ -2,7 +2,7 @@
 
 What is real: the node and its lease, admission, the pods' processes with their environment, signals, exit codes and
 messages, tokens, files, devices as the device plugin counts them, and the PodResources socket. What is not: images,
-isolation, and every container of a pod but the first. Full list: README.md.
+isolation, and init containers that are no sidecars. Full list: README.md.
 """
 
 import contextlib
@@ -100,7 +100,7 @@ class Kubelet:
     def power_off(self) -> None:
         """The machine is off: no kubelet, no process. `restart` switches it on."""
         self.hang()
-        for container in self.runtime.active():
+        for container in [each for main in self.runtime.active() for each in main.everything]:
             container.signal(signal.SIGKILL)
             container.sweep()
 
@@ -120,7 +120,7 @@ class Kubelet:
         assert not self.problems, "\n".join(self.problems)
 
     def container(self, namespace: str, pod: str) -> Container | None:
-        """What this machine knows of a pod of that name, also of one that has ended; the newest."""
+        """The main container of a pod of that name, also of one that has ended; the newest."""
         found = [c for c in list(self.runtime.containers.values()) if (c.namespace, c.pod) == (namespace, pod)]
         return found[-1] if found else None
 

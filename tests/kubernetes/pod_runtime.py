@@ -15,6 +15,8 @@ from tests.kubernetes.programs import ROOT
 
 #: In the environment of every process of a pod; the agent knows it too.
 POD_MARK = "JUPYTER_GQ_POD_UID"
+#: In the environment of every process of a container.
+_CONTAINER_MARK = "JUPYTER_GQ_TEST_CONTAINER"
 #: Bytes of the termination message, and of the log where it stands in for one.
 _MESSAGE, _LOG_TAIL = 4096, 2048
 
@@ -26,7 +28,7 @@ def now() -> str:
 
 @dataclass(kw_only=True)
 class Container:
-    """The one process of a pod that counts, and the folder around it."""
+    """One container of a pod: its process, and the folder around it."""
 
     #: The pod that it is of.
     uid: str
@@ -34,8 +36,12 @@ class Container:
     pod: str
     #: Its name in the pod.
     name: str
-    #: Everything on this machine that belongs to the pod.
+    #: Its image.
+    image: str
+    #: Everything on this machine that belongs to the container.
     folder: Path
+    #: Everything on this machine that belongs to the pod.
+    pod_folder: Path
     #: The pod's address.
     address: str
     #: What the device plugin gave to the pod, by resource.
@@ -56,6 +62,10 @@ class Container:
     ready: bool = True
     #: Its pod is at its end: its devices are free.
     over: bool = False
+    #: Of the main container: the other ones that run, in the order of the spec, native sidecars last.
+    beside: list["Container"] = field(default_factory=list)
+    #: An init container that is always restarted: it is told to end when the others have ended.
+    native: bool = False
 
     def given(self, resource: str) -> list[str]:
         """Devices of this resource."""
@@ -112,7 +122,16 @@ class Container:
 
     def sweep(self) -> None:
         """Nothing outlives the first process of a container, whatever session it has made for itself."""
-        end_marked(f"{POD_MARK}={self.uid}")
+        end_marked(self.mark)
+
+    @property
+    def mark(self) -> str:
+        return f"{_CONTAINER_MARK}={self.uid}/{self.name}"
+
+    @property
+    def everything(self) -> list["Container"]:
+        """This container and those beside it."""
+        return [self, *self.beside]
 
     def processes(self) -> list[int]:
         """Everything that runs for the pod."""
@@ -141,16 +160,18 @@ class Runtime:
         """Those whose pods have not ended."""
         return [container for container in list(self.containers.values()) if not container.over]
 
-    def environment(self, uid: str, image: str, folder: Path) -> dict[str, str]:
-        """What every process has, before its pod says anything: nothing of this test session but its mark."""
+    def environment(self, container: Container, image: str) -> dict[str, str]:
+        """What every process has, before its pod says anything: nothing of this test session but its marks."""
         paths = [Path(self.python).parent, "/usr/local/bin", "/usr/bin", "/bin"]
         known = {"PYTHONPATH": str(ROOT)}
         if "no-runner" in image:
             known, paths = {}, [self._bare_python(), *paths[1:]]
-        home = folder / "home"
+        home = container.folder / "home"
         home.mkdir(exist_ok=True)
         path = os.pathsep.join(map(str, paths))
-        return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8", POD_MARK: uid, **known, **self._environment}
+        name, value = container.mark.split("=")
+        marks = {POD_MARK: container.uid, name: value}
+        return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8", **marks, **known, **self._environment}
 
     def found(self, word: str, image: str) -> str:
         """The program that this word means in that image."""
@@ -172,7 +193,7 @@ class Runtime:
 
     def end(self) -> None:
         """Kill everything."""
-        for container in list(self.containers.values()):
+        for container in [each for main in list(self.containers.values()) for each in main.everything]:
             container.signal(signal.SIGKILL)
             container.sweep()
             if container.process:

@@ -6,12 +6,39 @@ from tests.kubernetes.pod_environment import container_environment, expanded, wi
 from tests.kubernetes.pod_runtime import Container
 from tests.kubernetes.pod_volumes import Volumes, translated
 
+#: Names of the containers that do the work; in other pods it is the first.
+_MAIN = ("runner", "notebook", "hold")
+
+
+def main_of(pod):
+    """The spec of the container that does the work, wherever sidecars stand."""
+    containers = {each["name"]: each for each in pod["spec"]["containers"]}
+    return next((containers[name] for name in _MAIN if name in containers), pod["spec"]["containers"][0])
+
+
+def sidecars_of(pod):
+    """The specs of the containers that run beside it: those of the list, then the native ones."""
+    main = main_of(pod)["name"]
+    native = [each for each in pod["spec"].get("initContainers", ()) if is_native(each)]
+    return [*(each for each in pod["spec"]["containers"] if each["name"] != main), *native]
+
+
+def is_native(spec) -> bool:
+    """Whether an init container is a sidecar."""
+    return spec.get("restartPolicy") == "Always"
+
+
+def spec_of(pod, name: str):
+    """The spec of the container of that name."""
+    every = (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))
+    return next(each for each in every if each["name"] == name)
+
 
 def prepare(kubelet, pod, container: Container) -> None:
     """Complete the container. Raises `Refused` while a ConfigMap, a Secret or the account is missing."""
-    main, runtime = pod["spec"]["containers"][0], kubelet.runtime
+    main, runtime = spec_of(pod, container.name), kubelet.runtime
     volumes = Volumes(
-        kubelet.api, pod, container.address, folder=container.folder, host=kubelet.folder, claims=kubelet.claims
+        kubelet.api, pod, container.address, folder=container.pod_folder, host=kubelet.folder, claims=kubelet.claims
     )
     volumes.prepare()
     own = container_environment(pod, main, container.address, volumes.lookup)
@@ -25,7 +52,7 @@ def prepare(kubelet, pod, container: Container) -> None:
     # An image without a command of its own is one that waits, such as that of a reservation.
     command = command or ["sleep", "infinity"]
     container.command = [runtime.found(command[0], main["image"]), *command[1:]]
-    container.environment = runtime.environment(container.uid, main["image"], container.folder)
+    container.environment = runtime.environment(container, main["image"])
     if given := container.given(kubelet.devices.resource):
         # The device plugin's word; what the pod says of the same name wins, as in a kubelet.
         container.environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(given)

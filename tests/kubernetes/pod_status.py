@@ -26,10 +26,28 @@ def terminated(container: Container, policy: str):
     }
 
 
+def state_of(container: Container, policy: str):
+    """The state of a container as its process shows it."""
+    if container.process is None:
+        problem = f'Back-off pulling image "{container.image}": ErrImagePull: not found'
+        return {"waiting": {"reason": "ImagePullBackOff", "message": problem}}
+    return running(container) if container.code is None else terminated(container, policy)
+
+
 def pod_status(pod, container: Container, phase: str, state):
-    """The whole status, for one patch: readers index its keys as soon as there is a phase."""
-    ready = "running" in state and container.ready
-    containers = [_container(spec, state, ready, container.restarts) for spec in pod["spec"]["containers"]]
+    """The whole status, for one patch: readers index its keys as soon as there is a phase.
+
+    `container` is the main one, and `state` its state. The others have each a state of its own.
+    """
+    states = {each.name: state_of(each, "File") for each in container.beside} | {container.name: state}
+    every = {each.name: each for each in container.everything}
+
+    def shown(spec):
+        each, known = every[spec["name"]], states[spec["name"]]
+        return _container(spec, known, "running" in known and each.ready, each.restarts)
+
+    containers = [shown(spec) for spec in pod["spec"]["containers"]]
+    ready = all(each["ready"] for each in containers)
     conditions = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
     status = {
         "phase": phase,
@@ -42,7 +60,9 @@ def pod_status(pod, container: Container, phase: str, state):
     }
     if inits := pod["spec"].get("initContainers"):
         done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now()}}
-        status["initContainerStatuses"] = [_container(spec, done, True, 0) for spec in inits]
+        status["initContainerStatuses"] = [
+            shown(spec) if spec["name"] in states else _container(spec, done, True, 0) for spec in inits
+        ]
     return status
 
 

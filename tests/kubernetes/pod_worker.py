@@ -4,10 +4,12 @@ Rules
 -----
 1. What the API server knows of the pod arrives in one patch: phase, address, container. While the server is away the
    patch is repeated; the process runs on.
-2. A pod that is deleted waits for its `preStop.sleep`, gets SIGTERM, then SIGKILL after its grace, counted from the
+2. A pod runs as long as one of its containers does; native sidecars are told to end when all others have ended. Only
+   the main container is restarted.
+3. A pod that is deleted waits for its `preStop.sleep`, gets SIGTERM, then SIGKILL after its grace, counted from the
    deletion. It is probed until its process has ended. Only when no process of it is left is it reported as ended, and
    then removed from the API.
-3. A worker whose kubelet is killed stops where it is; the next kubelet's worker finds the process by the pod's uid.
+4. A worker whose kubelet is killed stops where it is; the next kubelet's worker finds the process by the pod's uid.
 """
 
 import math
@@ -21,8 +23,8 @@ from tests.kubernetes.node_api import Refused, Stopped
 from tests.kubernetes.pod_environment import pod_address
 from tests.kubernetes.pod_probe import ReadinessProbe
 from tests.kubernetes.pod_runtime import Container
-from tests.kubernetes.pod_start import prepare
-from tests.kubernetes.pod_status import pod_status, running, terminated
+from tests.kubernetes.pod_start import is_native, main_of, prepare, sidecars_of
+from tests.kubernetes.pod_status import pod_status, state_of, terminated
 
 #: Seconds between restarts of a process that fails again; the first one is at once.
 _BACK_OFF = 1.0
@@ -89,6 +91,7 @@ class PodWorker(threading.Thread):
                 break
             self.container.sweep()
             if not self._restarts():
+                self._wait_for_sidecars()
                 break
             self._start_again()
         self._finish()
@@ -99,10 +102,12 @@ class PodWorker(threading.Thread):
         if known is None or known.process is None:
             return False
         self.container = known
-        known.listen(self.nudge)
+        for container in known.everything:
+            if container.process is not None:
+                container.listen(self.nudge)
         if known.code is None:
             self._probe()
-            self._report(self._running())
+        self._report(self._present())
         return True
 
     def _begin(self) -> bool:
@@ -144,7 +149,8 @@ class PodWorker(threading.Thread):
         """Everything is there, sooner or later; False when the pod is deleted before."""
         while not self._deleted:
             try:
-                prepare(self.kubelet, self.pod, self.container)
+                for container in self.container.everything:
+                    prepare(self.kubelet, self.pod, container)
             except Refused as refused:
                 self._report_waiting("ContainerCreating", str(refused))
                 self._wait_for_deletion(0.5)
@@ -159,22 +165,54 @@ class PodWorker(threading.Thread):
         address = pod_address(meta["namespace"], self.pod["spec"].get("hostname") or meta["name"])
         if self.pod["spec"].get("hostNetwork"):
             address = "127.0.0.1"
-        self.container = Container(
-            uid=self.uid,
-            namespace=meta["namespace"],
-            pod=meta["name"],
-            name=main["name"],
-            folder=folder,
-            address=address,
-        )
+        self.container = self._new_container(main, folder, folder, address)
+        for spec in sidecars_of(self.pod):
+            beside = self._new_container(spec, folder / "beside" / spec["name"], folder, address)
+            beside.folder.mkdir(parents=True, exist_ok=True)
+            beside.native = is_native(spec)
+            self.container.beside.append(beside)
         runtime, devices = self.kubelet.runtime, self.kubelet.devices
         runtime.containers[self.uid] = self.container
         wanted = sum(_asked(container, devices.resource) for container in self.pod["spec"]["containers"])
         devices.allocate(self.container, wanted, runtime)
 
+    def _new_container(self, spec, folder, pod_folder, address: str) -> Container:
+        meta = self.pod["metadata"]
+        return Container(
+            uid=self.uid,
+            namespace=meta["namespace"],
+            pod=meta["name"],
+            name=spec["name"],
+            image=spec["image"],
+            folder=folder,
+            pod_folder=pod_folder,
+            address=address,
+        )
+
+    def _launched(self) -> list[Container]:
+        """The containers that have a process, or had one."""
+        return [each for each in self.container.everything if each.process is not None]
+
+    def _wait_for_sidecars(self) -> None:
+        """Wait until all other containers have ended, then end the native sidecars, or all if the pod is deleted."""
+        beside = [each for each in self.container.beside if not each.native]
+        while any(each.code is None for each in beside) and not self._deleted:
+            self._report(self._present())
+            self._hear()
+        if any(each.code is None for each in self.container.beside):
+            self._report(self._present())
+            self._terminate()
+
     def _until_ended_or_deleted(self) -> None:
+        ended = len(self._done())
         while self.container.code is None and not self._deleted:
             self._hear()
+            if len(self._done()) != ended and self.container.code is None and not self._deleted:
+                ended = len(self._done())
+                self._report(self._present())
+
+    def _done(self) -> list[Container]:
+        return [each for each in self.container.everything if each.code is not None]
 
     def _until_deleted(self) -> None:
         while not self._deleted:
@@ -195,7 +233,7 @@ class PodWorker(threading.Thread):
         if self.kubelet.api.stopped.is_set():
             raise Stopped
         if news == "probe" and self.container.code is None and not self._gone:
-            self._report(self._running())
+            self._report(self._present())
         elif news == "report" and self._last is not None:
             self._report(self._last)
 
@@ -213,9 +251,12 @@ class PodWorker(threading.Thread):
 
     def _start(self) -> None:
         self.container.ready = "readinessProbe" not in self._main
-        self.container.start(self.nudge)
+        for container in reversed(self.container.everything):
+            is_new = container.process is None and not container.image.startswith("missing/")
+            if is_new or container is self.container:
+                container.start(self.nudge)
         self._probe()
-        self._report(self._running())
+        self._report(self._present())
 
     def _probe(self) -> None:
         if "readinessProbe" in self._main:
@@ -224,17 +265,22 @@ class PodWorker(threading.Thread):
     def _terminate(self) -> None:
         """preStop, SIGTERM, grace, SIGKILL; the grace may be cut while it runs."""
         began = _clock()
-        self._until(lambda: began + min(self._pre_stop, self._grace))
-        if not self._gone:
-            self.container.signal(signal.SIGTERM)
-        self._until(lambda: began + self._grace)
-        self.container.signal(signal.SIGKILL)
-        self.container.process.wait()
-        self.container.sweep()
+        self._until([self.container], lambda: began + min(self._pre_stop, self._grace))
+        # Native sidecars are there until the others have ended.
+        for native in (False, True):
+            group = [each for each in self._launched() if each.native is native]
+            if not self._gone:
+                for container in group:
+                    container.signal(signal.SIGTERM)
+            self._until(group, lambda: began + self._grace)
+            for container in group:
+                container.signal(signal.SIGKILL)
+                container.process.wait()
+                container.sweep()
 
-    def _until(self, deadline) -> None:
-        """Its process has ended, or `deadline()`, which may change, is over."""
-        while self.container.code is None and (left := deadline() - _clock()) > 0:
+    def _until(self, containers, deadline) -> None:
+        """Their processes have ended, or `deadline()`, which may change, is over."""
+        while any(each.code is None for each in containers) and (left := deadline() - _clock()) > 0:
             self._hear(left)
 
     @property
@@ -243,7 +289,9 @@ class PodWorker(threading.Thread):
 
     @property
     def _grace(self) -> float:
-        return 0 if self._gone else self.pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        if self._gone or self._deleted:
+            return 0 if self._gone else self.pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        return self.pod["spec"].get("terminationGracePeriodSeconds", 30)
 
     def _finish(self) -> None:
         self.container.over = True
@@ -271,7 +319,7 @@ class PodWorker(threading.Thread):
 
     @property
     def _main(self):
-        return self.pod["spec"]["containers"][0]
+        return main_of(self.pod)
 
     def _report(self, status) -> None:
         self._last = status
@@ -284,8 +332,12 @@ class PodWorker(threading.Thread):
                 raise
             self._gone = True
 
-    def _running(self):
-        return pod_status(self.pod, self.container, "Running", running(self.container))
+    def _present(self):
+        """The status of a pod in which something runs."""
+        policy = self._main.get("terminationMessagePolicy", "File")
+        # A container that has never been started keeps the pod pending.
+        phase = "Running" if all(each.process is not None for each in self.container.everything) else "Pending"
+        return pod_status(self.pod, self.container, phase, state_of(self.container, policy))
 
     def _report_waiting(self, reason: str, message: str) -> None:
         phase = "Running" if self.container.restarts else "Pending"
@@ -293,7 +345,8 @@ class PodWorker(threading.Thread):
 
     def _over(self):
         policy = self._main.get("terminationMessagePolicy", "File")
-        phase = "Failed" if self.container.code else "Succeeded"
+        failed = any(each.code for each in self.container.everything if not each.native)
+        phase = "Failed" if failed else "Succeeded"
         return pod_status(self.pod, self.container, phase, terminated(self.container, policy))
 
 

@@ -66,7 +66,7 @@ async def test_what_the_pod_shows_last_is_the_end(world, kwok):
     assert [end.outcome for end in ends] == [Outcome.FAILED, Outcome.FAILED, Outcome.LOST, Outcome.FAILED]
     assert ends[0].sentence == "ValueError: no"
     assert "memory" in ends[1].sentence
-    assert "scheduler gave its place" in ends[2].sentence
+    assert "scheduler gave the pod's place" in ends[2].sentence
     assert "example.org/runner:1" in ends[3].sentence
     assert len(await asyncio.to_thread(world.pods)) == 4, "pods stay until their end is written down"
     await forgotten(world, *jobs)
@@ -161,7 +161,7 @@ async def test_a_gang_starts_together_or_not_at_all_and_fails_together(world, kw
     world.clock.ahead += 301
     end = await world.end(gang)
     assert end.outcome is Outcome.REFUSED
-    assert end.sentence == "1 of its 2 tasks did not start in 300 s."
+    assert end.sentence == "The job did not start: 1 of 2 tasks had not begun after 300 s."
     pauses = world.backend.cluster_nodes.back_off.until
     assert (bool(pauses(good)), bool(pauses(slow))) == (False, True)
     await forgotten(world, gang)

@@ -191,7 +191,7 @@ async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(
     world.clock.ahead += 61
     end = await world.end(job)
     assert end.outcome is Outcome.LOST
-    assert end.sentence.startswith(f"Its node {node} has not answered for ")
+    assert end.sentence.startswith(f"The node {node} has not answered for ")
     await world.backend.forget(job.id, 1)
     await world.backend.observe()
     assert world.backend.training.blocked_slots() == {f"{node}/0"}, "its pod stands: nobody ends it by force"
@@ -344,9 +344,9 @@ async def test_a_reservation_that_vanishes_under_its_shares_is_found_again_on_th
         world.clock.ahead += 0.5
         return seen if seen.phase is Phase.ENDED else None
 
-    end = await eventually(told, "that its device is in other hands", every=0.1)
+    end = await eventually(told, "that its device was given to others", every=0.1)
     assert end.outcome is Outcome.LOST
-    assert "other hands" in end.sentence
+    assert "was given to others" in end.sentence
 
 
 async def test_a_pool_that_keeps_its_devices_holds_them_without_shares(world, kwok):
@@ -399,7 +399,7 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     assert world.backend.attestation(job.id, 1, 0) == Attestation(
         result=AttestationResult.UNCHECKED,
         required=True,
-        sentence=f"The agent of the node {node} has not checked its container yet.",
+        sentence=f"The agent of the node {node} has not checked the container yet.",
     )
     changes = world.changes
     for _ in range(3):

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.backends.kubernetes.shares.device_check import COMPONENT, DeviceCheck
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck
 from jupyter_gq.check_devices import told
 from jupyter_gq.domain.pod_pool import Visibility
 from tests.kubernetes.backend_world import POOL
@@ -46,7 +47,7 @@ def check(control_plane, installation, node, tmp_path, capsys):
 
     yield run
     left = control_plane.core.list_namespaced_pod(
-        installation.train, label_selector=f"app.kubernetes.io/component={COMPONENT}"
+        installation.train, label_selector=f"app.kubernetes.io/component={names.CHECKS}"
     )
     assert all(pod.metadata.deletion_timestamp for pod in left.items), "a pod was left behind"
 

@@ -139,3 +139,52 @@ def test_a_pod_outlives_its_kubelet_and_the_api_server(node, pods, control_plane
     assert node.container(pods.namespace, "steady").process.pid == process
     pods.delete("steady")
     pods.gone("steady")
+
+
+_MESH = {"name": "mesh", "image": "mesh", "command": ["sleep", "infinity"]}
+_WORK = {"name": "runner", "image": "image", "command": ["sh", "-c", "exit 0"]}
+
+
+def _states(pod, of="container_statuses"):
+    return {each.name: each.state for each in getattr(pod.status, of)}
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_pod_runs_as_long_as_a_sidecar_does(node, pods, index):
+    containers = [_WORK]
+    containers.insert(index, _MESH)
+    name = f"beside-{index}"
+    pods.create(name, containers=containers)
+    pod = until(lambda: _ended(pods.get(name), "runner"), "the end of the work")
+    states = _states(pod)
+    assert (pod.status.phase, states["runner"].terminated.exit_code) == ("Running", 0)
+    assert states["mesh"].running
+    pods.delete(name)
+    pods.gone(name)
+    assert not node.container(pods.namespace, name).processes()
+
+
+def _ended(pod, container):
+    statuses = {each.name: each for each in pod.status.container_statuses or ()}
+    return pod if container in statuses and statuses[container].state.terminated else None
+
+
+def test_a_native_sidecar_ends_after_the_work(node, pods):
+    pods.create("native", containers=[_WORK], initContainers=[{**_MESH, "restartPolicy": "Always"}])
+    pod = pods.reach("native", "Succeeded")
+    assert _states(pod, "init_container_statuses")["mesh"].terminated.exit_code == 143
+    pods.delete("native")
+    pods.gone("native")
+
+
+def test_a_sidecar_that_fails_or_cannot_start_is_reported_as_such(node, pods):
+    fails = {"name": "mesh", "image": "mesh", "command": ["sh", "-c", "exit 4"]}
+    pods.create("failing-mesh", containers=[fails, _WORK])
+    states = _states(pods.reach("failing-mesh", "Failed"))
+    assert (states["mesh"].terminated.exit_code, states["runner"].terminated.exit_code) == (4, 0)
+    pods.create("no-mesh", containers=[{**_MESH, "image": "missing/mesh"}, _WORK])
+    pod = until(lambda: _ended(pods.get("no-mesh"), "runner"), "the end of the work")
+    assert (pod.status.phase, _states(pod)["mesh"].waiting.reason) == ("Pending", "ImagePullBackOff")
+    for name in ("failing-mesh", "no-mesh"):
+        pods.delete(name)
+        pods.gone(name)

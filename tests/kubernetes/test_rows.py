@@ -37,7 +37,7 @@ async def test_a_job_that_somebody_evicts_says_who_and_goes_on_where_it_was(inst
     await asyncio.to_thread(core.create_namespaced_pod_eviction, pod.metadata.name, train, body)
 
     await installed.phase(job, "paused")
-    assert installed.job(job).sentence.startswith("Somebody drained its node, or evicted it")
+    assert installed.job(job).sentence.startswith("Somebody drained the node, or evicted the pod")
     assert "The job continues by itself." in installed.job(job).sentence
     await asyncio.to_thread(core.patch_node, NODE, {"spec": {"taints": []}})
     await installed.phase(job, "done")

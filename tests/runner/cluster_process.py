@@ -38,7 +38,7 @@ CONFIG = Config(
 
 
 class PodsInAFolder(RunsPods):
-    """Its runs are files, and so outlive the service."""
+    """A backend whose runs are files, so that they survive the service."""
 
     kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
 

@@ -25,7 +25,7 @@ PYTHON_KERNEL = {
 
 
 class ServiceProcess:
-    """A service as a process: it can be killed, and begins anew at the same address."""
+    """A service as a process that can be killed and starts again at the same address."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -49,7 +49,7 @@ class ServiceProcess:
 
 
 class Service(ServiceProcess):
-    """One that stores what a runner sends."""
+    """A service that stores what a runner sends."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Service(ServiceProcess):
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def outputs(self, cell: str = "target") -> list[dict]:
-        """What a client that folds all pieces shows."""
+        """Return the outputs that a client shows after folding all pieces."""
         return fold(self.pieces()).get(cell, [])
 
     def text(self, cell: str = "target") -> str:

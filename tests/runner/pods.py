@@ -63,7 +63,7 @@ class Cluster(ServiceProcess):
         return json.loads(body)
 
     def send(self, *cells: tuple[str, str, str], tasks: int = 1, **manifest: Any) -> str:
-        """A job of these cells (id, role, source), once its first run is launched."""
+        """Submit a job of these cells (id, role, source); return once its first run is launched."""
         refs = {role: [{"cell_id": c, "source_hash": "0" * 64} for c, r, _ in cells if r == role] for role in ROLES}
         bundle = {
             "manifest": {
@@ -103,20 +103,20 @@ class Cluster(ServiceProcess):
         eventually(lambda: self.get(f"jobs/{job}")["run"] == run)
 
     def pod(self, job: str, run: int = 1, task: int = 0, **environment: str) -> "Pod":
-        """A pod of that run, not started yet."""
+        """Return a pod of a run, not started yet."""
         pod = Pod(self, job, run, task, environment)
         self.pods.append(pod)
         return pod
 
     def over(self, pod: "Pod", outcome: str | None = None) -> None:
-        """The kubelet says how that pod ended: by its own word, unless another outcome is given."""
+        """Report how a pod ended, as a kubelet would: by its own message, unless another outcome is given."""
         check = {"outcome": outcome, "sentence": ""} if outcome else pod.result()
         temporary = self.folder / f"ended.{pod.name}.tmp"
         temporary.write_text(json.dumps(check))
         temporary.rename(self.folder / "ended" / pod.name)
 
     def outputs(self, job: str) -> dict[str, list[dict]]:
-        """What a client that folds all pieces shows, by cell."""
+        """Return the outputs of each cell that a client shows after folding all pieces."""
         return fold(self.pieces(job))
 
     def text(self, job: str, cell: str = "target") -> str:
@@ -174,7 +174,7 @@ class Pod:
         return self
 
     def finish(self, seconds: float = 120) -> dict:
-        """Wait for its end; return its word."""
+        """Wait for the end of the pod; return its termination message."""
         self.process.wait(seconds)
         return self.result()
 
@@ -185,7 +185,7 @@ class Pod:
         self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """The node is gone, with all that ran in the pod."""
+        """Kill everything that runs in the pod, as if its node were gone."""
         processes = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
         for process in processes:
             process.kill()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Handler(BaseHTTPRequestHandler):
-    """The two routes of a runner."""
+    """A handler of the two routes that a runner uses."""
 
     file: Path
     protocol_version = "HTTP/1.1"
@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Cells run in order in a fresh kernel, and what they show arrives."""
+"""Cells run in order in a new kernel, and their outputs arrive."""
 
 import base64
 import shutil
@@ -84,13 +84,13 @@ def test_output_arrives_while_the_cell_runs(job: Job, service: Service) -> None:
     assert "early" in (job.folder / "output.ipynb").read_text()
 
 
-def test_progress_and_signs_of_life(job: Job, service: Service) -> None:
+def test_progress_and_heartbeats_arrive(job: Job, service: Service) -> None:
     job.target("import jupyter_gq\njupyter_gq.progress(30, 120, 'epoch 30')\nassert jupyter_gq.in_job()")
     assert job.run()["outcome"] == "SUCCEEDED"
     assert service.beats()[-1] == {"run": 1, "progress": {"fraction": 0.25, "text": "epoch 30"}, "saved_at": None}
 
 
-def test_when_the_state_was_saved_is_told(job: Job, service: Service) -> None:
+def test_time_of_the_last_checkpoint_is_reported(job: Job, service: Service) -> None:
     job.target(
         "import os, pathlib\n"
         "kept = pathlib.Path(os.environ['GQ_CHECKPOINT_DIR']) / 'state'\n"
@@ -128,7 +128,7 @@ def test_a_cell_that_ran_twice_is_replayed_twice_under_different_ids(job: Job, s
     assert service.text("setup") == "n is 2\n"
 
 
-def test_modules_of_the_user_reach_his_kernel_only(job: Job, service: Service) -> None:
+def test_modules_in_the_user_s_folder_are_imported_by_the_kernel_only(job: Job, service: Service) -> None:
     """A user's file that is named like a module of Python does not break the runner."""
     job.cwd.mkdir()
     for name in ("argparse", "nbclient", "json"):
@@ -148,7 +148,7 @@ def test_files_of_the_cells_are_as_from_a_notebook(job: Job, service: Service) -
     assert stat.S_IMODE((job.folder / "output.ipynb").stat().st_mode) == 0o600
 
 
-def test_kernel_of_another_language(job: Job, service: Service, tmp_path) -> None:
+def test_kernel_of_another_language_runs_the_cells(job: Job, service: Service, tmp_path) -> None:
     script = tmp_path / "shouting_kernel.py"
     script.write_text(
         "from ipykernel.kernelbase import Kernel\n"
@@ -197,8 +197,8 @@ def test_other_tasks_of_a_gang_run_the_same_cells_and_only_log(job: Job, service
     assert not (job.folder / "output.ipynb").exists()
 
 
-def test_a_progress_bar_made_of_widgets_is_shown_in_words(job: Job, service: Service) -> None:
-    """As tqdm does in a notebook. A widget that cannot be said in words is shown by the kernel's own text."""
+def test_progress_bar_made_of_widgets_is_shown_as_text(job: Job, service: Service) -> None:
+    """tqdm shows such widgets in a notebook. Widgets that cannot be rendered as text keep the kernel's own text."""
     job.prefix(
         "from comm import create_comm\n"
         "from IPython.display import display\n"
@@ -223,7 +223,7 @@ def test_a_progress_bar_made_of_widgets_is_shown_in_words(job: Job, service: Ser
     ]
 
 
-def test_first_output_within_the_goal(job: Job, service: Service) -> None:
+def test_first_output_arrives_within_the_goal(job: Job, service: Service) -> None:
     """From the start of the runner to the first piece of the target in the service; the goal is 0.9 s when idle."""
     job.target("print('x')")
     job.run()  # fills the caches

@@ -14,15 +14,15 @@ HASTY = """
 import sys
 from pathlib import Path
 from jupyter_gq.runner import boot, run
-run.FLEETING_DELIVERY_TIMEOUT = float(sys.argv[2])
-sys.exit(boot.boot(Path(sys.argv[1]), 1, 0, fleeting=True))
+run.EPHEMERAL_DELIVERY_TIMEOUT = float(sys.argv[2])
+sys.exit(boot.boot(Path(sys.argv[1]), 1, 0, ephemeral=True))
 """
 
 COUNT = "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.05)"
 NUMBERS = "".join(f"{n}\n" for n in range(40))
 
 
-def test_service_killed_in_the_middle_and_started_again(job: Job, service: Service) -> None:
+def test_no_output_is_lost_if_the_service_is_killed_and_restarted(job: Job, service: Service) -> None:
     job.target(COUNT)
     job.start()
     eventually(lambda: "5\n" in service.text())
@@ -35,7 +35,7 @@ def test_service_killed_in_the_middle_and_started_again(job: Job, service: Servi
     assert [piece["seq"] for piece in pieces] == list(range(1, len(pieces) + 1))
 
 
-def test_service_down_until_after_the_last_cell(job: Job, service: Service) -> None:
+def test_output_is_delivered_if_the_service_is_down_until_after_the_last_cell(job: Job, service: Service) -> None:
     """The kernel is gone (and with it the GPU) while the runner waits for the service."""
     service.kill()
     job.target("print('kept')")
@@ -50,7 +50,7 @@ def test_service_down_until_after_the_last_cell(job: Job, service: Service) -> N
     assert service.text() == "kept\n"
 
 
-def test_a_stop_while_it_waits_for_the_service_does_not_lose_the_result(job: Job, service: Service) -> None:
+def test_stop_during_the_wait_for_the_service_does_not_lose_the_result(job: Job, service: Service) -> None:
     service.kill()
     job.target("print('kept')")
     job.start()
@@ -61,7 +61,7 @@ def test_a_stop_while_it_waits_for_the_service_does_not_lose_the_result(job: Job
 
 
 @pytest.mark.parametrize(("stopped", "outcome"), [(False, "FAILED"), (True, "PAUSED")])
-def test_output_that_is_lost_with_its_folder_is_not_passed_over(
+def test_run_whose_output_is_lost_with_its_folder_does_not_succeed(
     job: Job, service: Service, stopped: bool, outcome: str
 ) -> None:
     service.kill()
@@ -80,7 +80,7 @@ def test_output_that_is_lost_with_its_folder_is_not_passed_over(
     assert ("their last outputs are lost" in result["sentence"]) == (not stopped)
 
 
-def test_runner_killed_with_output_that_the_service_lacks(job: Job, service: Service) -> None:
+def test_next_run_delivers_the_output_of_a_killed_runner(job: Job, service: Service) -> None:
     """The next run delivers it first, then goes on numbering."""
     job.target("import time\nprint('one', flush=True)\ntime.sleep(100)")
     job.start()

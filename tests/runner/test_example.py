@@ -1,4 +1,4 @@
-"""The example that everybody opens first: it trains, is paused, and goes on as if nothing had been."""
+"""The first example of the product trains, is paused, and continues as if it had not been paused."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ EPOCHS = 80
 
 
 def prepare(job: Job, epochs: int) -> None:
-    """As the lab would send it: the code cells before the training cell are replayed."""
+    """Write the bundle that the lab would send: the code cells before the training cell are replayed."""
     for cell in json.loads(EXAMPLE.read_text())["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -27,7 +27,7 @@ def prepare(job: Job, epochs: int) -> None:
         job.prefix(source, cell["id"])
 
 
-def test_it_is_stored_without_outputs_and_with_ids() -> None:
+def test_example_is_stored_without_outputs_and_with_ids() -> None:
     notebook = json.loads(EXAMPLE.read_text())
     cells = notebook["cells"]
     assert len({cell["id"] for cell in cells}) == len(cells)
@@ -35,7 +35,7 @@ def test_it_is_stored_without_outputs_and_with_ids() -> None:
     assert notebook["nbformat_minor"] == 5
 
 
-def test_it_trains_and_shows_its_curve(job: Job, service: Service) -> None:
+def test_example_trains_and_shows_its_curve(job: Job, service: Service) -> None:
     prepare(job, epochs=6)
     assert job.run()["outcome"] == "SUCCEEDED", job.log()
     shown = service.outputs()
@@ -48,7 +48,7 @@ def test_it_trains_and_shows_its_curve(job: Job, service: Service) -> None:
     assert service.beats()[-1]["progress"]["fraction"] == 1
 
 
-def test_paused_and_resumed_it_ends_where_it_would_have_ended(job: Job, service: Service, tmp_path: Path) -> None:
+def test_paused_example_ends_as_it_would_have_without_a_pause(job: Job, service: Service, tmp_path: Path) -> None:
     prepare(job, epochs=EPOCHS)
     job.start()
     eventually(lambda: "epoch 3 of" in service.text())

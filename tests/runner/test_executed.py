@@ -9,7 +9,7 @@ from .conftest import Job, eventually
 
 
 def made_by_the_service(job: Job) -> dict:
-    """The notebook, from what the service has stored."""
+    """Return the notebook that the service makes from the pieces it has stored."""
     bundle = json.loads((job.folder / "bundle.json").read_text())
     shown = ShownOutputs()
     shown.take(job.service.pieces())
@@ -17,7 +17,7 @@ def made_by_the_service(job: Job) -> dict:
     return make_executed_notebook(bundle["notebook"], cells, shown.about("job-1"), shown)
 
 
-def test_of_a_job_that_ran_to_its_end(job):
+def test_notebook_of_a_job_that_ran_to_its_end(job):
     job.prefix("import sys\nprint('replayed')").target("print('x')\nprint('y', file=sys.stderr)\n1 + 1")
     job.target("from IPython.display import display\nd = display(1, display_id=True)\nd.update(2)", "second")
     assert job.run()["outcome"] == "SUCCEEDED"
@@ -27,14 +27,14 @@ def test_of_a_job_that_ran_to_its_end(job):
     assert notebook["metadata"]["jupyter_gq"]["ended"] == ["prefix", "second", "target"]
 
 
-def test_of_a_job_that_failed(job):
+def test_notebook_of_a_job_that_failed(job):
     job.target("print('x')\n1 / 0").target("print('never')", "second")
     assert job.run()["outcome"] == "FAILED"
     assert made_by_the_service(job) == job.notebook()
     assert job.notebook()["metadata"]["jupyter_gq"]["ended"] == []
 
 
-def test_of_a_job_that_was_paused_and_went_on(job):
+def test_notebook_of_a_job_that_was_paused_and_resumed(job):
     job.prefix("print('replayed')").target("print('done')", "first")
     job.target(
         "import jupyter_gq, time\n"

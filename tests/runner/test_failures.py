@@ -1,4 +1,4 @@
-"""Whatever fails, the owner gets one sentence, and what was shown until then stays."""
+"""After any failure the owner gets one sentence, and the outputs until then stay."""
 
 import shutil
 import subprocess
@@ -54,7 +54,7 @@ def test_killed_kernel(job: Job, service: Service) -> None:
 
 
 def test_kernel_ended_by_somebody(job: Job) -> None:
-    """Without a stop of the run it is no pause."""
+    """The end of a kernel is no pause if the run was not told to stop."""
     job.target("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nimport time; time.sleep(9)")
     assert job.run()["sentence"] == "The kernel was ended from outside (SIGTERM); it was running the cell."
 
@@ -101,7 +101,7 @@ def test_damaged_bundle(job: Job) -> None:
 
 
 def test_full_disk_under_the_spool(job: Job) -> None:
-    """A device that is always full stands for the disk."""
+    """A device file that is always full stands in for the disk."""
     job.run_folder().mkdir(parents=True)
     (job.run_folder() / "spool.jsonl").symlink_to("/dev/full")
     job.target("print(1)")
@@ -113,7 +113,7 @@ def test_full_disk_under_the_spool(job: Job) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path):
-    """A file system of 300 KiB."""
+    """Return a file system of 300 KiB."""
     folder = tmp_path / "small"
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", folder], capture_output=True)
@@ -138,7 +138,7 @@ def test_full_disk_of_the_job_folder(small_disk: Path, service: Service) -> None
     assert "Traceback" not in job.log()
 
 
-def test_runner_killed_takes_its_kernel_with_it(job: Job, service: Service) -> None:
+def test_kernel_ends_with_a_killed_runner(job: Job, service: Service) -> None:
     job.target("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100)")
     job.start()
     eventually(lambda: service.text())

@@ -1,4 +1,4 @@
-"""A real ipykernel started through our start-up file: capped, and otherwise as always."""
+"""A real ipykernel runs the start-up file of its share: it has caps, and is unchanged otherwise."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from .conftest import Job, Service
 
 
-def test_a_real_kernel_is_capped_and_its_namespace_is_clean(job: Job, service: Service, tmp_path: Path) -> None:
+def test_kernel_has_caps_and_a_clean_namespace(job: Job, service: Service, tmp_path: Path) -> None:
     package = tmp_path / "home" / "torch"
     package.mkdir(parents=True)
     (package / "version.py").write_text("__version__ = '2.10.0'\n")
@@ -43,7 +43,7 @@ def test_a_real_kernel_is_capped_and_its_namespace_is_clean(job: Job, service: S
 
 @pytest.fixture(scope="module")
 def other_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has ipykernel and lacks jupyter_gq: its site-packages are those of this one, by a path file."""
+    """Return a Python that has ipykernel and lacks jupyter_gq: a path file adds the site-packages of this one."""
     import ipykernel
 
     folder = tmp_path_factory.mktemp("other")
@@ -59,7 +59,7 @@ def other_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
-def test_a_kernel_of_another_environment_has_the_users_calls(
+def test_kernel_of_another_environment_has_the_user_functions(
     job: Job, service: Service, other_environment: Path
 ) -> None:
     job.kernel = {**job.kernel, "argv": [str(other_environment), "-m", "ipykernel_launcher", "-f", "{connection_file}"]}

@@ -1,4 +1,4 @@
-"""A job in pods: nothing outlives a pod but what the service has, and that is enough."""
+"""A job in pods: only the service's copy survives a pod, and that is enough to continue."""
 
 import json
 import socket
@@ -85,12 +85,12 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def service_runs(cluster):
-    """Each test begins with a service, whatever the one before did to it."""
+    """Start each test with a running service, whatever the test before did to it."""
     if cluster.process is None:
         cluster.start()
 
 
-def test_a_job_runs_in_a_pod_and_all_it_showed_is_at_the_service(cluster):
+def test_job_runs_in_a_pod_and_delivers_all_outputs(cluster):
     job = cluster.send(
         ("prefix", "prefix", "import os\nprint('replayed')"),
         ("target", "target", "print(os.getcwd(), os.environ['COLOUR'])\n6 * 7"),
@@ -113,7 +113,7 @@ def test_a_job_runs_in_a_pod_and_all_it_showed_is_at_the_service(cluster):
     eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")
 
 
-def test_no_secret_of_the_runner_is_in_the_kernel_and_a_gang_finds_itself(cluster):
+def test_kernel_has_no_secret_of_the_runner_and_knows_its_gang(cluster):
     gang = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "gq-0.gq", "MASTER_PORT": "29500", "LOCAL_RANK": "0"}
     url = (cluster.folder / "copies").as_uri()
     source = "import os\nfor k in sorted(os.environ):\n    print(k + '=' + os.environ[k])"
@@ -143,7 +143,7 @@ def test_no_process_that_the_user_s_code_can_read_has_the_url_of_checkpoints(clu
     assert list((cluster.folder / "with-a-secret" / job / "0").glob("saved-*")), "it was copied all the same"
 
 
-def test_the_users_code_gets_no_token_for_that_of_the_pod(cluster):
+def test_user_s_code_cannot_exchange_the_token_of_the_pod(cluster):
     job = cluster.send(("target", "target", ASKS_FOR_A_TOKEN))
     pod = cluster.pod(job, THE_URL=cluster.url)
     pod.environment["THE_TOKEN_FILE"] = pod.environment["GQ_TOKEN_FILE"]
@@ -153,7 +153,7 @@ def test_the_users_code_gets_no_token_for_that_of_the_pod(cluster):
     assert "token" not in json.loads(files)
 
 
-def test_a_service_that_is_away_at_the_start_is_waited_for(cluster):
+def test_pod_waits_for_a_service_that_is_down_at_the_start(cluster):
     job = cluster.send(("target", "target", "print('x')"))
     cluster.kill()
     pod = cluster.pod(job).start()
@@ -163,7 +163,7 @@ def test_a_service_that_is_away_at_the_start_is_waited_for(cluster):
     assert cluster.text(job) == "x\n"
 
 
-def test_a_service_that_never_comes_leaves_a_sentence_and_no_verdict(cluster):
+def test_run_is_lost_with_a_sentence_if_the_service_stays_down(cluster):
     job = cluster.send(("target", "target", "print('x')"))
     cluster.kill()
     pod = cluster.pod(job, GQ_SERVICE_TIMEOUT="0.5").start()
@@ -172,7 +172,7 @@ def test_a_service_that_never_comes_leaves_a_sentence_and_no_verdict(cluster):
     assert "the job's token could not be fetched" in pod.message()
 
 
-def test_a_service_that_is_away_at_the_end_hears_everything(cluster):
+def test_service_that_is_down_at_the_end_gets_all_outputs(cluster):
     go = cluster.folder / "go-on"
     wait = (
         f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)\n"
@@ -190,7 +190,7 @@ def test_a_service_that_is_away_at_the_end_hears_everything(cluster):
     assert "ended" in cluster.log(job)
 
 
-def test_killed_in_the_middle_it_goes_on_elsewhere_and_nothing_is_doubled_or_lost(cluster):
+def test_killed_job_continues_in_another_pod_without_lost_or_doubled_output(cluster):
     marker = cluster.folder / "second-time"
     hangs = (
         f"import os, time\nprint('at it', flush=True)\nwhile not os.path.exists({str(marker)!r}):\n    time.sleep(0.01)"
@@ -211,7 +211,7 @@ def test_killed_in_the_middle_it_goes_on_elsewhere_and_nothing_is_doubled_or_los
     assert [cell["outputs"] for cell in notebook["cells"]] == [cluster.outputs(job)[cell] for cell in ("one", "target")]
 
 
-def test_paused_by_sigterm_it_goes_on_from_its_checkpoint_in_a_fresh_pod(cluster):
+def test_job_paused_by_sigterm_continues_from_its_checkpoint_in_a_new_pod(cluster):
     url = (cluster.folder / "checkpoints").as_uri()
     job = cluster.send(("one", "target", "print('one')"), ("target", "target", TRAINS))
     first = cluster.pod(job, GQ_CHECKPOINT_URL=url).start()
@@ -234,7 +234,7 @@ def test_paused_by_sigterm_it_goes_on_from_its_checkpoint_in_a_fresh_pod(cluster
     eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")
 
 
-def test_a_service_that_hears_and_never_answers_does_not_use_up_the_grace(cluster):
+def test_service_that_never_answers_does_not_use_up_the_grace_period(cluster):
     job = cluster.send(("target", "target", TRAINS))
     pod = cluster.pod(job, GQ_STOP_GRACE="6").start()
     eventually(lambda: "from 0" in cluster.text(job))
@@ -286,7 +286,7 @@ def test_no_process_is_left_and_ended_ones_are_reaped(cluster):
     assert not psutil.pid_exists(int(daemon))
 
 
-def test_a_runner_that_dies_is_lost_with_a_sentence(cluster):
+def test_run_is_lost_with_a_sentence_if_its_runner_dies(cluster):
     source = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nimport time\ntime.sleep(100)"
     job = cluster.send(("target", "target", source))
     pod = cluster.pod(job).start()
@@ -315,7 +315,7 @@ def test_a_pod_of_a_run_that_is_over_runs_nothing(cluster):
     assert "no task of run 2" in first.run()["sentence"]
 
 
-def test_what_is_too_large_for_the_pod_is_refused_with_numbers(cluster):
+def test_bundle_that_is_too_large_for_the_pod_is_refused_with_numbers(cluster):
     job = cluster.send(("target", "target", f"x = '{'y' * 2**20}'"))
     result = cluster.pod(job, GQ_BUNDLE_LIMIT=str(2**19)).run()
     assert result["outcome"] == "FAILED"
@@ -330,7 +330,7 @@ def test_what_is_too_large_for_the_pod_is_refused_with_numbers(cluster):
         ("s3://bucket/x", "s3fs"),
     ],
 )
-def test_an_address_for_checkpoints_that_cannot_work_ends_with_a_sentence(cluster, url, told):
+def test_unusable_checkpoint_url_ends_the_run_with_a_sentence(cluster, url, told):
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job, GQ_CHECKPOINT_URL=url)
     result = pod.run()
@@ -340,14 +340,14 @@ def test_an_address_for_checkpoints_that_cannot_work_ends_with_a_sentence(cluste
     assert cluster.pieces(job) == []
 
 
-def test_a_pod_that_was_made_without_its_variables_says_which(cluster):
+def test_pod_without_its_variables_names_them(cluster):
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job)
     del pod.environment["GQ_SERVICE_URL"], pod.environment["GQ_RUN"]
     assert "made without GQ_RUN, GQ_SERVICE_URL" in pod.run()["sentence"]
 
 
-def test_a_long_sentence_is_cut_and_the_form_stays():
+def test_long_sentence_is_cut_and_the_message_stays_valid():
     for character in ("x", "ä", "\U0001f600", '"'):
         message = encode_message({"outcome": "FAILED", "sentence": character * 10_000})
         assert len(message) <= LONGEST

@@ -1,4 +1,4 @@
-"""Being told to stop: what was computed is saved, and the next run goes on from there."""
+"""A run that is told to stop saves its results, and the next run continues from there."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_pause_and_resume(job: Job, service: Service) -> None:
 
 
 def test_updates_after_resuming_reach_the_right_output(job: Job, service: Service) -> None:
-    """Output numbers go on after those of the earlier run."""
+    """The numbers of outputs continue after those of the earlier run."""
     source = (
         "import jupyter_gq, time\n"
         "from IPython.display import display\n"
@@ -68,7 +68,7 @@ def test_updates_after_resuming_reach_the_right_output(job: Job, service: Servic
 
 
 def test_stop_before_the_target_pauses_at_once(job: Job, service: Service) -> None:
-    """Nothing of the target was computed, so nothing is worth waiting for."""
+    """The target has computed nothing, so there is no result to wait for."""
     job.prefix("import time\nprint('slow', flush=True)\ntime.sleep(100)").target("print('never')")
     job.start()
     eventually(lambda: "slow" in service.text("prefix"))
@@ -80,7 +80,7 @@ def test_stop_before_the_target_pauses_at_once(job: Job, service: Service) -> No
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 def test_shutdown_of_the_machine_is_a_pause(job: Job, service: Service, order: list[int]) -> None:
-    """Everything gets SIGTERM at once, in any order; the job goes on when the machine is back."""
+    """Kernel and runner get SIGTERM at once, in any order; the job continues once the machine is back."""
     job.target("import time\nprint('running', flush=True)\ntime.sleep(100)")
     job.start()
     eventually(lambda: "running" in service.text())
@@ -99,7 +99,7 @@ def test_stop_while_the_kernel_boots(job: Job) -> None:
     assert job.finish(seconds=90)["outcome"] == "PAUSED"
 
 
-def test_cell_that_does_not_look_but_ends_in_time_has_succeeded(job: Job, service: Service) -> None:
+def test_cell_that_ignores_the_stop_and_ends_in_time_has_succeeded(job: Job, service: Service) -> None:
     job.target("import time\nprint('running', flush=True)\ntime.sleep(1.5)\nprint('done')")
     job.start()
     eventually(lambda: "running" in service.text())
@@ -120,7 +120,7 @@ def test_exception_after_the_stop_was_seen_is_a_pause(job: Job, service: Service
     assert job.finish()["outcome"] == "PAUSED"
 
 
-def test_a_target_that_had_ended_begins_anew_after_a_pause(job: Job, service: Service) -> None:
+def test_target_that_had_ended_starts_without_outputs_after_a_pause(job: Job, service: Service) -> None:
     job.target("print('plot')", "early")
     job.target(
         "import jupyter_gq, time\nprint('running', flush=True)\n"
@@ -137,7 +137,7 @@ def test_a_target_that_had_ended_begins_anew_after_a_pause(job: Job, service: Se
 
 
 def test_a_stop_does_not_wait_for_a_service_that_is_down(job: Job, service: Service) -> None:
-    """The pieces that it lacks are delivered by the next run."""
+    """The next run delivers the pieces that the service lacks."""
     job.target(
         "import jupyter_gq, time\nprint('running', flush=True)\n"
         "while not jupyter_gq.should_stop() and wait: time.sleep(0.02)\n"

@@ -17,13 +17,13 @@ USER = "ann"
 
 @pytest.fixture
 def kind_of_service():
-    """Which service there is; a test parametrises it with another."""
+    """Return the class of the service; a test parametrises it with another."""
     return Service
 
 
 @pytest.fixture
 def service(jp_asyncio_loop, kind_of_service):
-    """The service."""
+    """Yield the running service."""
     service = kind_of_service()
     jp_asyncio_loop.run_until_complete(service.start())
     yield service
@@ -41,7 +41,7 @@ def on_hub(monkeypatch, service):
 
 @pytest.fixture
 def jp_server_config(jp_environ, jp_kernel_dir):
-    """The extension is on; kernels need no files of the machine."""
+    """Return a configuration with the extension on; kernels need no files of the machine."""
     spec = jp_kernel_dir / "python3"
     spec.mkdir()
     argv = ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -56,13 +56,13 @@ def jp_server_config(jp_environ, jp_kernel_dir):
 
 @pytest.fixture
 def extension(jp_serverapp):
-    """The extension of that server."""
+    """Return the extension of the test's server."""
     return jp_serverapp.extension_manager.extension_points["jupyter_gq"].app
 
 
 @pytest.fixture
 def fetch(jp_fetch):
-    """(method, path, body=None, **params) -> (status, JSON); errors are answers too."""
+    """Return a function (method, path, body=None, **params) -> (status, JSON), which returns errors as answers too."""
 
     async def ask(method, *path, body=None, **params):
         response = await jp_fetch(
@@ -81,7 +81,7 @@ def fetch(jp_fetch):
 
 @pytest.fixture
 def until():
-    """Waits until something is true; fails after two minutes."""
+    """Return a function that waits until a condition is true, and fails after two minutes."""
 
     async def wait(condition, why):
         for _ in range(2400):

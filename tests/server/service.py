@@ -1,4 +1,4 @@
-"""The scheduler service as this server sees it: a real web application with its routes and canned answers."""
+"""The scheduler service as a Jupyter server knows it: a real web application with its routes and canned answers."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ NOTEBOOK = {
 
 
 def a_job(**fields: Any) -> dict[str, Any]:
-    """A job as the service shows it."""
+    """Return a job as the service describes it."""
     return {
         "id": "job-7f3",
         "name": "Digits",
@@ -64,7 +64,7 @@ def a_job(**fields: Any) -> dict[str, Any]:
 
 
 def a_result(text: str = "trained\n") -> dict[str, Any]:
-    """An executed notebook of one cell."""
+    """Return an executed notebook of one cell."""
     output = {"output_type": "stream", "name": "stdout", "text": text}
     cell = {
         "cell_type": "code",
@@ -78,7 +78,7 @@ def a_result(text: str = "trained\n") -> dict[str, Any]:
 
 
 class Service:
-    """Answers what `answers` says, remembers what it was asked, sends the events it is given."""
+    """A service that gives the answers in `answers`, records requests, and sends the events of the test."""
 
     token = "token-of-ann"
 
@@ -112,7 +112,7 @@ class Service:
         return f"http://127.0.0.1:{self.port}{PREFIX}"
 
     async def start(self) -> None:
-        """Listen: on any free port the first time, on the same one afterwards."""
+        """Listen: at any free port the first time, at the same port afterwards."""
         routes = [
             (f"{PREFIX}api/v1/events", _Events, {"service": self}),
             (f"{PREFIX}api/v1/(.*)", _Anything, {"service": self}),
@@ -123,7 +123,7 @@ class Service:
         self._server.add_sockets(sockets)
 
     async def stop(self) -> None:
-        """Close every connection, streams too."""
+        """Close every connection, including streams."""
         if self._server is not None:
             server, self._server = self._server, None
             server.stop()
@@ -133,13 +133,13 @@ class Service:
             await server.close_all_connections()
 
     async def restart(self, down: float = 0.3) -> None:
-        """Be away for a moment, as when an administrator updates it."""
+        """Stop and start, as in an update."""
         await self.stop()
         await asyncio.sleep(down)
         await self.start()
 
     def tell(self, number: int, kind: str, data: dict[str, Any]) -> None:
-        """Send an event to whoever listens."""
+        """Send an event to all streams."""
         text = f"event: {kind}\nid: {number}\ndata: {json.dumps(data)}\n\n"
         for stream in self.streams:
             stream.put_nowait(text.encode())
@@ -197,7 +197,7 @@ class _Events(_Handler):
 
 
 class ServiceIsDown(Service):
-    """An address where nobody listens, and where nobody else can begin to."""
+    """An address at which nothing listens, and at which nothing else can start to listen."""
 
     async def start(self) -> None:
         self._bound = socket.socket()
@@ -209,7 +209,7 @@ class ServiceIsDown(Service):
 
 
 class LacksTheScope(Service):
-    """The token is good, but may not do this."""
+    """A service for which the token is valid and lacks the scope."""
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         return 403, {"code": "missing_scope", "message": "Your token lacks custom:gq:submit.", "field": None}

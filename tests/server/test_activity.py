@@ -1,4 +1,4 @@
-"""The service learns what the kernels do; the Hub learns that the server is in use only when it is."""
+"""The service learns the activity of kernels, and the Hub learns only of real use of the server."""
 
 import logging
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from tests.server.test_kernels import kernel  # noqa: F401 - a fixture
 
 @pytest.fixture
 def reporter(jp_asyncio_loop, on_hub, extension):
-    """The part that reports; tests say when."""
+    """Return the reporter, which reports only if the test calls it."""
     return jp_asyncio_loop.run_until_complete(extension.connect()).reporter
 
 
@@ -39,13 +39,13 @@ async def test_a_real_kernel_is_reported_busy_and_then_idle(kernel, service, rep
     assert last["at"] - 30 < last["kernels"][0]["last_active"] <= last["at"]
 
 
-async def test_reports_go_on_by_themselves(on_hub, service, extension, jp_serverapp, until):
+async def test_reports_are_repeated(on_hub, service, extension, jp_serverapp, until):
     await extension._start_jupyter_server_extension(jp_serverapp)
     await until(lambda: len(service.activity) >= 2, "two reports")
     await extension.stop_extension()
 
 
-async def test_a_busy_kernel_ticks_for_the_hub_until_the_limit(reporter, jp_serverapp):
+async def test_busy_kernel_counts_as_activity_for_the_hub_until_the_limit(reporter, jp_serverapp):
     reporter.update_last_activity(1000.0, [a_kernel(True)])
     assert ticked(jp_serverapp) == 1000
     reporter.update_last_activity(1000.0 + reporter.busy_limit, [a_kernel(True)])
@@ -54,14 +54,14 @@ async def test_a_busy_kernel_ticks_for_the_hub_until_the_limit(reporter, jp_serv
     assert ticked(jp_serverapp) == 1000 + reporter.busy_limit
 
 
-async def test_an_idle_kernel_counts_from_its_last_use(reporter, jp_serverapp):
+async def test_idle_kernel_counts_from_its_last_use(reporter, jp_serverapp):
     reporter.update_last_activity(1000.0, [a_kernel(False, last_active=400.0)])
     reporter.update_last_activity(2000.0, [a_kernel(False, last_active=400.0), a_kernel(None, last_active=300.0)])
     assert ticked(jp_serverapp) == 400
     assert jp_serverapp.web_app.last_activity() >= datetime.fromtimestamp(400, UTC)
 
 
-async def test_without_kernels_there_is_no_tick(reporter, jp_serverapp):
+async def test_server_without_kernels_reports_no_activity(reporter, jp_serverapp):
     reporter.update_last_activity(1000.0, [])
     assert ticked(jp_serverapp) is None
 
@@ -77,7 +77,7 @@ async def test_without_kernels_there_is_no_tick(reporter, jp_serverapp):
         ("queues", {}, False),
     ],
 )
-async def test_a_share_at_work_and_output_that_comes_are_use(reporter, jp_serverapp, kind, data, counts):
+async def test_used_share_and_arriving_output_count_as_activity(reporter, jp_serverapp, kind, data, counts):
     reporter.note_event(ServiceEvent(kind=kind, data=data))
     at = reporter._used_at or 1000.0
     reporter.update_last_activity(at + 59, [])

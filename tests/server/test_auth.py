@@ -1,4 +1,4 @@
-"""Every route wants a user, and asks the authorizer for the right to do this to `jupyter_gq`."""
+"""Every route needs a user, and asks the authorizer for the right to use `jupyter_gq`."""
 
 import inspect
 
@@ -17,7 +17,7 @@ CALLS = [
 
 
 class AllowsNothing(Authorizer):
-    """Refuses, and remembers what was asked for."""
+    """An authorizer that refuses everything and records the requests."""
 
     asked: list = []
 
@@ -31,7 +31,7 @@ def test_there_are_routes_to_check():
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_nobody_comes_in_without_a_token(on_hub, service, jp_fetch, method, path):
+async def test_every_route_needs_a_token(on_hub, service, jp_fetch, method, path):
     response = await jp_fetch(
         *path.split("/"),
         method=method,
@@ -45,7 +45,7 @@ async def test_nobody_comes_in_without_a_token(on_hub, service, jp_fetch, method
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-async def test_every_verb_asks_the_authorizer(on_hub, service, jp_serverapp, jp_fetch, method, path):
+async def test_every_method_asks_the_authorizer(on_hub, service, jp_serverapp, jp_fetch, method, path):
     authorizer = AllowsNothing(parent=jp_serverapp, identity_provider=jp_serverapp.identity_provider)
     authorizer.asked = []
     jp_serverapp.web_app.settings["authorizer"] = authorizer

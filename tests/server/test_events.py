@@ -1,4 +1,4 @@
-"""News of the service reaches the browser over one stream, through restarts of the service."""
+"""Events of the service reach the browser over one stream, even through restarts of the service."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def received(on_hub, jp_asyncio_loop, jp_serverapp, extension):
 CONNECTED = ("connection", {"available": True, "message": AVAILABLE})
 
 
-async def test_news_arrives_as_it_was_told(received, service, until):
+async def test_events_are_relayed_unchanged(received, service, until):
     await until(lambda: service.streams and CONNECTED in received, "the connection")
     service.tell(7, "job", a_job(phase="running"))
     service.tell(8, "output", {"job": "job-7f3", "last_seq": 3})
@@ -36,7 +36,7 @@ async def test_news_arrives_as_it_was_told(received, service, until):
     assert received == [CONNECTED, ("job", a_job(phase="running")), ("output", {"job": "job-7f3", "last_seq": 3})]
 
 
-async def test_a_page_hears_it_on_the_server_s_own_websocket(received, service, until, jp_ws_fetch):
+async def test_page_receives_events_on_the_server_s_own_websocket(received, service, until, jp_ws_fetch):
     await until(lambda: service.streams, "the connection")
     page = await jp_ws_fetch("api", "events", "subscribe")
     service.tell(1, "queues", {})
@@ -45,7 +45,7 @@ async def test_a_page_hears_it_on_the_server_s_own_websocket(received, service, 
     page.close()
 
 
-async def test_a_restart_of_the_service_loses_nothing_and_is_said_once(received, service, until, caplog):
+async def test_restart_of_the_service_loses_no_event_and_is_logged_once(received, service, until, caplog):
     with caplog.at_level(logging.INFO):
         await until(lambda: service.streams and CONNECTED in received, "the connection")
         service.tell(41, "queues", {})
@@ -68,7 +68,7 @@ async def test_a_service_that_is_down_does_not_disturb_the_server(received, unti
     assert (await jp_fetch("api", "status")).code == 200
 
 
-async def test_a_service_that_comes_later_is_found(jp_asyncio_loop, received, service, until):
+async def test_relay_connects_to_a_service_that_starts_later(jp_asyncio_loop, received, service, until):
     await service.stop()
     await until(lambda: any(not data["available"] for kind, data in received if kind == "connection"), "the loss")
     await service.start()

@@ -1,4 +1,4 @@
-"""What the server learns of real kernels by listening to them: run history, busy and idle."""
+"""The server learns the run history and the activity of real kernels by listening to them."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel(jp_asyncio_loop, on_hub, jp_serverapp, extension):
-    """A kernel that was started while the server listened."""
+    """Return a kernel that was started while the server listened."""
     kernel = Kernel(jp_serverapp)
     extension.watch.start()
     jp_asyncio_loop.run_until_complete(kernel.start())
@@ -69,7 +69,7 @@ IPKernelApp.launch_instance()
 
 @pytest.fixture
 def unheard(jp_asyncio_loop, jp_kernel_dir, on_hub, jp_serverapp, extension):
-    """A kernel that starts unheard and to which no page is connected."""
+    """Return a kernel whose start was not heard and to which no page is connected."""
     spec = jp_kernel_dir / "unheard"
     spec.mkdir()
     argv = ["python", "-c", STARTS_UNHEARD, "-f", "{connection_file}"]
@@ -82,12 +82,12 @@ def unheard(jp_asyncio_loop, jp_kernel_dir, on_hub, jp_serverapp, extension):
 
 
 def one(extension):
-    """The activity of the only kernel."""
+    """Return the activity of the only kernel."""
     (activity,) = extension.watch.get_activity()
     return activity
 
 
-async def test_the_history_is_what_ran_in_run_order(kernel, extension, fetch, until):
+async def test_history_has_the_executions_in_run_order(kernel, extension, fetch, until):
     await kernel.run("a = 1")
     await kernel.run("import time; time.sleep(0.3)")
     await kernel.run("1 / 0", stop_on_error=False)
@@ -142,14 +142,14 @@ async def test_a_silent_busy_cell_is_busy_until_it_ends(kernel, extension, until
     assert one(extension).last_active >= before + 1
 
 
-async def test_a_kernel_to_which_nobody_connects_is_idle_in_the_end(unheard, extension, until):
+async def test_kernel_without_a_connection_becomes_idle(unheard, extension, until):
     started = one(extension).last_active
     await until(lambda: one(extension).busy is False, "idle")
     assert one(extension).last_active == started
     assert extension.watch.get_history(unheard.id) == ()
 
 
-async def test_a_kernel_restarted_in_the_middle_of_a_cell_is_idle_in_the_end(unheard, extension, until):
+async def test_kernel_restarted_during_a_cell_becomes_idle(unheard, extension, until):
     await unheard.connect()
     unheard.client.execute("import time; time.sleep(600)")
     await until(lambda: one(extension).busy, "busy")
@@ -179,7 +179,7 @@ async def test_connecting_completing_and_polling_are_no_use(kernel, extension, j
     assert one(extension).busy is False
 
 
-async def test_a_kernel_that_ran_before_we_listened_is_found(on_hub, jp_serverapp, extension, until):
+async def test_kernel_that_ran_before_the_watch_started_is_found(on_hub, jp_serverapp, extension, until):
     kernel = Kernel(jp_serverapp)
     await kernel.start()
     try:
@@ -192,7 +192,7 @@ async def test_a_kernel_that_ran_before_we_listened_is_found(on_hub, jp_serverap
         await kernel.stop()
 
 
-async def test_the_first_cell_is_known_though_nobody_asked_before(on_hub, jp_serverapp, extension, until):
+async def test_first_cell_is_in_the_history_without_an_earlier_request(on_hub, jp_serverapp, extension, until):
     await extension._start_jupyter_server_extension(jp_serverapp)
     kernel = Kernel(jp_serverapp)
     await kernel.start()

@@ -31,7 +31,7 @@ def default_provisioner(monkeypatch):
     KernelProvisionerFactory.clear_instance()
 
 
-async def test_a_kernel_runs_behind_the_start_up_file_of_its_share(default_provisioner, on_hub, jp_serverapp):
+async def test_kernel_runs_the_startup_file_of_its_share(default_provisioner, on_hub, jp_serverapp):
     kernel = Kernel(jp_serverapp)
     await kernel.start()
     try:

@@ -1,4 +1,4 @@
-"""What the browser asks goes to the service in the user's name, and the answer comes back as it was given."""
+"""Requests of the browser are relayed to the service in the user's name, and its answers are returned unchanged."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ READS = [
 
 
 @pytest.mark.parametrize(("path", "asked"), READS)
-async def test_a_question_is_answered_by_the_service(on_hub, service, fetch, path, asked):
+async def test_request_is_relayed_to_the_service(on_hub, service, fetch, path, asked):
     status, answer = await fetch("GET", *path)
     assert status == 200
     expected = service.answers["GET", asked][1]
@@ -40,12 +40,12 @@ async def test_status_names_user_and_server(on_hub, fetch):
     }
 
 
-async def test_pages_of_jobs_are_asked_for_as_the_browser_says(on_hub, service, fetch):
+async def test_page_of_jobs_is_requested_with_the_browser_s_parameters(on_hub, service, fetch):
     assert (await fetch("GET", "jobs", limit=5, before="job-9"))[0] == 200
     assert ("GET", "jobs?limit=5&before=job-9") in service.asked
 
 
-async def test_a_number_that_is_none_is_refused_here(on_hub, service, fetch):
+async def test_malformed_number_is_refused_by_this_server(on_hub, service, fetch):
     status, problem = await fetch("GET", "jobs", limit="many")
     assert (status, problem["field"]) == (422, "limit")
     assert service.asked == []
@@ -57,12 +57,12 @@ async def test_the_log_is_plain_text(on_hub, jp_fetch):
     assert response.body == b"runner: started\n"
 
 
-async def test_cancelling_is_accepted_not_done(on_hub, fetch):
+async def test_cancel_answers_with_202(on_hub, fetch):
     status, job = await fetch("DELETE", "jobs", "job-7f3")
     assert (status, job["phase"]) == (202, "cancelling")
 
 
-async def test_keep_is_for_this_server(on_hub, service, fetch):
+async def test_keep_names_this_server(on_hub, service, fetch):
     assert (await fetch("POST", "keep", body={}))[0] == 200
     assert ("POST", "servers/gpu/keep") in service.asked
 
@@ -84,14 +84,14 @@ async def test_an_id_cannot_name_another_route(on_hub, service, jp_fetch):
     assert ("GET", "me") not in service.asked
 
 
-async def test_a_body_that_is_no_json_is_a_problem_too(on_hub, jp_fetch):
+async def test_body_that_is_not_json_is_refused_with_a_problem(on_hub, jp_fetch):
     response = await jp_fetch("jupyter-gq", "preview", method="POST", body="{", raise_error=False)
     assert response.code == 400
     assert b'"invalid_json"' in response.body
 
 
 @pytest.mark.parametrize("kind_of_service", [ServiceIsDown])
-async def test_a_service_that_is_down_is_said_to_be(on_hub, fetch):
+async def test_status_says_that_the_service_is_down(on_hub, fetch):
     status, problem = await fetch("GET", "me")
     assert (status, problem["code"]) == (503, "service_unavailable")
     assert "try again" in problem["message"]
@@ -101,13 +101,13 @@ async def test_a_service_that_is_down_is_said_to_be(on_hub, fetch):
 
 
 @pytest.mark.parametrize("kind_of_service", [LacksTheScope])
-async def test_a_token_without_the_scope_is_said_to_be(on_hub, fetch):
+async def test_status_says_that_the_token_lacks_the_scope(on_hub, fetch):
     status, problem = await fetch("POST", "preview", body={"queue": "vision", "gpus": "1"})
     assert (status, problem["code"]) == (403, "missing_scope")
     assert "lacks" in (await fetch("GET", "status"))[1]["message"]
 
 
-async def test_without_a_hub_everything_says_what_to_do(monkeypatch, fetch):
+async def test_every_route_says_what_to_do_without_a_hub(monkeypatch, fetch):
     monkeypatch.delenv("JUPYTER_GQ_URL", raising=False)
     status, answer = await fetch("GET", "status")
     assert status == 200
@@ -118,8 +118,8 @@ async def test_without_a_hub_everything_says_what_to_do(monkeypatch, fetch):
         assert (status, problem["code"]) == (503, "service_unavailable")
 
 
-async def test_asking_is_no_activity(on_hub, jp_serverapp, fetch):
-    """An open page that asks on its own must not hold a GPU."""
+async def test_requests_are_no_activity(on_hub, jp_serverapp, fetch):
+    """An open page sends requests on its own and must not keep a GPU."""
     before = jp_serverapp.web_app.last_activity()
     for path, _ in READS:
         await fetch("GET", *path)
@@ -131,7 +131,7 @@ async def test_the_token_is_never_shown(on_hub, service, extension):
     assert a_job()["owner"] == extension.hub_environment.user
 
 
-def test_what_a_server_loads_at_its_start_builds_no_models():
+def test_start_of_a_server_imports_no_models():
     """The user's server must not start later because of us; the models come once it answers."""
     code = "import sys, jupyter_gq.lab.extension; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

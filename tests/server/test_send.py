@@ -1,4 +1,4 @@
-"""A cell is sent: what is refused before anything is queued, and what arrives at the service."""
+"""A cell is sent to training, or refused before anything is queued."""
 
 import hashlib
 import sys
@@ -46,9 +46,7 @@ def a_request(**fields):
     }
 
 
-async def test_what_arrives_is_a_bundle_that_can_run_elsewhere(
-    on_hub, service, fetch, jp_root_dir, monkeypatch, jp_environ
-):
+async def test_sent_bundle_can_run_elsewhere(on_hub, service, fetch, jp_root_dir, monkeypatch, jp_environ):
     (jp_root_dir / "work").mkdir()
     monkeypatch.setenv("LC_TIME", "C")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
@@ -90,7 +88,7 @@ async def test_two_clicks_make_one_job(on_hub, service, fetch):
     assert first[1]["id"] == second[1]["id"]
 
 
-async def test_a_running_kernel_says_how_it_is_started(on_hub, service, fetch, jp_serverapp, jp_asyncio_loop):
+async def test_bundle_has_the_command_of_the_running_kernel(on_hub, service, fetch, jp_serverapp, jp_asyncio_loop):
     kernel_id = await jp_serverapp.kernel_manager.start_kernel(kernel_name="python3")
     try:
         status, _ = await fetch("POST", "send", body=a_request(kernel_id=kernel_id))
@@ -117,7 +115,7 @@ async def test_a_running_kernel_says_how_it_is_started(on_hub, service, fetch, j
         ({"key": ""}, "invalid_request", "key", "at least 1"),
     ],
 )
-async def test_what_cannot_run_is_refused_before_the_service_is_asked(
+async def test_cells_that_cannot_run_are_refused_without_asking_the_service(
     on_hub, service, fetch, fields, code_, field, said
 ):
     status, problem = await fetch("POST", "send", body=a_request(**fields))
@@ -143,7 +141,7 @@ async def test_the_check_sends_nothing(on_hub, service, fetch):
     assert service.asked == []
 
 
-async def test_a_bundle_over_the_limit_is_the_service_s_word(on_hub, service, fetch):
+async def test_refusal_of_a_too_large_bundle_is_the_service_s(on_hub, service, fetch):
     problem = {"code": "too_large", "message": "The bundle has 21 MiB; at most 20 MiB.", "field": "bundle"}
     service.answers["POST", "jobs"] = (413, problem)
     assert await fetch("POST", "send", body=a_request()) == (413, problem)

@@ -7,8 +7,9 @@ from jupyter_gq.client.models import Readiness
 
 
 def check_health(call: Call) -> Reply:
-    """Answer everybody with the health of the service."""
-    return Reply(body=call.status.check_health())
+    """Answer admins with the health of the service, and everybody else with the codes of it."""
+    health, caller = call.status.check_health(), call.requester.caller
+    return Reply(body=health if caller is not None and caller.admin else health.without_reasons())
 
 
 def check_readiness(call: Call) -> Reply:

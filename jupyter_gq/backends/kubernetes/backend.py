@@ -104,6 +104,7 @@ class KubernetesRuns:
             on_created=lambda pod: self._holding_pods.copy.put(pod),
             now=now,
         )
+        self.cluster_nodes.device_of_slot = self.reservation_pods.device_name
         devices = DevicePreparation(
             nodes=self.cluster_nodes, agents=self.agents, reservation_pods=self.reservation_pods
         )
@@ -302,8 +303,8 @@ class KubernetesRuns:
             pod
             for index in (self.notebooks.pods, self.training.pods)
             for pod in index.on_node(node)
-            # Including pods without a device: they shall see none.
-            if pod.phase == "Running"
+            # Including pods without a device: they shall see none. Only sidecars run on where the work is over.
+            if pod.has_begun and not pod.is_over
         ]
         return [
             WatchedPod(
@@ -431,6 +432,7 @@ class KubernetesRuns:
     def _reserve_whole_pools(self) -> None:
         """Keep all devices of pools with `hold: always` reserved."""
         arriving = self.placeholders.arriving()
+        used, blocked = self._slots_in_use(), self._blocked_slots()
         kept = [
             slot
             for name in list(self.cluster_nodes.names())
@@ -438,18 +440,22 @@ class KubernetesRuns:
             and (pool := self.cluster_nodes.pool(name)) is not None
             and PROVIDERS[pool.provider].needs_reservation(pool, whole=True)
             and self.cluster_nodes.ready(name)
-            for slot in self.cluster_nodes.slots(name)
+            for slot in self.cluster_nodes.slots_with_device(name, used.get(name, ()), blocked, self._is_ours)
         ]
         self.reservation_pods.keep_always(set(kept), self.cluster_nodes.pool)
 
     def _update_offer(self) -> None:
         nodes = self.cluster_nodes
         arriving = {slot for node in self.placeholders.arriving() for slot in nodes.slots(node)}
-        blocked = self.training.blocked_slots() | self.notebooks.blocked_slots() | arriving
+        blocked = self._blocked_slots() | arriving
         used = self._slots_in_use()
         nodes.keep(used.keys() | self.notebooks.pods.nodes() | self.training.pods.nodes())
         self._nodes = nodes.offered(used, blocked, self._is_ours, self._count_shared_slots())
         self._new_nodes = new_nodes(nodes, self.placeholders)
+
+    def _blocked_slots(self) -> set[str]:
+        """Return the slots of pods that still stand although their run has ended or is not known."""
+        return self.training.blocked_slots() | self.notebooks.blocked_slots()
 
     def _slots_in_use(self) -> dict[str, set[str]]:
         """Return the slots of work that has not ended, by node."""
@@ -482,7 +488,11 @@ class KubernetesRuns:
             return True
         if self._foreign_pods is not None and self._foreign_pods.copy.get(namespace, pod) is None:
             return True
-        return namespace == options.hub_namespace and self._server_pods.copy.get(namespace, pod) is not None
+        if namespace != options.hub_namespace:
+            return False
+        server = self._server_pods.copy.get(namespace, pod)
+        # What a server holds without a slot, the core does not count.
+        return server is not None and bool(server.slots)
 
 
 def _add_up(uses: Sequence[ShareUse]) -> ShareUse:

@@ -48,6 +48,7 @@ class Accounts:
         return self._found.get(owner) or self.look_up(owner)
 
     def _find(self, owner: str) -> Account:
+        """Return the service's account, or with system users that of the owner; raise `BackendError` if none fits."""
         if not self._system_users:
             return _account(pwd.getpwuid(os.getuid()), switch=False)
         try:
@@ -91,6 +92,7 @@ def acting_as(account: Account) -> Iterator[None]:
 
 
 def _account(entry: pwd.struct_passwd, *, switch: bool) -> Account:
+    """Return the account of a password entry; `switch` says whether the service must become this user."""
     return Account(
         name=entry.pw_name,
         uid=entry.pw_uid,

@@ -265,6 +265,7 @@ def _observation(
     sentence: str = "",
     pids: tuple[int, ...] = (),
 ) -> Observation:
+    """Return an observation of the server's run with these fields."""
     return Observation(
         workload=server.workload.id,
         run=server.workload.run,

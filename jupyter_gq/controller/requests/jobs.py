@@ -34,6 +34,7 @@ from jupyter_gq.domain.errors import (
     NeverFits,
     NotAMember,
     NotFound,
+    PriorityTooHigh,
     StoreUnavailable,
     UnknownQueue,
 )
@@ -224,6 +225,9 @@ class Jobs:
             raise UnknownQueue(request.queue, usable)
         if request.queue not in usable and not caller.admin:
             raise NotAMember(caller.user, request.queue, usable)
+        highest = known[request.queue].highest_priority(caller)
+        if request.priority > highest:
+            raise PriorityTooHigh(requested=request.priority, highest=highest, queue=request.queue)
         workload = Workload(
             id=name,
             kind=Kind.TRAINING,

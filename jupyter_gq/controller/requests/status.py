@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from jupyter_gq.client.models import Health
+from jupyter_gq.client.models import Health, HealthCode
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.leadership import Leadership
+from jupyter_gq.controller.loop.name_check import NameCheck
 from jupyter_gq.controller.views.overview import describe_devices
 from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.scheduling.wording import UNOBSERVED
@@ -20,19 +21,29 @@ class ServiceStatus:
     leadership: Leadership
     #: The last failures of the loop, by the name of the work; empty if there is none.
     failures: Mapping[str, str]
+    names: NameCheck
 
     def check_health(self) -> Health:
         """Return the condition of the loop, the settings, the devices and the backends, with what is wrong."""
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
-        well = error is None and not self.failures and not context.unobserved and probe is ProbeState.OK
+        wrong: dict[HealthCode, bool] = {
+            "config_refused": error is not None,
+            "step_failed": bool(self.failures),
+            "runs_unobserved": bool(context.unobserved),
+            "devices_missing": probe is not ProbeState.OK,
+        }
+        code: HealthCode = next((code for code, holds in wrong.items() if holds), "ok")
         return Health(
-            status="ok" if well else "degraded",
+            status="ok" if code == "ok" else "degraded",
+            code=code,
             version=installed_version(),
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
+            failures=[f"{what}: {failure}" for what, failure in sorted(self.failures.items())],
+            warnings=[*context.settings_source.warnings, *self.names.warnings],
         )
 
     def explain_unready(self) -> str:

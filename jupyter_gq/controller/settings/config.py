@@ -20,6 +20,7 @@ from jupyter_gq.scheduling.policy import (
     UsageRule,
 )
 
+from .last_good import LastGood
 from .pools import device_pools, pod_pools, pool_for
 from .queue_resources import Defaults
 from .queues import TrainingQueue, check_fixed_quotas, training_queues
@@ -77,7 +78,13 @@ class TrainingQueues(Configurable):
 
         `parent`: name of the queue above. Default: None.
 
-        `users`, `groups`: names of the users and hub groups that may use the queue. Default: everybody.""",
+        `users`, `groups`: names of the users and hub groups that may use the queue. Default: everybody.
+
+        `max_priority`: highest priority that these users may give to a job, from 0 to 100. Default: the value of the
+        nearest queue above that has one, else 0.
+
+        `managers`, `manager_groups`: names of the users and hub groups that may use this queue and the queues below it
+        with any priority up to 100, as administrators may. Default: nobody.""",
     ).tag(config=True)
     grace = Number(
         30,
@@ -356,6 +363,14 @@ class Settings:
         """Return the CPU and memory of tasks in a queue whose jobs name none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
 
+    def named_users(self) -> frozenset[str]:
+        """Return the names of all users in the settings."""
+        return frozenset(self.user_quotas).union(*(entry.users | entry.managers for entry in self.training))
+
+    def named_groups(self) -> frozenset[str]:
+        """Return the names of all groups in the settings."""
+        return frozenset(self.group_quotas).union(*(entry.groups | entry.manager_groups for entry in self.training))
+
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
         """Return the names of the queues to which the user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))
@@ -377,6 +392,16 @@ class SettingsSource(Protocol):
     @property
     def error(self) -> str | None:
         """Why the present file is not in force; None if it is."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what in the settings in force is probably not meant."""
+        ...
+
+    @property
+    def last_good(self) -> LastGood | None:
+        """The settings in force in a form that can be stored; None if they cannot."""
         ...
 
     async def refresh(self) -> bool:

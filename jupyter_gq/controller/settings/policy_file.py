@@ -1,4 +1,4 @@
-"""The hub's config file as the source of the settings: loaded with traitlets, watched, never half in force.
+"""The settings of the Hub's configuration file, which the service follows while it runs.
 
 Rules
 -----
@@ -6,54 +6,56 @@ Like the Hub: the file is executed as the Hub executes it, with the files that i
 are watched.
 
 By content: a change is noticed by content, so that `touch` and an editor's rename do nothing, and no quick edit is
-missed.
+missed. The content must be the same twice in a row before it is executed: an editor may still be writing it.
 
-Never half: a file with an error changes nothing. The last settings stay in force, and `error` says where and what.
+Never half: a file with an error, or one that lost too much (`last_good`), changes nothing. The settings before it stay
+in force, and `error` says where and what. At the start these are the stored ones.
 
 In a thread: files are read and executed in a thread, so that the service goes on answering.
 """
 
-import ast
 import asyncio
 import hashlib
 import logging
-import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from traitlets.config import Config
-from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
-
 from jupyter_gq.domain.cluster import Node
-from jupyter_gq.domain.errors import AdminError
 
-from .config import Settings, build_settings
+from .config import SECTIONS, Settings, build_settings
+from .config_file import ConfigFileError, load_config
+from .config_lines import find_duplicates, find_line
+from .last_good import LastGood, explain_loss
 from .traits import SettingsError
 
 log = logging.getLogger(__name__)
 
 
-class ConfigFileError(AdminError):
-    """The config file cannot be used; the message names the file, the line, the trait, the value and the fix."""
-
-
 class PolicyFile:
-    """The settings of a config file. The constructor raises `ConfigFileError` if the first load fails."""
+    """The settings of a config file. Without stored settings the first load must succeed, else `ConfigFileError`."""
 
     def __init__(
-        self, path: Path, nodes: Callable[[], Sequence[Node]], also: Mapping[str, Collection[str]] | None = None
+        self,
+        path: Path,
+        nodes: Callable[[], Sequence[Node]],
+        also: Mapping[str, Collection[str]] | None = None,
+        stored: LastGood | None = None,
     ) -> None:
         """Load the file. `nodes` returns the present nodes, against whose devices quotas and pools are checked.
 
         `also` names the traits of further sections that belong to the service; other names in them are refused.
+        `stored` is the last good policy of an earlier service.
         """
         self._path = path.absolute()
         self._nodes = nodes
         self._also = also or {}
+        self._names = {"SchedulerService", *self._also, *(section.__name__ for section in SECTIONS)}
         self._loaded: tuple[Path, ...] = (self._path,)
         self._error: str | None = None
-        self._seen = self._fingerprint()
-        self._current = self._load()
+        self._warnings: tuple[str, ...] = ()
+        self._last_good = stored
+        self._seen = self._changing = self._fingerprint()
+        self._current = self._load() if stored is None else self._load_or_restore(stored)
 
     @property
     def current(self) -> Settings:
@@ -65,16 +67,30 @@ class PolicyFile:
         """Why the present file is not in force; None if it is."""
         return self._error
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what in the settings in force is probably not meant."""
+        return self._warnings
+
+    @property
+    def last_good(self) -> LastGood | None:
+        """The policy in force in a form that can be stored."""
+        return self._last_good
+
     async def refresh(self) -> bool:
         """Load the file again if it, or a file that it loads, has other content; tell whether anything changed."""
         return await asyncio.to_thread(self._refresh)
 
     def _refresh(self) -> bool:
         """Do the work of `refresh` in a thread."""
-        seen = self._fingerprint()
-        if seen == self._seen:
+        found = self._fingerprint()
+        if found == self._seen:
+            self._changing = found
             return False
-        self._seen = seen
+        if found != self._changing:
+            self._changing = found
+            return False
+        self._seen = found
         try:
             settings = self._load()
         except ConfigFileError as error:
@@ -90,15 +106,45 @@ class PolicyFile:
         """Return the settings of the file and watch the files that it loads; raise `ConfigFileError`."""
         loaded: list[Path] = []
         try:
-            config = _load_config(self._path, loaded)
+            config = load_config(self._path, loaded)
         finally:
             # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
-            self._seen = self._fingerprint()
+            self._seen = self._changing = self._fingerprint()
+        found = LastGood.of(config, self._names, loaded)
+        loss = None if self._last_good is None else explain_loss(self._last_good, found)
+        if loss is not None:
+            raise ConfigFileError(loss)
         try:
-            return build_settings(config, self._nodes(), self._also)
+            settings = build_settings(config, self._nodes(), self._also)
         except SettingsError as error:
             raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
+        self._last_good = found
+        self._warn(loaded)
+        return settings
+
+    def _load_or_restore(self, stored: LastGood) -> Settings:
+        """Return the settings of the file; those of the last good policy if the file cannot be used."""
+        try:
+            return self._load()
+        except ConfigFileError as error:
+            try:
+                settings = build_settings(stored.to_config(), self._nodes(), self._also)
+            except SettingsError:
+                raise error from None  # the machine has changed too: the file is what has to be mended
+            self._error = str(error)
+            log.error("settings refused, the service starts with the last good ones: %s", error)  # noqa: TRY400 - no defect of ours
+            return settings
+
+    def _warn(self, loaded: Sequence[Path]) -> None:
+        """Find what in the files is probably not meant, and log it."""
+        self._warnings = tuple(
+            f"{path}, {found}"
+            for path in dict.fromkeys(loaded)
+            for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
+        )
+        for warning in self._warnings:
+            log.warning("settings: %s", warning)
 
     def _fingerprint(self) -> str:
         """Return a hash of the content of all watched files."""
@@ -112,43 +158,6 @@ class PolicyFile:
         return digest.hexdigest()
 
 
-class _WatchedLoader(PyFileConfigLoader):
-    """A loader that lists every file that it executes, including those that `load_subconfig` asks for."""
-
-    executed: list[Path]
-
-    def _read_file_as_dict(self) -> None:
-        self.executed.append(Path(self.full_filename))
-        super()._read_file_as_dict()
-
-
-def _load_config(path: Path, executed: list[Path]) -> Config:
-    """Execute the file as the Hub does, and add the executed files to `executed`.
-
-    Raises `ConfigFileError` with the file and line of the fault.
-    """
-    # `load_subconfig` makes its loader from the class, so the list travels on a class made for this load.
-    loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
-    loader = loader_class(path.name, str(path.parent))
-    try:
-        return loader.load_config()  # type: ignore[no-any-return]
-    except ConfigFileNotFound as error:
-        raise ConfigFileError(f"{path}: the file cannot be read ({error}). Check the path and its rights.") from error
-    except SyntaxError as error:
-        where = f"{error.filename or path}, line {error.lineno}"
-        raise ConfigFileError(f"{where}: this is not valid Python ({error.msg}). Mend that line.") from error
-    except (Exception, SystemExit) as error:  # the administrator's code may raise anything
-        where = f"{path}, line {_line_of_traceback(error, executed)}"
-        raise ConfigFileError(f"{where}: {type(error).__name__}: {error}. Mend that line.") from error
-
-
-def _line_of_traceback(error: BaseException, executed: Sequence[Path]) -> int | str:
-    """Return the last line of the executed files in a traceback; "?" if there is none."""
-    names = {str(path) for path in executed}
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
-    return lines[-1] if lines and lines[-1] else "?"
-
-
 def _place(executed: Sequence[Path], error: SettingsError) -> str:
     """Return the file and line of the last place that sets the trait; only the file if no line is found."""
     for path in reversed(executed):
@@ -156,55 +165,3 @@ def _place(executed: Sequence[Path], error: SettingsError) -> str:
         if line is not None:
             return f"{path}, line {line}"
     return str(executed[0])
-
-
-def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
-    """Return the line that sets `c.<trait>` last, or the line of the key to which `path` leads; None if none."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return None
-    wanted = trait.split(".")
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _mentions(node, wanted)]
-    if not found:
-        return None
-    statement: ast.AST = max(found, key=lambda node: node.lineno)
-    line: int = statement.lineno  # type: ignore[attr-defined]
-    for key in path:
-        inner = _value_at(statement, key)
-        if inner is None:
-            break
-        line, statement = inner
-    return line
-
-
-def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
-    """Tell whether a simple statement names `<anything>.Section.trait`, or `.Section` if `wanted` has only that."""
-    if isinstance(statement, ast.FunctionDef | ast.If | ast.For | ast.With | ast.Try | ast.While | ast.ClassDef):
-        return False
-    return any(_names(node)[: len(wanted)] == wanted for node in ast.walk(statement) if isinstance(node, ast.Attribute))
-
-
-def _names(node: ast.Attribute) -> list[str]:
-    """Return the attribute names, such as ["FixedQuota", "users"] for `c.FixedQuota.users`.
-
-    Returns [] if the expression does not start with a plain name.
-    """
-    names: list[str] = []
-    inner: ast.expr = node
-    while isinstance(inner, ast.Attribute):
-        names.append(inner.attr)
-        inner = inner.value
-    return names[::-1] if isinstance(inner, ast.Name) else []
-
-
-def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
-    """Return the line and value of `key` in the first dict literal or keyword argument inside `within` that has it."""
-    for node in ast.walk(within):
-        if isinstance(node, ast.Dict):
-            for name, value in zip(node.keys, node.values, strict=True):
-                if isinstance(name, ast.Constant) and name.value == key:
-                    return name.lineno, value
-        if isinstance(node, ast.keyword) and node.arg == key:
-            return node.value.lineno, node.value
-    return None

@@ -1,15 +1,16 @@
 """Training queues and fixed quotas, and the checks that pools can keep what they promise."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import ceil
 
+from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
-from jupyter_gq.domain.queue import BUILD_ROOT, Queue
+from jupyter_gq.domain.queue import BUILD_ROOT, MAX_PRIORITY, Queue
 
 from . import queue_resources
 from .queue_resources import TRAIT, Defaults, QueueHostResources, host_resources_by_queue
@@ -26,24 +27,42 @@ KEYS = (
     "parent",
     "users",
     "groups",
+    "max_priority",
+    "managers",
+    "manager_groups",
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingQueue:
-    """A training queue, with the users and groups that may send jobs to it."""
+    """A training queue, who may send jobs to it, and with which priority."""
 
     queue: Queue
     #: Names of users.
     users: frozenset[str] = frozenset()
     #: Names of hub groups.
     groups: frozenset[str] = frozenset()
-    #: CPU and memory of each task whose job names none.
+    #: Names of users and of hub groups who manage the queue, or a queue above it.
+    managers: frozenset[str] = frozenset()
+    manager_groups: frozenset[str] = frozenset()
+    #: The highest priority that users who do not manage the queue may give to a job.
+    max_priority: int = 0
+    #: What each task of a job has that names no CPU or memory.
     defaults: Defaults = Defaults()  # noqa: RUF009 - it is frozen
 
     def admits(self, user: str, groups: frozenset[str]) -> bool:
-        """Tell whether the user may send jobs to the queue; everybody may if it names no users and no groups."""
-        return (not self.users and not self.groups) or user in self.users or bool(self.groups & groups)
+        """Return whether the user may send jobs to the queue: managers may; without users and groups everybody may."""
+        everybody = not self.users and not self.groups
+        return everybody or user in self.users or bool(self.groups & groups) or self._is_manager(user, groups)
+
+    def highest_priority(self, caller: Caller) -> int:
+        """Return the highest priority that the caller may give to a job in the queue."""
+        if caller.admin or self._is_manager(caller.user, caller.groups):
+            return MAX_PRIORITY
+        return self.max_priority
+
+    def _is_manager(self, user: str, groups: frozenset[str]) -> bool:
+        return user in self.managers or bool(self.manager_groups & groups)
 
 
 def training_queues(
@@ -61,7 +80,17 @@ def training_queues(
     roots = [name for name in order if entries[name].get("parent") is None]
     _check_pool(sum(quotas[name] for name in roots), pool, devices, roots)
     host = host_resources_by_queue(order, entries, nodes)
-    return tuple(_queue(name, entries[name], pool, quotas[name], host[name]) for name in order)
+    built: dict[str, TrainingQueue] = {}
+    for name in order:
+        parent = entries[name].get("parent")
+        training = TrainingQueue(
+            queue=_queue(name, entries[name], pool, quotas[name], host[name]),
+            users=_names(name, "users", entries[name]),
+            groups=_names(name, "groups", entries[name]),
+            defaults=host[name].defaults,
+        )
+        built[name] = _with_managers(training, entries[name], None if parent is None else built[parent])
+    return tuple(built.values())
 
 
 def check_fixed_quotas(
@@ -164,14 +193,14 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
         raise SettingsError(TRAIT, roots, problem, "lower their quotas, or give the pool more devices")
 
 
-def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: QueueHostResources) -> TrainingQueue:
+def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: QueueHostResources) -> Queue:
     """Return a training queue from its setting; raise `SettingsError` for a fault."""
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
         fix = f"use at least {format_gpus(quota)}, or None for no limit"
         raise SettingsError(TRAIT, entry["limit"], problem, fix, path=(name, "limit"))
-    queue = Queue(
+    return Queue(
         name=name,
         pool=pool,
         parent=entry.get("parent"),
@@ -186,12 +215,27 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: Queu
         preempt_min_runtime=_seconds(name, "preempt_min_runtime", entry),
         reclaim_min_runtime=_seconds(name, "reclaim_min_runtime", entry),
     )
-    return TrainingQueue(
-        queue=queue,
-        users=_names(name, "users", entry),
-        groups=_names(name, "groups", entry),
-        defaults=host.defaults,
+
+
+def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
+    """Return the queue with its managers and its highest priority for others, which it takes from the queue above."""
+    name, above = training.queue.name, above or TrainingQueue(queue=training.queue)
+    highest = entry.get("max_priority")
+    return replace(
+        training,
+        managers=_names(name, "managers", entry) | above.managers,
+        manager_groups=_names(name, "manager_groups", entry) | above.manager_groups,
+        max_priority=above.max_priority if highest is None else _priority(name, highest),
     )
+
+
+def _priority(name: str, value: object) -> int:
+    """Return the highest priority for users. 0 must be allowed, because a job that names no priority has 0."""
+    priority = _integer(name, "max_priority", value, minimum=0)
+    if priority > MAX_PRIORITY:
+        fix = f"use a whole number from 0 to {MAX_PRIORITY}"
+        raise SettingsError(TRAIT, value, f"it is above {MAX_PRIORITY}", fix, path=(name, "max_priority"))
+    return priority
 
 
 def _amount(name: str, key: str, value: object) -> MilliGpu:
@@ -223,5 +267,6 @@ def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:
     value = entry.get(key, ())
     listed = isinstance(value, list | tuple | set | frozenset)
     if not listed or not all(isinstance(item, str) for item in value):
-        raise SettingsError(TRAIT, value, "it is not a list of names", f'write ["{key[:-1]}"]', path=(name, key))
+        fix = f'write ["{key[:-1].replace("manager_", "")}"]'
+        raise SettingsError(TRAIT, value, "it is not a list of names", fix, path=(name, key))
     return frozenset(value)

@@ -91,7 +91,18 @@ class Overview:
     def read_state(self) -> JsonObject:
         """Return the input of a cycle at this moment and its decision, as a state document; see `client.state`."""
         context = self._context
-        state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
+        last_good = context.settings_source.last_good
+        state = LiveState(
+            at=context.clock.now(),
+            policy=context.settings.policy,
+            snapshot=context.snapshot(),
+            settings={} if last_good is None else last_good.sections,
+            groups={
+                record.workload.owner: tuple(sorted(context.groups_of(record)))
+                for record in context.records.unfinished()
+            },
+            offered_nodes=context.offered_nodes(),
+        )
         return state_document(state, self._decider.decide_on(state.snapshot, state.at))
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
@@ -171,7 +182,8 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
     visible = set(parents) if caller.admin else {above for name in own for above in _with_ancestors(name, parents)}
     totals = _totals(settings, snapshot)
     views = []
-    for queue in settings.training_tree():
+    for entry in settings.training:
+        queue = entry.queue
         if queue.name not in visible:
             continue
         total, defaults = totals.get(queue.name, Totals()), settings.defaults_of(queue.name)
@@ -191,6 +203,7 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
                 over_quota_weight=queue.over_quota_weight,
                 priority=queue.priority,
                 member=queue.name in own,
+                max_priority=entry.highest_priority(caller),
             )
         )
     return views

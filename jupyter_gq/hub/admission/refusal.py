@@ -30,6 +30,7 @@ REASONS = (
     "gpu_no_place",  # admitted, but the cluster had no place for the pod
     "cluster_away",  # the cluster's API does not answer
     "cluster_refused",  # the cluster's API refused the pod
+    "gpu_unseen",  # a setting, a profile or a hook would hide a GPU of the pod from the service
 )
 
 

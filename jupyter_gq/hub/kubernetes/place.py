@@ -122,7 +122,7 @@ async def _follow_ticket(service: ServiceClient, share: HeldShare, poll_interval
             view = await service.ticket(share.ticket)
         except ServiceError as error:
             if error.status == _NOT_FOUND:
-                sentence = "The GPU service does not know of this server any more. Start it again."
+                sentence = "The GPU service does not know of this server any more. Start the server again."
                 raise StartRefused(sentence, "gpu_no_service", 409) from error
             continue  # the service may be restarting; meanwhile the pod starts
         raise_if_stopped(view)

@@ -6,8 +6,8 @@ Rules
 - Our values win: nothing of the administrator is dropped, except if both set the same name to different values.
   Otherwise the server would have a device that the service did not give it, or none.
 - Pinned node: of the nodes on which the pod could run before, only the chosen one is left (`client.pinning`).
-- Devices come from the service alone: the pod has a resource that `share_only` names, or a variable that makes devices
-  visible, only if the additions contain it.
+- Devices come from the service alone: a container has a resource that `share_only` names, or a variable that makes
+  devices visible, only if the additions contain it. They are for the notebook's container; all others get no device.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,8 +18,10 @@ from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.json_types import JsonObject
 
+#: The variable that makes devices visible to a container.
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 #: Variables that name the devices of a container; values of other origin are dropped.
-VISIBILITY = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+VISIBILITY = (VISIBLE, "CUDA_VISIBLE_DEVICES")
 #: Prefix of our labels and annotations.
 PREFIX = "jupyter-gq.org/"
 #: Label with the ticket of a notebook's pod.
@@ -85,18 +87,28 @@ def add_share(parts: PodParts, additions: PodAdditions, *, share_only: Collectio
     )
 
 
+def without_devices(container: JsonObject, share_only: Collection[str]) -> JsonObject:
+    """Return a container that asks for no device and sees none, whatever its image says."""
+    others = [each for each in container.get("env") or () if each["name"] not in VISIBILITY]
+    resources = {
+        side: _merge_resources(amounts, {}, share_only) if side in ("requests", "limits") else amounts
+        for side, amounts in (container.get("resources") or {}).items()
+    }
+    return {**container, "env": [*others, {"name": VISIBLE, "value": "void"}], "resources": resources}
+
+
 def list_withheld(parts: PodParts, additions: PodAdditions, share_only: Collection[str]) -> list[str]:
-    """Return the resources that the pod requested and does not get, for the log."""
+    """Return the resources that the notebook's container requested and does not get, for the log."""
     asked = {**parts.requests, **parts.limits}
-    return sorted(name for name in asked if _is_share_only(name, share_only) and name not in additions.resources)
+    return sorted(name for name in asked if is_share_only(name, share_only) and name not in additions.resources)
 
 
 def _merge_environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -> list[JsonObject]:
     others = [each for each in present if each["name"] not in ours and each["name"] not in VISIBILITY]
-    return [*others, *({"name": name, "value": _escape(value)} for name, value in ours.items())]
+    return [*others, *({"name": name, "value": escape_variable(value)} for name, value in ours.items())]
 
 
-def _escape(value: str) -> str:
+def escape_variable(value: str) -> str:
     """Escape `$(`: Kubernetes would replace `$(NAME)` in the name of a device by another variable."""
     return value.replace("$(", "$$(")
 
@@ -104,10 +116,11 @@ def _escape(value: str) -> str:
 def _merge_resources(
     present: Mapping[str, str], ours: Mapping[str, str], share_only: Collection[str]
 ) -> dict[str, str]:
-    return {**{name: amount for name, amount in present.items() if not _is_share_only(name, share_only)}, **ours}
+    return {**{name: amount for name, amount in present.items() if not is_share_only(name, share_only)}, **ours}
 
 
-def _is_share_only(resource: str, share_only: Collection[str]) -> bool:
+def is_share_only(resource: str, share_only: Collection[str]) -> bool:
+    """Return whether only a share may add this resource."""
     return any(fnmatchcase(resource, pattern) for pattern in share_only)
 
 

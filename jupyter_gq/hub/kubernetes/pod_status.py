@@ -14,6 +14,7 @@ _WHY_DISRUPTED = {
     "TerminationByKubelet": "its node was short of memory or disk, or was shut down",
 }
 _OUT_OF_MEMORY = "OOMKilled"
+_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 def explain_end(pod: JsonMapping | None) -> str:
@@ -33,7 +34,10 @@ def explain_end(pod: JsonMapping | None) -> str:
 
 
 def is_running(pod: JsonMapping | None) -> bool:
-    """Return whether the pod is ready; unlike KubeSpawner's check, an incomplete status raises no error."""
+    """Return whether the server is ready, and each sidecar that has not ended.
+
+    Unlike KubeSpawner's check, an incomplete status raises no error.
+    """
     status = (pod or {}).get("status") or {}
     containers = status.get("containerStatuses") or ()
     return bool(
@@ -41,9 +45,22 @@ def is_running(pod: JsonMapping | None) -> bool:
         and status.get("phase") == "Running"
         and status.get("podIP")
         and not (pod.get("metadata") or {}).get("deletionTimestamp")
-        and containers
-        and all(container.get("ready") for container in containers)
+        and any(container.get("name") == _NOTEBOOK for container in containers)
+        and all(container.get("ready") or _is_ended_sidecar(container) for container in containers)
     )
+
+
+def find_exit_code(pod: JsonMapping | None) -> int | None:
+    """Return the exit code of a server that has ended in a pod where other containers run on; None otherwise."""
+    status = (pod or {}).get("status") or {}
+    if status.get("phase") in _FINISHED:
+        return None
+    for container in status.get("containerStatuses") or ():
+        terminated = (container.get("state") or {}).get("terminated")
+        if container.get("name") == _NOTEBOOK and terminated:
+            code = terminated.get("exitCode")
+            return code if isinstance(code, int) else 1
+    return None
 
 
 def complete_event(event: JsonMapping) -> JsonObject:
@@ -58,6 +75,10 @@ def complete_event(event: JsonMapping) -> JsonObject:
         "type": event.get("type") or "Normal",
         "message": event.get("message") or event.get("reason") or "",
     }
+
+
+def _is_ended_sidecar(container: JsonMapping) -> bool:
+    return container.get("name") != _NOTEBOOK and bool((container.get("state") or {}).get("terminated"))
 
 
 def _disrupted(condition: JsonMapping) -> str:

@@ -19,7 +19,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.admission.admission import StartRefused
 from jupyter_gq.hub.base import SpawnerMixin
 
-from .pod_status import explain_end, is_running
+from .pod_status import explain_end, find_exit_code, is_running
 from .reflectors import HubReflector, ReflectorReplacements
 
 #: Progress at which KubeSpawner's events begin: the wait for a share is the first half, KubeSpawner counts 0 to 90.
@@ -83,9 +83,16 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- the end of the pod -----------------------------------------------------------------------------------------
 
     async def poll(self) -> int | None:
-        """Return KubeSpawner's answer, or None ("running") if the cluster cannot be reached."""
+        """Return KubeSpawner's answer, or None ("running") if the cluster cannot be reached.
+
+        A pod in which only sidecars are left is deleted: it would hold its share for ever.
+        """
         try:
             await self._record_end()
+            code = find_exit_code(self.pod_reflector.pods.get(self._place))
+            if code is not None:
+                await self.stop()
+                return code
             status: int | None = await super().poll()
         except self.cluster_errors as error:
             self.log.warning("The state of %s is unknown just now: %s", self.pod_name, error)

@@ -5,7 +5,8 @@ Additions, in the order of KubeSpawner
 1. Before a start: `ProfileShares` reads the request from options and profiles; `GPUShareMixin` waits for admission and
    for the additions to the pod.
 2. In a start: `PlaceRetries` follows the ticket and tries another place if the cluster refuses one. The pod is
-   KubeSpawner's; the share is merged into it, and the administrator's `modify_pod_hook` runs last.
+   KubeSpawner's; the share is merged into it, and the administrator's `modify_pod_hook` runs last. A pod that would
+   hide a GPU from the service is refused (`sight`).
 3. At all times: `ResilientPods` keeps the view of pods alive over outages, and records the reason of an end.
 
 Only KubeSpawner's own asynchronous client is used: code that blocks here blocks the Hub.
@@ -44,14 +45,16 @@ from jupyter_gq.client.sidecars import HIDDEN, unguarded_containers
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
 from jupyter_gq.hub.clock import monotonic
+from jupyter_gq.hub.config_parts import find_seen_namespace, get_dict, merge_unique
 from jupyter_gq.hub.hub_parts import Address
 from jupyter_gq.hub.mixin import GPUShareMixin
 
 from .options import ProfileShares
 from .place import PlaceRetries
-from .pod_parts import WORKLOAD_LABEL, PodParts, add_share, list_withheld, read_parts
+from .pod_parts import WORKLOAD_LABEL, PodParts, add_share, list_withheld, read_parts, without_devices
 from .pod_status import complete_event, explain_end
 from .pods import ClusterUnreachable, ResilientPods
+from .sight import explain_namespace, explain_unseen
 
 _NOTEBOOK = "notebook"
 _NOT_FOUND, _CONFLICT, _SERVER_FAULT = 404, 409, 500
@@ -138,13 +141,39 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         pod: V1Pod = await super().get_pod_manifest()
         said = self.api.api_client.sanitize_for_serialization(pod)
         parts = read_parts(said, _NOTEBOOK)
-        additions = self._get_additions()
-        for name in list_withheld(parts, additions, self.gpu_resources):
+        additions, share_only = self._get_additions(), self._list_share_only()
+        for name in list_withheld(parts, additions, share_only):
             self.log.warning("%s is removed from the pod of %s: only a share may add it", name, self._log_name)
-        _write_parts(pod, add_share(parts, additions, share_only=self.gpu_resources))
-        _hide_devices(pod, unguarded_containers(said["spec"], _NOTEBOOK))
+        _write_parts(pod, add_share(parts, additions, share_only=share_only))
+        self._withhold_devices(pod, share_only)
         _keep_log_end(pod)
         return pod
+
+    def _list_share_only(self) -> list[str]:
+        """Return the patterns of resources that only a share may add, those of the pools included."""
+        pools = get_dict(self.config.Pools, "pools").values() if "Pools" in self.config else ()
+        resources = [pool["resource"] for pool in pools if isinstance(pool, dict) and pool.get("resource")]
+        return merge_unique(self.gpu_resources, resources) if self.gpu_resources else []
+
+    def _withhold_devices(self, pod: V1Pod, share_only: Collection[str]) -> None:
+        """Let the containers beside the notebook's ask for no device and see none."""
+        for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+            if container.name != _NOTEBOOK:
+                kept = without_devices(self.api.api_client.sanitize_for_serialization(container), share_only)
+                container.env = [get_k8s_model(V1EnvVar, each) for each in kept["env"]]
+                if container.resources is not None:
+                    container.resources = get_k8s_model(V1ResourceRequirements, kept["resources"])
+
+    def _refuse_unseen(self, pod: V1Pod) -> None:
+        """Raise `StartRefused` if the service would not see or count a GPU of this pod."""
+        additions = self._get_additions()
+        said = self.api.api_client.sanitize_for_serialization(pod)
+        sentence = explain_unseen(said, additions, _NOTEBOOK, self._list_share_only())
+        if additions.node and not sentence:
+            sentence = explain_namespace(self.namespace, find_seen_namespace(self.config))
+        if sentence:
+            self.log.error("The pod of %s is not created. %s", self._log_name, sentence)
+            raise StartRefused(sentence, "gpu_unseen", 403)
 
     def _get_additions(self) -> PodAdditions:
         """Return the additions of the share to the pod; without a share, the variables that hide all devices."""
@@ -163,6 +192,8 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         KubeSpawner's own method logs the whole pod with the server's token if the cluster refuses it. If another pod
         has the name, it calls `stop`, which would give back the share of this pod.
         """
+        self._refuse_unseen(pod)
+        _hide_devices(pod, unguarded_containers(self.api.api_client.sanitize_for_serialization(pod)["spec"], _NOTEBOOK))
         self.cancel_leftover_removals()
         self.pod_was_requested = True
         try:

@@ -35,6 +35,7 @@ async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[As
 
 
 def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
+    """Return a client that is connected to the kernel's channels, without stdin and heartbeat."""
     context = zmq.asyncio.Context()
     context.setsockopt(zmq.RCVHWM, MESSAGE_LIMIT)
     context.setsockopt(zmq.RECONNECT_IVL, 10)
@@ -92,6 +93,7 @@ async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, sec
 
 
 async def _wait_for_exit(kernel: KernelProcess, seconds: float) -> None:
+    """Wait until the kernel's process has ended, at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             while kernel.exit_code is None:  # noqa: ASYNC110 - a process has no event to wait for

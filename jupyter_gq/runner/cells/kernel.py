@@ -163,6 +163,7 @@ def _is_short_enough(folder: Path) -> bool:
 
 
 def _make_connection(folder: Path, transport: Transport) -> JsonObject:
+    """Return the content of a connection file: sockets in `folder`, or free TCP ports, with a new key."""
     if transport == "ipc":
         address, ports = str(folder / "k"), list(range(1, len(_CHANNELS) + 1))
     else:
@@ -177,6 +178,7 @@ def _make_connection(folder: Path, transport: Transport) -> JsonObject:
 
 
 def _free_ports(count: int) -> list[int]:
+    """Return `count` TCP ports of the loopback interface on which nothing listens now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for listener in sockets:

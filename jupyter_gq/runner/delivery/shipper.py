@@ -26,9 +26,9 @@ LAST_HEARTBEAT_TIMEOUT = 0.3
 class OutputShipper:
     """The shipper of output pieces: it numbers, stores and delivers them. Tasks other than task 0 only log pieces."""
 
-    def __init__(self, job: Job, describe_failure: "asyncio.Future[OSError]") -> None:
+    def __init__(self, job: Job, disk_error: "asyncio.Future[OSError]") -> None:
         """Open the spool; `disk_error` is set to the first error of a disk that does not take the pieces."""
-        self._job, self._disk_error = job, describe_failure
+        self._job, self._disk_error = job, disk_error
         self._run_log = RunLog(sys.stdout)
         self._tasks: list[asyncio.Task[None]] = []
         folder = job.folder

@@ -40,7 +40,7 @@ class Spool:
         self.last = max(self.last, stored)
 
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
-        """Write these pieces with their numbers;  raise `OSError` if the disk does not take them."""
+        """Write these pieces with their numbers; raise `OSError` if the disk does not take them."""
         lines = []
         number = self.last
         for event in events:

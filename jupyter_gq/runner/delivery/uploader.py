@@ -24,8 +24,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0
 #: Seconds to wait if the service does not want this job's pieces.
 UNWANTED_WAIT = 30.0
 _UNWANTED = frozenset({401, 403, 404})
-#: Errors of an answer that is not the service's own; a proxy on the way may have sent it.
-_STRANGE = (ValueError, KeyError, TypeError)
+#: Errors caused by an answer that is not the service's own; a proxy may have sent it.
+_INVALID_ANSWER = (ValueError, KeyError, TypeError)
 
 
 #: A function that returns the progress which the user's code reported, as (fraction, text).
@@ -78,7 +78,7 @@ class Uploader:
         try:
             async with asyncio.timeout(seconds):
                 self.stored = await self._channel.send([])
-        except (ServiceError, TimeoutError, *_STRANGE) as error:
+        except (ServiceError, TimeoutError, *_INVALID_ANSWER) as error:
             log.info("The service does not say which outputs it has; the files of this machine decide: %s", error)
         else:
             self._spool.continue_after(self.stored)
@@ -130,7 +130,7 @@ class Uploader:
             self.is_unwanted = not isinstance(error, ServiceUnavailable) and _is_final(error)
             wait = self._record_failure(error)
             return UNWANTED_WAIT if self.is_unwanted else wait
-        except (OSError, *_STRANGE) as error:
+        except (OSError, *_INVALID_ANSWER) as error:
             return self._record_failure(error)
         finally:
             self._changed.set()

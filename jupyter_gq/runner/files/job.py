@@ -23,4 +23,4 @@ class Job:
     #: Variables added to the kernel's environment.
     kernel_env: dict[str, str]
     #: Whether the folder does not outlive this run; outputs that are not delivered by then are lost.
-    fleeting: bool = False
+    ephemeral: bool = False

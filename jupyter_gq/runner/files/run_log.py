@@ -36,6 +36,7 @@ class RunLog:
 
 
 def _to_text(piece: JsonObject) -> str:
+    """Return the text of a piece in the log; "" if the piece does not appear there."""
     match piece["op"]:
         case "append":
             return _text_of(piece["output"])
@@ -46,6 +47,7 @@ def _to_text(piece: JsonObject) -> str:
 
 
 def _text_of(output: JsonObject) -> str:
+    """Return an output as plain text."""
     match output["output_type"]:
         case "stream":
             return str(output["text"])

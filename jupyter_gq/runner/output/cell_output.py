@@ -47,7 +47,7 @@ class Bounds:
 
 
 class Entry:
-    """An output of a cell.  The entry stays the same object if the output moves or gets another content."""
+    """An output of a cell. The entry stays the same object if the output moves or gets another content."""
 
     __slots__ = ("output", "size")
 
@@ -240,6 +240,7 @@ class CellOutput:
         self._drop(gone)
 
     def _cut_displays(self, excess: int) -> None:
+        """Drop the oldest displays until at least `excess` bytes are gone."""
         gone: list[Entry] = []
         for entry in [entry for entry in self.entries if not entry.is_stream]:
             if excess <= 0:
@@ -249,6 +250,7 @@ class CellOutput:
         self._drop(gone)
 
     def _drop(self, gone: list[Entry]) -> None:
+        """Drop these entries and count them for the notice; the next pieces send all outputs again."""
         for entry in gone:
             if entry.is_stream:
                 self._left_out_text += entry.size
@@ -260,6 +262,7 @@ class CellOutput:
         self._drop_pieces()
 
     def _make_notices(self) -> list[Output]:
+        """Return the notice about outputs that were left out, in a list; an empty list if none was."""
         parts = []
         if self._left_out_text:
             parts.append(f"{_amount(self._left_out_text)} of text")

@@ -39,6 +39,7 @@ class Widgets:
         return self._render(model, 0)
 
     def _render(self, model: str, depth: int) -> str | None:
+        """Return the text of a widget that lies in `depth` boxes; None if it cannot be rendered as text."""
         state = self._state.get(model)
         if state is None or depth > _DEEPEST:
             return None
@@ -60,6 +61,7 @@ def _children(state: JsonMapping) -> list[str]:
 
 
 def _render_bar(state: JsonMapping) -> str | None:
+    """Return a progress bar as text, such as `|█████     |`; None if its state is malformed."""
     try:
         least, most = float(state.get("min", 0)), float(state.get("max", 100))
         part = (float(state.get("value", 0)) - least) / (most - least)

@@ -98,6 +98,7 @@ class Checkpoints:
         return ""
 
     def _start(self, direction: str) -> None:
+        """Start the program that copies, `direction` "up" or "down", and pass the URL to its standard input."""
         settings = self._settings
         self._copying = self._fingerprint()
         self._stderr.seek(0)
@@ -130,6 +131,7 @@ class Checkpoints:
         self._child = None
 
     def _record_exit(self, code: int) -> None:
+        """Record how the copying ended; log the first failure, and the first success after failures."""
         self._child = None
         if code == 0:
             self._copied = self._copying
@@ -146,6 +148,7 @@ class Checkpoints:
         return lines[-1] if lines else ""
 
     def _fingerprint(self) -> Fingerprint:
+        """Return the present files of the folder with their sizes and times."""
         found = set()
         for path in self._folder.rglob("*"):
             try:

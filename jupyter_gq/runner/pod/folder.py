@@ -67,6 +67,7 @@ def _choose_working_folder(manifest: JsonObject) -> None:
 
 
 def _link_checkpoints(place: Path, checkpoint: Path | None) -> None:
+    """Make the folder for checkpoints at `place`, or a link to the volume `checkpoint` after a trial write."""
     if checkpoint is None:
         place.mkdir(mode=0o700, exist_ok=True)
         return

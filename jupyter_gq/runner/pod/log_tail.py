@@ -45,6 +45,7 @@ class LogTail:
         self._thread.join(seconds)
 
     def _copy(self, reader: int) -> None:
+        """Copy the pipe to the container's log until all writers have closed it, and keep the end."""
         while piece := os.read(reader, 65536):
             with self._lock:
                 self.size += len(piece)

@@ -33,6 +33,7 @@ def run_pod() -> int:
 
 
 def _run_guarded(sigterm: SigtermHandler) -> JsonObject:
+    """Run the task; return its result, also for errors: PAUSED after an early stop, FAILED for any other error."""
     try:
         from .run import run_task  # imported here, where a SIGTERM during the import is handled
 

@@ -1,4 +1,4 @@
-"""The run of a task in a pod,  from the exchange of its token to its result."""
+"""The run of a task in a pod, from the exchange of its token to its result."""
 
 import json
 import logging
@@ -35,11 +35,11 @@ Answer = TypeVar("Answer")
 #: Seconds between two checks of everything that sends no signal.
 POLL_INTERVAL = 1.0
 #: Seconds between two uploads of the log.
-LOG_EVERY = 30.0
+LOG_INTERVAL = 30.0
 #: Seconds that one upload of the log may take, and all attempts at the end together.
-LOG_TIMEOUT, LAST_LOG = 5.0, 30.0
+LOG_TIMEOUT, LAST_LOG_TIMEOUT = 5.0, 30.0
 #: Part of the grace period that is reserved for the last copy of the checkpoint, and its maximum in seconds.
-SHARE_FOR_COPY, LONGEST_COPY = 1 / 3, 60.0
+COPY_FRACTION, MAX_COPY_SECONDS = 1 / 3, 60.0
 #: Seconds of the grace period that are reserved for the end of process 1.
 END_RESERVE = 1.0
 #: Seconds until remaining processes of the job are given up.
@@ -125,7 +125,7 @@ class LogSender:
 
     def send(self, timeout: float) -> bool:
         """Send the log now; return False if the service cannot be reached and may take the log later."""
-        self._due = monotonic() + LOG_EVERY
+        self._due = monotonic() + LOG_INTERVAL
         size = self.tail.size
         try:
             self.service.put_log(self.token, self.tail.text(), timeout)
@@ -168,10 +168,11 @@ class TaskRun:
         return result
 
     def _start(self) -> "subprocess.Popen[bytes]":
+        """Start the runner without the variables of process 1, and with a shorter grace period of its own."""
         settings = self.settings
         environment = remove_pod_variables({**os.environ, **self.variables})
         environment[GRACE_VARIABLE] = f"{max(1.0, settings.grace - self._reserved_seconds()):g}"
-        arguments = ["--run", str(settings.run), "--task", str(settings.task), "--fleeting"]
+        arguments = ["--run", str(settings.run), "--task", str(settings.task), "--ephemeral"]
         return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "jupyter_gq.runner", str(self.folder.job), *arguments],
             env=environment,
@@ -204,7 +205,7 @@ class TaskRun:
 
     def _reserved_seconds(self) -> float:
         """Return how many seconds of the grace period are not the runner's."""
-        copying = min(LONGEST_COPY, SHARE_FOR_COPY * self.settings.grace) if self.checkpoints is not None else 0.0
+        copying = min(MAX_COPY_SECONDS, COPY_FRACTION * self.settings.grace) if self.checkpoints is not None else 0.0
         return min(END_RESERVE + copying, self.settings.grace / 2)
 
     def _limit_to_deadline(self, seconds: float) -> float:
@@ -214,6 +215,7 @@ class TaskRun:
         return min(seconds, self.sigterm.deadline - END_RESERVE - monotonic())
 
     def _result(self, runner: "subprocess.Popen[bytes]", overdue: bool) -> Result:
+        """Return the result that the runner wrote, or one that explains why there is none."""
         try:
             said = json.loads((self.folder.path / "result.json").read_text(encoding="utf-8"))
             return {"outcome": str(said["outcome"]), "sentence": str(said["sentence"])}
@@ -235,6 +237,6 @@ class TaskRun:
         return {"outcome": "LOST", "sentence": f"The runner ended without a result ({how})."}
 
     def _send_last_log(self) -> None:
-        until = monotonic() + self._limit_to_deadline(LAST_LOG)
+        until = monotonic() + self._limit_to_deadline(LAST_LOG_TIMEOUT)
         while not self.log.send(max(0.5, min(LOG_TIMEOUT, until - monotonic()))) and monotonic() < until:
             self.sigterm.wait(min(POLL_INTERVAL, until - monotonic()))

@@ -118,6 +118,11 @@ class PodService:
         limit: int = _MIB,
         timeout: float | None = None,
     ) -> bytes:
+        """Send a request; return the body of the answer, which may have at most `limit` bytes.
+
+        Raise `RequestRefused` for a refusal of the service, and `ServiceUnreachable` if there is no answer of the
+        service.
+        """
         kind = HTTPSConnection if self._secure else HTTPConnection
         connection = kind(self._address, timeout=timeout or self._timeout)
         headers = {"Authorization": authorization, "Content-Type": "text/plain; charset=utf-8"}
@@ -166,6 +171,7 @@ def retry_until_answered(
 
 
 def _read_body(response: HTTPResponse, limit: int) -> bytes:
+    """Return the body of an answer; raise `RunError` if it has more than `limit` bytes."""
     declared = response.getheader("Content-Length", "")
     size = int(declared) if declared.isdecimal() else 0
     content = b"" if size > limit else response.read(limit + 1)
@@ -179,6 +185,7 @@ def _read_body(response: HTTPResponse, limit: int) -> bytes:
 
 
 def _parse_object(content: bytes) -> JsonObject:
+    """Return the JSON object in an answer; raise `ServiceUnreachable` if there is none."""
     try:
         document = json.loads(content)
     except ValueError as error:

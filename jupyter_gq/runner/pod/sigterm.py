@@ -60,6 +60,7 @@ class SigtermHandler:
             return
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """Set the deadline at the first SIGTERM; then forward the signal, or raise `StoppedBeforeStart` early on."""
         if self.is_requested:
             return
         self.deadline = monotonic() + self.grace

@@ -1,4 +1,4 @@
-"""Reclaim: take back from other queues what they use above their share, for a queue that stays within its own.
+"""Reclaim: take back from other queues what they use above their fair share, for a queue that stays within its own.
 
 Rules
 -----
@@ -13,16 +13,16 @@ Rules
    quota in each of its own. So a queue within its quota never loses anything to another one.
    CPU and memory are a third reason, each by itself, if queues have quotas of them: the taker needs some and stays
    within its quota of it, and the giver is above its own, in each of their queues that has such a quota.
-4. One victim at a time: the rules are checked again before each victim, so the giver ends no lower than its share less
-   one workload.
+4. One victim at a time: the rules are checked again before each victim, so the giver ends no lower than its fair share
+   less one workload.
 5. Victims: work that is preemptible and not protected by its min runtime (see `quota.min_runtime`), the one that loses
    least first (see `workloads.disruption`). What this cycle admitted or nominated does not start after all, which
    disturbs nobody.
 6. Queues above both: none of them ends above its fair share by it, except in an exchange of like for like.
 7. No ping-pong: what was taken is not taken back (see `order.queue_order`). Afterwards the giver is nearer to its
-   share than the taker was before, or the taker is within its own.
-8. Room left over: room that a victim leaves over is not given here to queues above their share. Admission decides in
-   its own order which workload gets it.
+   fair share than the taker was before, or the taker is within its own.
+8. Room left over: room that a victim leaves over is not given here to queues above their fair share. Admission decides
+   in its own order which workload gets it.
 """
 
 from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ import heapq
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey, ClassTest, WorkloadTest, any_class, request_class
-from jupyter_gq.scheduling.workloads.seniority import Seniority, Shares, fair_seniority, seniority
+from jupyter_gq.scheduling.workloads.seniority import Seniority, UsageByUser, fair_seniority, seniority
 
 from .sorted_workloads import SortedWorkloads
 
@@ -101,7 +101,7 @@ class FairQueueCursor:
 
     __slots__ = ("at", "heads", "members", "skipped_classes", "used")
 
-    def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest, used: Shares) -> None:
+    def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest, used: UsageByUser) -> None:
         #: Usage of each user in milli-GPU, with the workloads that were served in this iteration.
         self.used = dict(used)
         #: The workloads that take part, by class and owner.

@@ -5,8 +5,8 @@ Rules
 1. Job order. Inside a queue workloads follow their seniority (see `seniority`).
 2. Queue order. Sibling queues are compared with the workload that each would start next: first the queue that is not
    above its fair share; then the queue that stays within its deserved quota with it; then within its fair share with
-   it; then the higher queue priority; then the smaller part of its share used with it; then the smaller part used
-   before; then the smaller share; then the name.
+   it; then the higher queue priority; then the smaller part of its entitlement used with it; then the smaller part used
+   before; then the smaller entitlement; then the name. The entitlement is the larger of quota and fair share.
 3. No ping-pong. A queue that reclaims ranks before the queue that it reclaims from: the second and third comparison of
    the queue order see to that. Otherwise the two queues would take devices from each other without end.
 4. Local change. After each step only the queues from that leaf up to the root are compared again.
@@ -20,7 +20,7 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassTest, WorkloadTest, any_workload, once_for_each_class
-from jupyter_gq.scheduling.workloads.seniority import Shares
+from jupyter_gq.scheduling.workloads.seniority import UsageByUser
 
 from .pending_queue import FairQueueCursor, PendingQueue, QueueCursor
 
@@ -41,13 +41,13 @@ class JobOrder:
         queues: Mapping[str, PendingQueue],
         takes_part: WorkloadTest,
         promising: WorkloadTest = any_workload,
-        shares: Mapping[str, Shares] | None = None,
+        used: Mapping[str, UsageByUser] | None = None,
         *,
         by_pool: bool = False,
     ) -> None:
         """Begin with the pending workloads of `queues`, by name of the leaf queue.
 
-        `shares` is what each user has of each leaf queue; None if that does not matter. With `by_pool`, `promising` has
+        `used` has, for each leaf queue, its use by user; None if that does not matter. With `by_pool`, `promising` has
         one answer for all members of a class whose queues have the same pool, so it is asked once for each pool.
         """
         self._accounts = accounts
@@ -57,10 +57,10 @@ class JobOrder:
             pool = accounts.of(name).queue.pool if by_pool else name
             if pool not in tests:
                 tests[pool] = once_for_each_class(promising)
-            if shares is None:
+            if used is None:
                 found[name] = QueueCursor(queue, takes_part, tests[pool])
             else:
-                found[name] = FairQueueCursor(queue, takes_part, tests[pool], shares.get(name, {}))
+                found[name] = FairQueueCursor(queue, takes_part, tests[pool], used.get(name, {}))
         self._leaves = {name: leaf for name, leaf in found.items() if leaf.heads}
         self._version: dict[str, int] = {}
         #: For each queue, and for the top (""), its children with pending workloads: (key, version, name).
@@ -121,18 +121,18 @@ def _key(account: Account, head: Workload) -> _Key:
     """Return the sort key of a queue by the queue-order rule; smaller goes first."""
     milli = gang.smallest(head)
     using = account.lasting
-    share = max(account.queue.quota, account.fair_share)
+    entitlement = max(account.queue.quota, account.fair_share)
     return (
         using > account.fair_share,
         using + milli > account.queue.quota,
         using + milli > account.fair_share,
         -account.queue.priority,
-        _part(using + milli, share),
-        _part(using, share),
-        share,
+        _used_part(using + milli, entitlement),
+        _used_part(using, entitlement),
+        entitlement,
         account.queue.name,
     )
 
 
-def _part(using: int, share: int) -> float:
-    return using / share if share else (float("inf") if using else 0.0)
+def _used_part(using: int, entitlement: int) -> float:
+    return using / entitlement if entitlement else (float("inf") if using else 0.0)

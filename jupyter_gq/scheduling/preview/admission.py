@@ -216,8 +216,8 @@ def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) ->
         for queue in snapshot.queues
         if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
     )
-    wanting = f"{' or '.join(others)} wants its" if 0 < len(others) <= NAMED_QUEUES else "another queue wants its"
-    return f"Starts now, {over} over your queue's quota; may be paused when {wanting} share."
+    owner = " or ".join(others) if 0 < len(others) <= NAMED_QUEUES else "another queue"
+    return f"Starts now, {over} over your queue's quota; may be paused when {owner} needs its GPUs back."
 
 
 def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:

@@ -90,7 +90,7 @@ class Account:
         self.fair_share = 0
         #: Past usage, as a part of the pool; 0 where past usage does not count.
         self.past = Fraction(0)
-        #: True if the demand has changed since shares were divided.
+        #: True if the demand has changed since fair shares were computed.
         self.stale = True
 
     @property
@@ -298,9 +298,9 @@ def _divide(total: int, siblings: list[Account], past_counts: Fraction, *, chang
         )
         for each in siblings
     ]
-    for each, share in zip(siblings, divide(total, claims, past_counts), strict=True):
-        another = each.fair_share != share
-        each.fair_share, each.stale = share, False
+    for each, fair_share in zip(siblings, divide(total, claims, past_counts), strict=True):
+        another = each.fair_share != fair_share
+        each.fair_share, each.stale = fair_share, False
         if each.children:
             below = sorted(each.children, key=lambda account: account.queue.name)
-            _divide(share, below, past_counts, changed=another)
+            _divide(fair_share, below, past_counts, changed=another)

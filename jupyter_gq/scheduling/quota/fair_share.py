@@ -50,20 +50,20 @@ def divide(total: int, claims: Sequence[QueueClaim], past_counts: Fraction = NOT
 
     `past_counts` is the factor k of the past-usage rule; 0 leaves past usage out.
     """
-    shares = [min(claim.quota, claim.wanted) for claim in claims]
-    surplus = total - sum(shares)
+    fair_shares = [min(claim.quota, claim.wanted) for claim in claims]
+    surplus = total - sum(fair_shares)
     bands = sorted({claim.priority for claim in claims}, reverse=True)
     remainders: dict[int, dict[int, Fraction]] = {}
     for band in bands:
         members = [index for index, claim in enumerate(claims) if claim.priority == band]
-        surplus, remainders[band] = _by_weight(surplus, claims, shares, members, past_counts)
+        surplus, remainders[band] = _by_weight(surplus, claims, fair_shares, members, past_counts)
     for band in bands:
-        surplus = _by_remainder(surplus, claims, shares, remainders[band])
-    return [MilliGpu(share) for share in shares]
+        surplus = _by_remainder(surplus, claims, fair_shares, remainders[band])
+    return [MilliGpu(amount) for amount in fair_shares]
 
 
 def _by_weight(
-    surplus: int, claims: Sequence[QueueClaim], shares: list[int], members: list[int], past_counts: Fraction
+    surplus: int, claims: Sequence[QueueClaim], fair_shares: list[int], members: list[int], past_counts: Fraction
 ) -> tuple[int, dict[int, Fraction]]:
     """Divide the surplus by weight among the queues of one priority, in rounds, until no queue leaves anything over.
 
@@ -73,12 +73,12 @@ def _by_weight(
     again = True
     while again and surplus > 0:
         again = False
-        parts = _parts({i: claims[i] for i in members if claims[i].wanted > shares[i]}, past_counts)
+        parts = _parts({i: claims[i] for i in members if claims[i].wanted > fair_shares[i]}, past_counts)
         whole = sum(parts.values())
         to_divide = surplus
         for i, part in parts.items():
             fair = Fraction(to_divide * part) / whole
-            wanted = claims[i].wanted - shares[i]
+            wanted = claims[i].wanted - fair_shares[i]
             if wanted <= fair:
                 given = wanted
                 remainders.pop(i, None)
@@ -86,7 +86,7 @@ def _by_weight(
             else:
                 given = int(fair // ONE_GPU) * ONE_GPU
                 remainders[i] = fair - given
-            shares[i] += given
+            fair_shares[i] += given
             surplus -= given
     return surplus, remainders
 
@@ -109,13 +109,13 @@ def _bend_by_past_usage(part: Fraction, past: Fraction, past_counts: Fraction) -
 
 
 def _by_remainder(
-    surplus: int, claims: Sequence[QueueClaim], shares: list[int], remainders: dict[int, Fraction]
+    surplus: int, claims: Sequence[QueueClaim], fair_shares: list[int], remainders: dict[int, Fraction]
 ) -> int:
     """Give one GPU at most to each queue with a remainder, largest remainder first; return what is left."""
     for i in sorted(remainders, key=lambda i: (-remainders[i], i)):
         if surplus <= 0:
             break
-        given = min(ONE_GPU, surplus, claims[i].wanted - shares[i])
-        shares[i] += given
+        given = min(ONE_GPU, surplus, claims[i].wanted - fair_shares[i])
+        fair_shares[i] += given
         surplus -= given
     return surplus

@@ -7,7 +7,7 @@ Rules
 1. Decay. A GPU held for a second is a GPU-second. After each half-life, half of what was counted is forgotten.
 2. Entry cost. A workload that starts for the first time counts at once as if it had run for `entry_cost` seconds
    already. Otherwise a burst of small jobs would seem to have used nothing until it is over.
-3. Steps. Shares follow what was known at the last of `STEPS` steps in a half-life, not the usage of this second.
+3. Steps. Fair shares follow what was known at the last of `STEPS` steps in a half-life, not the usage of this second.
    Otherwise two queues at the same level would take one GPU from each other in every cycle.
 4. Scale. Usage is measured by what the pool would give if all of it were held for ever: 0 = none of it, 1 = all of it.
 
@@ -23,7 +23,7 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.policy import UsageRule
 
-#: Number of times in a half-life at which shares take up the usage.
+#: Number of times in a half-life at which fair shares take up the usage.
 STEPS = 10
 #: Fewer GPU-seconds than this are forgotten.
 _NOTHING = 0.001
@@ -64,7 +64,7 @@ def add_entry_cost(usage: DecayedUsage, queue: str, milli: int, entry_cost: Seco
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Past:
-    """Past usage in the form that the division of shares takes."""
+    """Past usage in the form that the division into fair shares takes."""
 
     #: How much past usage counts: the factor k of the past-usage rule in `quota.fair_share`.
     counts: Fraction = Fraction(0)

@@ -15,8 +15,8 @@ from . import gang
 from .replicas import Replica
 
 Seniority = tuple[int, int, float, str]
-#: What each user has of a queue, in milli-GPU.
-Shares = Mapping[str, int]
+#: Milli-GPU of a queue that each user has, by user name.
+UsageByUser = Mapping[str, int]
 
 
 def seniority(workload: Workload) -> Seniority:
@@ -30,13 +30,13 @@ def longest_wait(workload: Workload) -> tuple[float, Seniority]:
     return (workload.waits_since, seniority(workload))
 
 
-def fair_seniority(workload: Workload, used: Shares) -> tuple[int, int, int, float, str]:
+def fair_seniority(workload: Workload, used: UsageByUser) -> tuple[int, int, int, float, str]:
     """Return the sort key inside a queue that prefers, among equals, the user who uses less of the queue."""
     priority, more, submitted, name = seniority(workload)
     return (priority, more, used.get(workload.owner, 0), submitted, name)
 
 
-def in_fair_order(workloads: Iterable[Workload], used: Shares) -> list[Workload]:
+def in_fair_order(workloads: Iterable[Workload], used: UsageByUser) -> list[Workload]:
     """Return workloads of one queue, given by seniority, in the order in which they would start if all could."""
     used, by_owner = dict(used), dict[str, deque[Workload]]()
     for workload in workloads:

@@ -273,13 +273,15 @@ describe('bindings that are disposed', () => {
   it('write nothing any more', async () => {
     const [desk, job] = await bound();
     const timers = jest.getTimerCount();
-    desk.notebook.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'new()' });
+    for (const source of ['new()', 'newer()']) {
+      desk.notebook.model.sharedModel.insertCell(0, { cell_type: 'code', source });
+    }
     expect(jest.getTimerCount()).toBe(timers + 1);
     desk.bindings.dispose();
     expect(jest.getTimerCount()).toBe(timers);
     desk.bindings.dispose();
     desk.training.recordJob({ ...job, phase: 'failed', finished_at: 2000 });
     await desk.print(job, 'late\n');
-    expect([desk.phase(1), desk.text(1), desk.detached]).toEqual(['running', '', []]);
+    expect([desk.phase(2), desk.text(2), desk.detached]).toEqual(['running', '', []]);
   });
 });

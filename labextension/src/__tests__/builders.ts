@@ -80,6 +80,7 @@ export function aQueue(given: Partial<QueueView> = {}): QueueView {
     over_quota_weight: 1,
     priority: 0,
     member: true,
+    max_priority: 0,
     ...given
   };
 }

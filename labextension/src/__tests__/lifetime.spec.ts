@@ -25,8 +25,11 @@ class World {
   readonly training = new FakeTraining();
   readonly tracker = new FakeTracker();
   readonly bar = new StatusBar();
+  readonly register = jest.spyOn(this.bar, 'registerStatusItem');
   readonly listeners = new ListenerCount();
   readonly items: object[] = [];
+  /** Trackers whose widgets JupyterLab restores after a reload. */
+  readonly trackers: { readonly isDisposed: boolean }[] = [];
   readonly mimeTypes = new Set<string>();
 
   readonly services: Readonly<Record<string, unknown>> = {
@@ -35,6 +38,10 @@ class World {
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
     '@jupyterlab/notebook:INotebookTracker': this.tracker,
     '@jupyterlab/statusbar:IStatusBar': this.bar,
+    '@jupyterlab/application:ILayoutRestorer': {
+      add: () => undefined,
+      restore: (tracker: { isDisposed: boolean }) => Promise.resolve(void this.trackers.push(tracker))
+    },
     '@jupyterlab/apputils:ICommandPalette': {
       addItem: (item: object): object => {
         this.items.push(item);
@@ -58,6 +65,8 @@ class World {
       listeners: this.listeners.now,
       widgets: this.app.widgets.filter(widget => !widget.isDisposed).map(widget => widget.id),
       statusItems: this.bar.node.querySelectorAll('.jp-StatusBar-Item').length,
+      statusWidgets: this.register.mock.calls.filter(([, { item }]) => !item.isDisposed).length,
+      trackers: this.trackers.filter(tracker => !tracker.isDisposed).length,
       items: this.items.length,
       mimeTypes: [...this.mimeTypes],
       notifications: Notification.manager.count
@@ -71,6 +80,8 @@ const NOTHING = {
   listeners: 0,
   widgets: [],
   statusItems: 0,
+  statusWidgets: 0,
+  trackers: 0,
   items: 0,
   mimeTypes: [],
   notifications: 0

@@ -103,6 +103,24 @@ describe('the log of a job', () => {
   });
 });
 
+describe('the clock of a log', () => {
+  it('stands while the log is hidden', async () => {
+    const view = await aLog();
+    expect(jest.getTimerCount()).toBe(1);
+    view.hide();
+    expect(jest.getTimerCount()).toBe(0);
+    view.dispose();
+  });
+
+  it('is only one, however often the log is moved on the page', async () => {
+    const view = await aLog();
+    Widget.detach(view);
+    Widget.attach(view, document.body);
+    expect(jest.getTimerCount()).toBe(1);
+    view.dispose();
+  });
+});
+
 describe('a log that is disposed', () => {
   it('leaves no connection and no timer behind', async () => {
     const view = await aLog();

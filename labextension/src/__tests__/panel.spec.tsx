@@ -1,4 +1,5 @@
 import { Notification } from '@jupyterlab/apputils';
+import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { Queues } from '../panel/queues';
@@ -17,6 +18,12 @@ async function aPanel(): Promise<{ panel: PanelWidget; training: FakeTraining; a
   [cancelJob, openLog, openResult, goToCell, refresh].forEach(id => app.addForeignCommand(id));
   const panel = await attach(new PanelWidget(training, app.commands));
   return { panel, training, app };
+}
+
+/** Return the number of timers that are left when all is drawn. */
+async function countTimers(): Promise<number> {
+  await perform(() => jest.advanceTimersByTimeAsync(100));
+  return jest.getTimerCount();
 }
 
 const row = (id: string): HTMLElement | null => document.querySelector(`[data-job="${id}"]`);
@@ -87,6 +94,19 @@ describe('the panel', () => {
     training.recordJob(aJob({ id: 'c' }));
     await jest.advanceTimersByTimeAsync(60_000);
     expect(update).toHaveBeenCalledTimes(1);
+    panel.dispose();
+    jest.useRealTimers();
+  });
+
+  it('has one clock, however often it is moved on the page, and none while it is hidden', async () => {
+    jest.useFakeTimers();
+    const { panel } = await aPanel();
+    const timers = await countTimers();
+    Widget.detach(panel);
+    Widget.attach(panel, document.body);
+    expect(await countTimers()).toBe(timers);
+    panel.hide();
+    expect(await countTimers()).toBe(timers - 1);
     panel.dispose();
     jest.useRealTimers();
   });

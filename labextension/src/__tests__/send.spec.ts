@@ -1,3 +1,5 @@
+import { Widget } from '@lumino/widgets';
+
 import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -180,7 +182,7 @@ describe('the dialog', () => {
 
   it('finds a wrong duration before anybody is asked', async () => {
     await choose();
-    await press('MoreCPU, memory, expected duration');
+    await press('MoreCPU, memory, expected duration, priority');
     await enter(field('expected_seconds'), 'soon');
     await submit();
     expect(alerts()).toEqual([
@@ -236,6 +238,26 @@ describe('the dialog', () => {
     expect(sent().gpu_model).toBe('H100');
   });
 
+  it('offers no priority above the one that the queue allows, also after another queue was chosen', async () => {
+    const managed = aQueue({ name: 'managed', max_priority: 100 });
+    training.server.answer('GET me', aMe({ queues: [managed, aQueue({ name: 'vision' })] }));
+    const { result } = await choose();
+    expect([field('priority').min, field('priority').max]).toEqual(['-100', '100']);
+    await enter(field('priority'), '100');
+    await enter(field('queue'), 'vision');
+    expect(field('priority').max).toBe('0');
+    await pause(300);
+    await submit();
+    expect(alerts()).toEqual([
+      'Write a whole number from -100 to 0, the highest priority that you may give in vision.'
+    ]);
+    expect(training.server.asked).not.toContain('POST send');
+    await enter(field('priority'), '-5');
+    await submit();
+    await result;
+    expect(sent().priority).toBe(-5);
+  });
+
   it('asks for no preview any more once it is closed', async () => {
     const { result } = await choose();
     await enter(field('gpus'), '2');
@@ -246,11 +268,19 @@ describe('the dialog', () => {
     expect(training.server.asked).toHaveLength(before);
   });
 
+  it('disposes its form when it is closed', async () => {
+    const dispose = jest.spyOn(Widget.prototype, 'dispose');
+    await choose();
+    const form = document.querySelector('.jp-gq-send-body');
+    await press('Cancel');
+    expect(dispose.mock.contexts.map(widget => (widget as Widget).node)).toContain(form);
+  });
+
   it('lets Enter press the button that has the focus, and sends otherwise', async () => {
     const { result } = await choose();
     const enterOn = (element: Element): Promise<void> =>
       perform(() => element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })));
-    await enterOn(button('MoreCPU, memory, expected duration'));
+    await enterOn(button('MoreCPU, memory, expected duration, priority'));
     expect(training.server.asked).not.toContain('POST send');
     field('name').focus();
     await enterOn(field('name'));

@@ -1,3 +1,5 @@
+import type { Signal } from '@lumino/signaling';
+
 import { JobStream } from '../attach/stream';
 import type { OutputEvent, OutputPage } from '../wire';
 
@@ -111,5 +113,14 @@ describe('the stream of a job', () => {
     expect(jest.getTimerCount()).toBe(0);
     await settled(stream);
     expect(service.asked).toEqual([]);
+  });
+
+  it('lets its listeners go when it is disposed', () => {
+    const stream = new JobStream(new FakeService().fetch);
+    let told = 0;
+    stream.changed.connect(() => told++);
+    stream.dispose();
+    (stream.changed as Signal<JobStream, void>).emit();
+    expect(told).toBe(0);
   });
 });

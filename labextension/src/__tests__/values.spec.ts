@@ -23,26 +23,28 @@ const NOTHING: IFormValues = {
   cpus: '',
   memory: '',
   model: '',
-  expected: ''
+  expected: '',
+  priority: ''
 };
 const ALL: IFormValues = { ...NOTHING, cpus: ' 4 ', memory: '16', model: 'H100', expected: '2 h' };
-const MODELS = ['A100', 'H100'];
+const OFFER = { models: ['A100', 'H100'], maxPriority: 0 };
 
 describe('what is asked for', () => {
   it('says null for what is left empty', () => {
-    expect(makeRequest(NOTHING, MODELS)).toEqual({
+    expect(makeRequest(NOTHING, OFFER)).toEqual({
       name: 'digits',
       queue: 'vision',
       gpus: '1',
       cpus: null,
       memory: null,
       gpu_model: null,
-      expected_seconds: null
+      expected_seconds: null,
+      priority: 0
     });
   });
 
   it('sends what is written, and seconds', () => {
-    expect(makeRequest(ALL, MODELS)).toMatchObject({
+    expect(makeRequest(ALL, OFFER)).toMatchObject({
       cpus: '4',
       memory: '16',
       gpu_model: 'H100',
@@ -51,14 +53,14 @@ describe('what is asked for', () => {
   });
 
   it('names no model where none can be chosen', () => {
-    expect(makeRequest(ALL, ['H100'])).toMatchObject({ gpu_model: null });
-    expect(makeRequest(ALL, ['A100', 'V100'])).toMatchObject({ gpu_model: null });
-    expect(makeRequest({ ...ALL, gpus: '0' }, MODELS)).toMatchObject({ gpu_model: null });
-    expect([canChooseModel(ALL, MODELS), canChooseModel(ALL, ['H100'])]).toEqual([true, false]);
+    expect(makeRequest(ALL, { ...OFFER, models: ['H100'] })).toMatchObject({ gpu_model: null });
+    expect(makeRequest(ALL, { ...OFFER, models: ['A100', 'V100'] })).toMatchObject({ gpu_model: null });
+    expect(makeRequest({ ...ALL, gpus: '0' }, OFFER)).toMatchObject({ gpu_model: null });
+    expect([canChooseModel(ALL, OFFER.models), canChooseModel(ALL, ['H100'])]).toEqual([true, false]);
   });
 
   it('is wrong at its field where a length of time cannot be read', () => {
-    expect(makeRequest({ ...ALL, expected: 'soon' }, MODELS)).toEqual({
+    expect(makeRequest({ ...ALL, expected: 'soon' }, OFFER)).toEqual({
       code: 'invalid_duration',
       field: 'expected_seconds',
       message:
@@ -67,14 +69,27 @@ describe('what is asked for', () => {
   });
 
   it('is wrong where the service would not take it', () => {
-    expect(makeRequest({ ...ALL, expected: '3660 d' }, MODELS)).toHaveProperty('expected_seconds', 316224000);
-    expect(makeRequest({ ...ALL, expected: '3661 d' }, MODELS)).toHaveProperty('field', 'expected_seconds');
+    expect(makeRequest({ ...ALL, expected: '3660 d' }, OFFER)).toHaveProperty('expected_seconds', 316224000);
+    expect(makeRequest({ ...ALL, expected: '3661 d' }, OFFER)).toHaveProperty('field', 'expected_seconds');
+  });
+
+  it('is wrong where the priority is no whole number, or not allowed in the queue', () => {
+    const of = (priority: string, maxPriority = 0): unknown =>
+      makeRequest({ ...NOTHING, priority }, { ...OFFER, maxPriority });
+    expect([of('1'), of('-101'), of('0.5'), of('1e1'), of('high')]).toEqual(
+      Array(5).fill(expect.objectContaining({ field: 'priority' }))
+    );
+    expect([of('-100'), of(' 0 '), of('7', 7)]).toEqual([
+      expect.objectContaining({ priority: -100 }),
+      expect.objectContaining({ priority: 0 }),
+      expect.objectContaining({ priority: 7 })
+    ]);
   });
 
   it('is said in short beside the closed section', () => {
-    expect(summarizeValues(NOTHING, MODELS)).toBe('');
-    expect(summarizeValues(ALL, MODELS)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
-    expect(summarizeValues({ ...NOTHING, cpus: '1', expected: 'soon' }, MODELS)).toBe('1 CPU core · soon');
+    expect(summarizeValues(NOTHING, OFFER)).toBe('');
+    expect(summarizeValues(ALL, OFFER)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
+    expect(summarizeValues({ ...NOTHING, cpus: '1', expected: 'soon' }, OFFER)).toBe('1 CPU core · soon');
     expect(['512 MiB', '1.5'].map(addUnit)).toEqual(['512 MiB', '1.5 GiB']);
   });
 
@@ -123,11 +138,25 @@ describe('what is asked for', () => {
   });
 
   it('stands with the job', () => {
-    const job = { gpus: '0.5', cpus: null, memory: null, gpu_model: null, expected_seconds: null };
+    const job = {
+      gpus: '0.5',
+      cpus: null,
+      memory: null,
+      gpu_model: null,
+      expected_seconds: null,
+      priority: 0
+    };
     expect(describeRequest(job)).toBe('0.5 GPU');
     expect(
-      describeRequest({ gpus: '2', cpus: '1', memory: '16 GiB', gpu_model: 'H100', expected_seconds: 90 })
-    ).toBe('2 GPUs of H100, 1 CPU core, 16 GiB of memory, expected to run 1 min 30 s');
+      describeRequest({
+        gpus: '2',
+        cpus: '1',
+        memory: '16 GiB',
+        gpu_model: 'H100',
+        expected_seconds: 90,
+        priority: -5
+      })
+    ).toBe('2 GPUs of H100, 1 CPU core, 16 GiB of memory, expected to run 1 min 30 s, priority -5');
   });
 });
 

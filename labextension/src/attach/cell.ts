@@ -113,7 +113,7 @@ export class BoundCell {
     return findPlaceholder([outputs.get(0).toJSON()])?.job === this.binding.job;
   }
 
-  /** Return the outputs in the model. They are remembered until somebody else changes their number. */
+  /** Return the outputs in the model. The outputs are cached until somebody else changes their number. */
   private _readOutputs(): readonly IOutput[] {
     if (this._written === null || this._written.length !== this.model.outputs.length) {
       this._written = this.model.outputs.toJSON();

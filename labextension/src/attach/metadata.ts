@@ -48,7 +48,7 @@ export interface IPlaceholder {
   readonly finished_at: number | null;
 }
 
-/** Return the placeholder output. It depends on the phase only, so that a running job seldom changes the file. */
+/** Return the placeholder output. The output depends on the phase only, so that a running job seldom changes the file. */
 export function makePlaceholder(job: JobView): IDisplayData {
   const sentence = isFinal(job.phase) ? summarizeJob(job, job.finished_at ?? job.submitted_at) : '';
   const data: IPlaceholder = {

@@ -62,7 +62,7 @@ export function TrainingPanel(props: IPanelProps): React.JSX.Element {
   );
 }
 
-/** One line while the service is down. The lists below stay as they were. */
+/** A line that is shown while the service is down. The lists below stay as they were. */
 function Banner({ state, onRetry }: { state: ILiveState; onRetry: () => void }): React.JSX.Element | null {
   if (state.available !== false) {
     return null;

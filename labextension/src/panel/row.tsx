@@ -119,10 +119,13 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
 
 /** Return whether the job asked for more than GPUs, which its row shows already. */
 function asksForMoreThanGpus(job: JobView): boolean {
-  return [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null);
+  return (
+    job.priority !== 0 ||
+    [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null)
+  );
 }
 
-/** Return the details of a job as terms and values. What does not apply is left out. */
+/** Return the details of a job as terms and values, without those that do not apply to the job. */
 function listDetails(job: JobView, now: number): [string, string][] {
   const seconds = computeRunSeconds(job, now);
   const rows: [string, string | null][] = [

@@ -3,12 +3,11 @@ import { Notification } from '@jupyterlab/apputils';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
-import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { describeError } from '../client';
-import { connect, definePlugin } from '../lifetime';
+import { definePlugin } from '../lifetime';
 import { canKeep, formatWarning } from '../live/share';
 import { formatClock, formatCountdown, formatSpan } from '../times';
 import { CommandIDs, ITraining, NO_ARGS } from '../tokens';
@@ -31,17 +30,15 @@ export const countdown = definePlugin({
         execute: () => keepShare(training)
       })
     );
-    const warner = new Warner(app, training);
-    owned.add(warner);
+    let redraw = (): void => undefined;
     if (bar !== null) {
       const item = new CountdownItem(training, () => void app.commands.execute(CommandIDs.openPanel));
       const changed = new Signal<CountdownItem, void>(item);
-      owned.add(
-        connect(warner.ticked, () => {
-          item.update();
-          changed.emit();
-        })
-      );
+      redraw = (): void => {
+        item.update();
+        changed.emit();
+      };
+      // The status bar disposes the item with its registration.
       owned.add(
         bar.registerStatusItem('jupyter-gq:countdown', {
           item,
@@ -52,8 +49,8 @@ export const countdown = definePlugin({
           activeStateChanged: changed
         })
       );
-      owned.add(item);
     }
+    owned.add(new Warner(app, training, redraw));
   }
 });
 
@@ -76,14 +73,11 @@ async function keepShare(training: ITraining): Promise<void> {
 class Warner implements IDisposable {
   constructor(
     private readonly _app: JupyterFrontEnd,
-    private readonly _training: ITraining
+    private readonly _training: ITraining,
+    /** Called each second while there is a warning, and once when it is withdrawn. */
+    private readonly _onTick: () => void
   ) {
     _training.stateChanged.connect(this._onState, this);
-  }
-
-  /** Emitted each second while there is a warning, and once when it is withdrawn. */
-  get ticked(): ISignal<Warner, void> {
-    return this._ticked;
   }
 
   get isDisposed(): boolean {
@@ -95,7 +89,6 @@ class Warner implements IDisposable {
     this._training.stateChanged.disconnect(this._onState, this);
     window.clearInterval(this._ticker);
     this._withdraw();
-    Signal.clearData(this);
   }
 
   private _onState(): void {
@@ -116,7 +109,7 @@ class Warner implements IDisposable {
       this._show();
       this._ticker = window.setInterval(() => this._show(), 1000);
     }
-    this._ticked.emit();
+    this._onTick();
   }
 
   private _show(): void {
@@ -131,7 +124,7 @@ class Warner implements IDisposable {
     } else if (this._toast === null) {
       this._toast = Notification.warning(message, { autoClose: false, actions });
     }
-    this._ticked.emit();
+    this._onTick();
   }
 
   private _makeActions(notebook: NotebookView): Notification.IAction[] {
@@ -168,7 +161,6 @@ class Warner implements IDisposable {
     }
   }
 
-  private readonly _ticked = new Signal<Warner, void>(this);
   private _expires: number | null = null;
   private _toast: string | null = null;
   private _ticker: number | undefined;

@@ -79,7 +79,7 @@ async function cancel(training: ITraining, job: JobView): Promise<void> {
   }
   const answer = await showDialog({
     title: `Cancel “${job.name}”?`,
-    body: 'The job stops and loses its place in the queue. Its output so far is kept.',
+    body: 'The job stops and loses its place in the queue. The output so far is kept.',
     buttons: [Dialog.cancelButton({ label: 'Keep it' }), Dialog.warnButton({ label: 'Cancel job' })]
   });
   if (answer.button.accept) {

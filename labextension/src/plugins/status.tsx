@@ -24,6 +24,7 @@ export const status = definePlugin({
     const item = new ShareItem(training, () => void app.commands.execute(CommandIDs.openPanel));
     const changed = new Signal<ShareItem, void>(item);
     owned.add(connect(training.stateChanged, () => changed.emit()));
+    // The status bar disposes the item with its registration.
     owned.add(
       bar.registerStatusItem('jupyter-gq:share', {
         item,
@@ -33,7 +34,6 @@ export const status = definePlugin({
         activeStateChanged: changed
       })
     );
-    owned.add(item);
   }
 });
 

@@ -8,7 +8,7 @@ import { selectCells } from '../bundle/prefix';
 import { describeError, RequestError } from '../client';
 import type { JobView, JobRequest, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
-import { findPool, makeRequest } from './values';
+import { describeOffer, makeRequest } from './values';
 import { SendForm } from './form';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
@@ -39,7 +39,7 @@ interface IFormState {
   readonly sending: boolean;
 }
 
-/** The form in the dialog. It keeps its values until the job is accepted and shows a refusal at the field. */
+/** The form in the dialog, which keeps its values until the job is accepted and shows a refusal at the field. */
 class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
@@ -145,7 +145,7 @@ class SendFormWidget extends ReactWidget {
   private _makeRequest(): JobRequest | Problem {
     const { values } = this._state;
     const queue = this._options.queues.find(known => known.name === values.queue);
-    return makeRequest(values, findPool(queue, this._options.pools)?.models ?? []);
+    return makeRequest(values, describeOffer(queue, this._options.pools));
   }
 
   private _set(change: Partial<IFormState>): void {

@@ -10,7 +10,7 @@ import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
 import type { PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
-import { findPool } from './values';
+import { describeOffer, findPool } from './values';
 import { Field } from './field';
 import { More, MORE_FIELDS } from './more';
 
@@ -25,7 +25,7 @@ export interface IFormProps {
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];
   notes: readonly string[];
-  /** What would happen now; null until the service has answered. */
+  /** The prediction of the service; null until the service has answered. */
   preview: Preview | null;
   problem: Problem | null;
   sending: boolean;
@@ -42,7 +42,12 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         <QueueField {...props} />
         <GpusField {...props} />
       </div>
-      <More {...props} queue={queue} pool={findPool(queue, props.pools)} />
+      <More
+        {...props}
+        queue={queue}
+        pool={findPool(queue, props.pools)}
+        offer={describeOffer(queue, props.pools)}
+      />
       <Forecast preview={props.preview} problem={props.problem} />
       <Targets targets={props.targets} problem={props.problem} />
       <Replay {...props} />
@@ -160,7 +165,7 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
   if (entries.length === 0) {
     return (
       <section aria-label="Cells that run first">
-        <h3>Nothing runs before it</h3>
+        <h3>No cell runs first</h3>
         <p className="jp-gq-hint">No other cell ran in this kernel. The job starts with a new kernel.</p>
       </section>
     );

@@ -5,23 +5,24 @@ import * as React from 'react';
 
 import { Caret } from '../panel/parts';
 import type { PoolView, Problem, QueueView } from '../wire';
-import type { IFormValues } from './values';
-import { formatDefault, canChooseModel, formatHint, summarizeValues } from './values';
+import type { IFormValues, IOffer } from './values';
+import { formatDefault, canChooseModel, formatHint, MIN_PRIORITY, summarizeValues } from './values';
 import { Field, TextField } from './field';
 
 export interface IMoreProps {
   values: IFormValues;
   queue: QueueView | undefined;
   pool: PoolView | undefined;
+  offer: IOffer;
   problem: Problem | null;
   onValues: (values: IFormValues) => void;
 }
 
 /** Fields of this section, as a problem names them. */
-export const MORE_FIELDS = ['cpus', 'memory', 'gpu_model', 'expected_seconds'];
+export const MORE_FIELDS = ['cpus', 'memory', 'gpu_model', 'expected_seconds', 'priority'];
 
 export function More(props: IMoreProps): React.JSX.Element {
-  const { values, pool, problem } = props;
+  const { values, offer, problem } = props;
   const [open, setOpen] = React.useState(false);
   const wrong = MORE_FIELDS.includes(problem?.field ?? '');
   React.useEffect(() => {
@@ -29,7 +30,7 @@ export function More(props: IMoreProps): React.JSX.Element {
       setOpen(true);
     }
   }, [wrong]);
-  const short = summarizeValues(values, pool?.models ?? []);
+  const short = summarizeValues(values, offer);
   return (
     <section className="jp-gq-extras" aria-label="More">
       <button
@@ -41,7 +42,7 @@ export function More(props: IMoreProps): React.JSX.Element {
       >
         <Caret open={open} />
         More
-        {!open && <span className="jp-gq-hint">{short || 'CPU, memory, expected duration'}</span>}
+        {!open && <span className="jp-gq-hint">{short || 'CPU, memory, expected duration, priority'}</span>}
       </button>
       <div id="jp-gq-send-more" className="jp-gq-send-fields" hidden={!open}>
         <Amounts {...props} />
@@ -54,6 +55,7 @@ export function More(props: IMoreProps): React.JSX.Element {
           problem={problem}
           onChange={expected => props.onValues({ ...values, expected })}
         />
+        <PriorityField {...props} />
       </div>
     </section>
   );
@@ -84,8 +86,34 @@ function Amounts({ values, queue, pool, problem, onValues }: IMoreProps): React.
   );
 }
 
-function ModelField({ values, pool, problem, onValues }: IMoreProps): React.JSX.Element | null {
-  const models = pool?.models ?? [];
+/** A field for the priority, which offers no more than the service accepts from this user. */
+function PriorityField({ values, offer, problem, onValues }: IMoreProps): React.JSX.Element {
+  const wrong = problem?.field === 'priority';
+  return (
+    <Field id="priority" label="Priority" problem={problem}>
+      <input
+        id="jp-gq-send-priority"
+        className="jp-mod-styled jp-gq-mod-short"
+        type="number"
+        min={MIN_PRIORITY}
+        max={offer.maxPriority}
+        placeholder="0"
+        value={values.priority}
+        aria-invalid={wrong}
+        aria-describedby={
+          wrong ? 'jp-gq-send-priority-hint jp-gq-send-priority-problem' : 'jp-gq-send-priority-hint'
+        }
+        onChange={event => onValues({ ...values, priority: event.target.value })}
+      />
+      <span className="jp-gq-hint" id="jp-gq-send-priority-hint">
+        {`in the queue, at most ${offer.maxPriority}; below 0 others go first`}
+      </span>
+    </Field>
+  );
+}
+
+function ModelField({ values, offer, problem, onValues }: IMoreProps): React.JSX.Element | null {
+  const { models } = offer;
   if (!canChooseModel(values, models)) {
     return null;
   }

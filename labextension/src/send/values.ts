@@ -14,7 +14,19 @@ export interface IFormValues {
   readonly memory: string;
   readonly model: string;
   readonly expected: string;
+  readonly priority: string;
 }
+
+/** What the chosen queue makes possible. */
+export interface IOffer {
+  /** Models of GPU in the pool of the queue. */
+  readonly models: readonly string[];
+  /** The highest priority that the user may give to a job. */
+  readonly maxPriority: number;
+}
+
+/** Lowest priority that the service accepts. */
+export const MIN_PRIORITY = -100;
 
 /** The values that the next dialog proposes again; `notebook` is the path of the last notebook. */
 export type IRememberedValues = Partial<Omit<IFormValues, 'name'> & { readonly notebook: string }>;
@@ -30,8 +42,8 @@ function makeProblem(message: string): Problem {
   return { code: 'invalid_duration', field: 'expected_seconds', message };
 }
 
-/** Return the request, or the problem that already the fields have. `models` are the GPU models of the pool. */
-export function makeRequest(values: IFormValues, models: readonly string[]): JobRequest | Problem {
+/** Return the request, or the problem that already the fields have. */
+export function makeRequest(values: IFormValues, offer: IOffer): JobRequest | Problem {
   const expected = values.expected.trim();
   const seconds = expected === '' ? null : parseSpan(expected);
   if (expected !== '' && seconds === null) {
@@ -44,15 +56,28 @@ export function makeRequest(values: IFormValues, models: readonly string[]): Job
       `“${expected}” is more than ten years. Write a shorter time, or leave the field empty.`
     );
   }
+  const priority = readPriority(values.priority);
+  if (priority === null || priority < MIN_PRIORITY || priority > offer.maxPriority) {
+    const message = `Write a whole number from ${MIN_PRIORITY} to ${offer.maxPriority}, the highest priority that you may give in ${values.queue}.`;
+    return { code: 'invalid_priority', field: 'priority', message };
+  }
   return {
     name: values.name,
     queue: values.queue,
     gpus: values.gpus,
     cpus: values.cpus.trim() || null,
     memory: values.memory.trim() || null,
-    gpu_model: canChooseModel(values, models) && models.includes(values.model) ? values.model : null,
-    expected_seconds: seconds
+    gpu_model:
+      canChooseModel(values, offer.models) && offer.models.includes(values.model) ? values.model : null,
+    expected_seconds: seconds,
+    priority
   };
+}
+
+/** Return the priority in a field, 0 for an empty field, or null for a text that is no whole number. */
+function readPriority(text: string): number | null {
+  const written = text.trim() || '0';
+  return /^-?\d{1,3}$/.test(written) ? Number(written) : null;
 }
 
 /** Return whether the user can choose among GPU models. */
@@ -61,15 +86,16 @@ export function canChooseModel(values: Pick<IFormValues, 'gpus'>, models: readon
 }
 
 /** Return what the closed section holds, such as "4 CPU cores · 16 GiB · about 2 h". */
-export function summarizeValues(values: IFormValues, models: readonly string[]): string {
-  const request = makeRequest(values, models);
+export function summarizeValues(values: IFormValues, offer: IOffer): string {
+  const request = makeRequest(values, offer);
   const parts = [
     values.cpus.trim() === '' ? null : formatCores(values.cpus.trim()),
     values.memory.trim() === '' ? null : addUnit(values.memory),
     'gpu_model' in request ? request.gpu_model : null,
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? `about ${formatSpan(request.expected_seconds)}`
-      : values.expected.trim() || null
+      : values.expected.trim() || null,
+    readPriority(values.priority) === 0 ? null : `priority ${values.priority.trim()}`
   ];
   return parts.filter(part => part !== null).join(' · ');
 }
@@ -93,6 +119,11 @@ export function formatDefault(bounds: Bounds | undefined): string {
 /** Return the pool that a queue takes its GPUs from. */
 export function findPool(queue: QueueView | undefined, pools: readonly PoolView[]): PoolView | undefined {
   return pools.find(pool => pool.name === queue?.pool);
+}
+
+/** Return what the dialog can offer in a queue. */
+export function describeOffer(queue: QueueView | undefined, pools: readonly PoolView[]): IOffer {
+  return { models: findPool(queue, pools)?.models ?? [], maxPriority: queue?.max_priority ?? 0 };
 }
 
 /** Return the values that are kept for the next dialog. */
@@ -126,20 +157,23 @@ export function proposeValues(
     memory: kept.memory ?? '',
     model: kept.model ?? '',
     // The expected duration depends on the work, and another notebook is other work.
-    expected: kept.notebook === notebook ? (kept.expected ?? '') : ''
+    expected: kept.notebook === notebook ? (kept.expected ?? '') : '',
+    // One urgent job does not make the next one urgent.
+    priority: ''
   };
 }
 
 /** Return what a job asked for, such as "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h". */
 export function describeRequest(
-  job: Pick<JobView, 'gpus' | 'cpus' | 'memory' | 'gpu_model' | 'expected_seconds'>
+  job: Pick<JobView, 'gpus' | 'cpus' | 'memory' | 'gpu_model' | 'expected_seconds' | 'priority'>
 ): string {
   const gpus = formatGpus(job.gpus) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`);
   const parts = [
     gpus,
     job.cpus === null ? null : formatCores(job.cpus),
     job.memory === null ? null : `${job.memory} of memory`,
-    job.expected_seconds === null ? null : `expected to run ${formatSpan(job.expected_seconds)}`
+    job.expected_seconds === null ? null : `expected to run ${formatSpan(job.expected_seconds)}`,
+    job.priority === 0 ? null : `priority ${job.priority}`
   ];
   return parts.filter(part => part !== null).join(', ');
 }

@@ -113,7 +113,7 @@ def test_of_a_slice_of_a_gpu_it_cannot_be_told_and_nobody_is_stopped(agents):
     for _ in range(3):
         assert agents.hear("n", report, lambda uid: frozenset({"MIG-7"})) == frozenset()
     assert agents.attestation("n", "u") is AttestationResult.UNCLEAR, "and nobody waits for it"
-    assert agents.blindness("n", "u").startswith("It was given MIG-7, a slice of a GPU")
+    assert agents.blindness("n", "u").startswith("The pod was given MIG-7, a slice of a GPU")
 
 
 def test_what_a_pod_sees_is_news_once(agents):

@@ -10,7 +10,7 @@ from jupyter_gq.client.models import JobRequest
 from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
 
-from .world import ANN, BOB, CAROL, World, story_settings
+from .world import ADMIN, ANN, BOB, CAROL, World, story_settings
 
 pytestmark = pytest.mark.asyncio
 
@@ -91,7 +91,7 @@ async def test_a_more_important_job_passes_those_that_would_have_started(world):
     world.backend.left = 0
     first = world.send(ANN, "vision", 4)
     await world.step()
-    urgent = world.send(ANN, "vision", 4, priority=80)
+    urgent = world.send(ADMIN, "vision", 4, priority=80)
     world.backend.left = 1
     await world.step()
     assert phases(world, (first, urgent)) == ["waiting", "starting"]
@@ -123,7 +123,7 @@ async def test_what_was_decided_goes_on_between_steps_as_room_comes(world):
     await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"] * 3
     world.backend.left = 2
-    late = world.send(ANN, "vision", priority=80)
+    late = world.send(ADMIN, "vision", priority=80)
     await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["starting", "starting", "waiting"]
     assert world.job(late).phase == "waiting", "nothing is decided between steps"

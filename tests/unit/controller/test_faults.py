@@ -211,7 +211,7 @@ async def test_a_job_that_comes_further_between_may_vanish_again_and_again(world
             world.controller.jobs.record_heartbeat(
                 job, Heartbeat(run=world.job(job).run, saved_at=world.clock.now() - 30)
             )
-        world.backend.end(job, Outcome.LOST, "Its node n1 is gone.")
+        world.backend.end(job, Outcome.LOST, "The node n1 is gone.")
         await world.step(3)
         if world.job(job).phase == "failed":
             break

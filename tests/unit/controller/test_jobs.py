@@ -8,7 +8,16 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat, JobRequest, Progress
 from jupyter_gq.controller.requests.jobs import PAGE
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import Conflict, InvalidAmount, NeverFits, NotAMember, NotFound, StorageFull, UnknownQueue
+from jupyter_gq.domain.errors import (
+    Conflict,
+    InvalidAmount,
+    NeverFits,
+    NotAMember,
+    NotFound,
+    PriorityTooHigh,
+    StorageFull,
+    UnknownQueue,
+)
 from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace, a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, STORY, World, a_submission, story_settings
@@ -22,6 +31,8 @@ pytestmark = pytest.mark.asyncio
         ({"queue": "visoin"}, UnknownQueue, "Queues you can use: vision"),
         ({"queue": "build"}, UnknownQueue, "no training queue named 'build'"),
         ({"queue": "nlp"}, NotAMember, "ann is not a member of the queue 'nlp'"),
+        ({"priority": 100}, PriorityTooHigh, "priority 100, but the highest .* in the queue 'vision' is 0. Choose 0"),
+        ({"priority": 1}, PriorityTooHigh, "priority 1, but the highest"),
         ({"gpus": "1.5"}, InvalidAmount, "1 or 2"),
         ({"gpus": "abc"}, InvalidAmount, "not a number"),
         ({"gpus": "0.1234"}, InvalidAmount, "at most three digits"),
@@ -38,6 +49,27 @@ async def test_a_job_that_could_never_run_is_refused_before_anything_is_kept(wor
         world.controller.jobs.preview(ANN, request)
     assert not world.bundles.kept
     assert not world.sql.unfinished()
+
+
+async def test_a_priority_up_to_the_highest_of_the_queue_is_accepted(world: World):
+    queue = {"quota": 1, "max_priority": 10, "managers": ["carol"]}
+    world.settings.current = story_settings(TrainingQueues={"queues": {"vision": queue}})
+    accepted = [(ANN, -100), (ANN, 10), (CAROL, 100), (ADMIN, 100)]
+    sent = [world.send(who, "vision", priority=priority) for who, priority in accepted]
+    assert [world.job(job).priority for job in sent] == [-100, 10, 100, 100]
+    with pytest.raises(PriorityTooHigh, match=r"priority 11, but the highest .* is 10"):
+        world.send(ANN, "vision", priority=11)
+
+
+async def test_the_queues_of_a_user_say_the_highest_priority_that_this_user_may_give(world: World):
+    queue = {"quota": 1, "managers": ["carol"]}
+    world.settings.current = story_settings(TrainingQueues={"queues": {"vision": queue}})
+
+    def highest(who):
+        (view,) = [view for view in world.controller.overview.list_queues(who).queues if view.name == "vision"]
+        return view.max_priority
+
+    assert [highest(who) for who in (ANN, CAROL, ADMIN)] == [0, 100, 100]
 
 
 def a_box(*models, cores=8, gib=64):
@@ -423,7 +455,8 @@ async def test_a_job_that_gives_way_inside_its_queue_reads_to_which_job(world):
     await world.step(2)
     blocker = world.send(BOB, "nlp", "0.5")
     await world.step(2)
-    urgent, _ = world.controller.jobs.submit(CAROL, a_submission("vision", "0.5", priority=10, name="urgent"), None)
+    carol = replace(CAROL, admin=True)
+    urgent, _ = world.controller.jobs.submit(carol, a_submission("vision", "0.5", priority=10, name="urgent"), None)
     await world.step(3)
     assert (world.job(urgent.id).phase, world.job(blocker).phase) == ("running", "running")
     eviction = world.job(job).eviction

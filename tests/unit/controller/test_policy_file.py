@@ -1,11 +1,17 @@
 """The config file: what is in force, when it changes, and what its author is told."""
 
 import asyncio
+import json
 import logging
+import re
 
 import pytest
 
-from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile, find_line
+from jupyter_gq.backends.local import LocalBackend
+from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.config_lines import find_duplicates, find_line
+from jupyter_gq.controller.settings.last_good import LastGood
+from jupyter_gq.controller.settings.policy_file import PolicyFile
 from tests.fakes import a_node
 
 pytestmark = pytest.mark.asyncio
@@ -29,19 +35,30 @@ def path(tmp_path):
     return path
 
 
-def load(path):
-    return PolicyFile(path, lambda: (a_node(2),))
+def load(path, stored=None):
+    return PolicyFile(path, lambda: (a_node(2),), stored=stored)
+
+
+async def look(policy):
+    """Look twice: a change counts when two looks find the same content."""
+    first = await policy.refresh()
+    return await policy.refresh() or first
+
+
+def stored_by(policy):
+    """What a service keeps of its policy, as it comes back from the database."""
+    return LastGood.from_document(json.loads(json.dumps(policy.last_good.to_document())))
 
 
 async def test_a_change_takes_effect_at_the_next_look(path, caplog):
     policy = load(path)
     assert policy.current.default_quota == 250
-    assert not await policy.refresh()
+    assert not await look(policy)
     caplog.set_level(logging.INFO)
     path.write_text(GOOD.replace('"0.25"', '"0.5"'))
-    assert await policy.refresh()
+    assert await look(policy)
     assert (policy.current.default_quota, policy.error) == (500, None)
-    assert not await policy.refresh()
+    assert not await look(policy)
     assert len([record for record in caplog.records if "loaded again" in record.getMessage()]) == 1
 
 
@@ -49,16 +66,16 @@ async def test_a_bad_change_leaves_the_old_settings_in_force_until_it_is_mended(
     policy = load(path)
     before = policy.current
     path.write_text(GOOD.replace('"0.25"', "1.5"))
-    assert await policy.refresh()
+    assert await look(policy)
     assert policy.current is before
     assert policy.error == (
         f"{path}, line 3: c.FixedQuota.default = 1.5: it is neither a fraction of one GPU nor a whole number of GPUs. "
         "Use a fraction below 1, or 1 or 2."
     )
-    assert not await policy.refresh()
+    assert not await look(policy)
     assert len([record for record in caplog.records if "refused" in record.getMessage()]) == 1
     path.write_text(GOOD.replace('"0.25"', "1"))
-    assert await policy.refresh()
+    assert await look(policy)
     assert (policy.current.default_quota, policy.error) == (1000, None)
 
 
@@ -75,7 +92,7 @@ async def test_a_bad_change_leaves_the_old_settings_in_force_until_it_is_mended(
 async def test_the_message_names_file_and_line(path, line, words):
     policy = load(path)
     path.write_text(GOOD + line + "\n")
-    await policy.refresh()
+    await look(policy)
     assert policy.error is not None
     assert policy.error.startswith(str(path))
     with pytest.raises(ConfigFileError, match=words):
@@ -95,11 +112,11 @@ async def test_files_that_the_file_loads_are_watched_and_named(path, tmp_path):
     policy = load(path)
     assert policy.current.user_quotas == {"ann": 1000}
     other.write_text('# two\nc.FixedQuota.users = {\n  "ann": 2.5}\n')
-    assert await policy.refresh()
+    assert await look(policy)
     assert policy.error is not None
     assert policy.error.startswith(f"{other}, line 3: c.FixedQuota.users['ann'] = 2.5")
     other.write_text('c.FixedQuota.users = {"ann": 2}\n')
-    assert await policy.refresh()
+    assert await look(policy)
     assert policy.current.user_quotas == {"ann": 2000}
 
 
@@ -108,11 +125,11 @@ async def test_a_missing_file_is_an_error_at_the_start_and_a_message_later(path,
         load(tmp_path / "nowhere.py")
     policy = load(path)
     path.unlink()
-    assert await policy.refresh()
+    assert await look(policy)
     assert policy.current.default_quota == 250
     assert policy.error is not None
     path.write_text(GOOD)
-    assert await policy.refresh()
+    assert await look(policy)
     assert policy.error is None
 
 
@@ -120,7 +137,7 @@ async def test_a_slow_file_does_not_hold_the_loop_up(path):
     policy = load(path)
     path.write_text("import time\ntime.sleep(0.3)\n" + GOOD)
     ticks = 0
-    refreshing = asyncio.create_task(policy.refresh())
+    refreshing = asyncio.create_task(look(policy))
     while not refreshing.done():
         await asyncio.sleep(0.01)
         ticks += 1
@@ -149,3 +166,162 @@ async def test_a_file_that_lacks_a_name_of_the_hub_says_so(path):
 )
 async def test_where_a_trait_is_set(source, trait, keys, line):
     assert find_line(source, trait, keys) == line
+
+
+async def test_a_file_that_is_being_written_is_not_executed(path):
+    policy = load(path)
+    path.write_text('c.FixedQuota.default = "0.5"\n')
+    assert not await policy.refresh()
+    path.write_text(GOOD.replace('"0.25"', '"0.5"'))
+    assert not await policy.refresh()
+    assert await policy.refresh()
+    assert (policy.current.default_quota, len(policy.current.training)) == (500, 2)
+
+
+QUOTAS = """c = get_config()  # noqa
+c.TrainingQueues.queues = {"vision": {"quota": 1}}
+c.TrainingQueues.queues["nlp"] = {"quota": 1}
+c.FixedQuota.groups = {"vision": "0.5"}
+c.FixedQuota.users = {"ann": 1}
+c.IdlePolicy.always = True
+"""
+
+
+@pytest.mark.parametrize("length", range(len(QUOTAS)))
+async def test_no_beginning_of_a_file_takes_a_queue_or_a_quota_away(path, length):
+    """The file was cut off, wherever: by a full disk, or by an editor that writes slowly."""
+    path.write_text(QUOTAS)
+    policy = load(path)
+    stored = stored_by(policy)
+    path.write_text(QUOTAS[:length])
+    await look(policy)
+    for each in (policy, load(path, stored)):
+        settings = each.current
+        assert [entry.queue.name for entry in settings.training] == ["nlp", "vision"] or [
+            entry.queue.name for entry in settings.training
+        ] == ["vision", "nlp"]
+        assert (settings.group_quotas, settings.user_quotas) == ({"vision": 500}, {"ann": 1000})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is cut off: it has the first 0 of"),
+        (GOOD[:150], "is cut off|not valid Python"),
+        ("# all is gone\n", r"c\.TrainingQueues\.queues has no entries any more, and these are in force: nlp, vision"),
+        ("c.TrainingQueues.queues = {}\n", r"add this line: c\.SchedulerService\.allow_empty = \['TrainingQueues"),
+    ],
+)
+async def test_a_file_that_lost_all_queues_is_refused_with_how_to_confirm_it(path, text, words):
+    policy = load(path)
+    before = policy.current
+    path.write_text(text)
+    assert await look(policy)
+    assert policy.current is before
+    assert policy.error is not None
+    assert re.search(words, policy.error)
+
+
+async def test_a_confirmed_loss_of_all_queues_is_accepted(path):
+    policy = load(path)
+    path.write_text("c.SchedulerService.allow_empty = ['TrainingQueues.queues']\n")
+    assert await look(policy)
+    assert (policy.error, policy.current.training) == (None, ())
+
+
+@pytest.mark.parametrize("lost", ["FixedQuota.users", "FixedQuota.groups", "Pools.pools"])
+async def test_quotas_and_pools_are_not_lost_by_accident_either(path, lost):
+    full = """c.FixedQuota.users = {"ann": 1}
+c.FixedQuota.groups = {"vision": "0.5"}
+c.Pools.pools = {"shared": {"devices": 2}}
+"""
+    path.write_text(full)
+    policy = load(path)
+    path.write_text("# new\n" + "".join(line for line in full.splitlines(keepends=True) if lost not in line))
+    assert await look(policy)
+    assert policy.error is not None
+    assert f"c.{lost} has no entries any more" in policy.error
+
+
+async def test_the_last_lines_of_a_file_can_be_removed(path):
+    path.write_text(GOOD + "c.IdlePolicy.always = True\n")
+    policy = load(path)
+    path.write_text(GOOD)
+    assert await look(policy)
+    assert (policy.error, policy.current.policy.idle.always) == (None, False)
+
+
+async def test_one_queue_of_several_can_be_removed(path):
+    policy = load(path)
+    path.write_text('c.TrainingQueues.queues = {"nlp": {"quota": 1}}\n')
+    assert await look(policy)
+    assert (policy.error, [entry.queue.name for entry in policy.current.training]) == (None, ["nlp"])
+
+
+@pytest.mark.parametrize("text", ["def x(:", "", "c.FixedQuota.default = 1.5\n", "import nothing_like_that\n", None])
+async def test_a_start_with_a_bad_file_uses_the_stored_settings_and_says_so(path, text, caplog):
+    first = load(path)
+    stored = stored_by(first)
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+    policy = load(path, stored)
+    assert policy.current == first.current
+    assert policy.error is not None
+    assert "starts with the last good ones" in caplog.text
+    path.write_text(GOOD.replace('"0.25"', '"0.5"'))
+    assert await look(policy)
+    assert (policy.error, policy.current.default_quota) == (None, 500)
+
+
+async def test_a_start_with_a_good_file_does_not_use_the_stored_settings(path):
+    stored = stored_by(load(path))
+    path.write_text(GOOD.replace('"0.25"', '"0.5"'))
+    assert load(path, stored).current.default_quota == 500
+
+
+EVERY_FORM = """c = get_config()  # noqa
+c.FixedQuota.default = 0.5
+c.FixedQuota.users.update({"ann": 1})
+c.TrainingQueues.queues = {"vision": {"quota": 1.5, "users": {"ann", "bob"}, "groups": ("a", "b")}}
+c.Pools.pools = {"shared": {"devices": [0, 1]}}
+c.LocalBackend.env_keep.extend(["MINE"])
+c.SchedulerService.database_url = "postgresql://user:secret@host/database"
+"""
+
+
+async def test_stored_settings_mean_the_same_in_every_form_that_a_file_may_use(path):
+    path.write_text(EVERY_FORM)
+    names = {"LocalBackend": ["env_keep"], "SchedulerService": ["database_url"]}
+    policy = PolicyFile(path, lambda: (a_node(2),), names)
+    stored = stored_by(policy)
+    path.unlink()
+    assert PolicyFile(path, lambda: (a_node(2),), names, stored).current == policy.current
+    assert LocalBackend(config=stored.to_config()).env_keep[-1] == "MINE"
+    assert "secret" not in json.dumps(stored.to_document())
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('x = {"a": 1,\n"b": 2,\n"a": 3}', ["line 3: the key 'a' is written in line 1 too. Only the last one counts."]),
+        ("c.A.b = 1\nc.A.c = 2\nc.A.b = 3", ["line 3: c.A.b is written in line 1 too. Only the last one counts."]),
+        (
+            'c.A.b = {"q": {"k": 1, "k": 2}}',
+            ["line 1: the key 'k' is written in line 1 too. Only the last one counts."],
+        ),
+        ('x = {"a": 1, "b": {"a": 2}}', []),
+        ("if x:\n    c.A.b = 1\nelse:\n    c.A.b = 2", []),
+        ("x = (", []),
+    ],
+)
+async def test_what_is_written_twice_is_found(source, found):
+    assert find_duplicates(source) == found
+
+
+async def test_what_is_written_twice_is_a_warning(path, caplog):
+    path.write_text(GOOD.replace('"vision": {"quota": 1},', '"vision": {"quota": 1},\n    "vision": {"quota": 0},'))
+    policy = load(path)
+    assert policy.warnings == (f"{path}, line 6: the key 'vision' is written in line 5 too. Only the last one counts.",)
+    assert policy.warnings[0] in caplog.text

@@ -28,7 +28,7 @@ def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):
         assert view.phase == "paused"
         assert (
             view.sentence
-            == "Node n1 did not take it: 0/1 nodes are available. The scheduler tries again after a pause of 20 s."
+            == "Node n1 rejected the pod: 0/1 nodes are available. The scheduler tries again after a pause of 20 s."
         )
         await world.step(19)
         assert len(world.backend.launches) == 1
@@ -51,7 +51,7 @@ def test_a_refused_server_keeps_its_ticket_and_its_place_in_line(tmp_path):
         await world.step(2)
         told = world.controller.tickets.show(ANN, ticket)
         assert (told.phase, told.environment) == ("waiting", {})
-        assert told.sentence.startswith("Node n1 did not take it: 0/1 nodes are available.")
+        assert told.sentence.startswith("Node n1 rejected the pod: 0/1 nodes are available.")
         later = world.ask(ANN, "0.5").id
         assert later == ticket, "it is asked for again, and is the same"
         await world.step(2, seconds=20)

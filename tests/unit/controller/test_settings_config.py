@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from traitlets.config import Config
 
+from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.settings.config import SECTIONS, TrainingQueues, build_settings
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.amount import MiB, Seconds
@@ -78,6 +79,11 @@ BAD = [
     (queues(vision={"reclaim_min_runtime": "10m"}), r"\['reclaim_min_runtime'\] = '10m': it is not a length of time\. Use a number of seconds"),
     (queues(vision={"preempt_min_runtime": -1}), r"\['vision'\]\['preempt_min_runtime'\] = -1: .* or None to leave it"),
     (queues(vision={"users": "ann"}), r'not a list of names\. Write \["user"\]'),
+    (queues(vision={"managers": "ann"}), r'not a list of names\. Write \["manager"\]'),
+    (queues(vision={"manager_groups": 3}), r'not a list of names\. Write \["group"\]'),
+    (queues(vision={"max_priority": -1}), r"\['max_priority'\] = -1: it is not a whole number, at least 0"),
+    (queues(vision={"max_priority": 101}), r"= 101: it is above 100\. Use a whole number from 0 to 100"),
+    (queues(vision={"max_priority": True}), "whole number, at least 0"),
     (queues(build={"quota": 1}), "taken by notebooks"),
     (queues(**{"a/b": {"quota": 1}}), "taken by notebooks"),
     (queues(vision=1), r"\['vision'\] = 1: it is not a dict"),
@@ -223,6 +229,38 @@ def test_who_may_send_jobs_where():
     )
     assert set(settings.leaves_of("ann", frozenset())) == {"open", "by_name"}
     assert set(settings.leaves_of("bob", frozenset({"nlp"}))) == {"open", "by_group", "below"}
+
+
+def test_managers_and_the_highest_priority_come_from_the_queue_above():
+    settings = build(
+        **queues(
+            top={"max_priority": 20, "managers": ["ann"], "manager_groups": ["leads"]},
+            a={"parent": "top", "users": ["bob"]},
+            b={"parent": "top", "max_priority": 0, "managers": ["bob"]},
+            other={},
+        )
+    )
+    highest = {
+        caller.user: {entry.queue.name: entry.highest_priority(caller) for entry in settings.leaves()}
+        for caller in (
+            Caller(user="ann"),
+            Caller(user="bob"),
+            Caller(user="carol", groups=frozenset({"leads"})),
+            Caller(user="root", admin=True),
+        )
+    }
+    assert highest == {
+        "ann": {"a": 100, "b": 100, "other": 0},
+        "bob": {"a": 20, "b": 100, "other": 0},
+        "carol": {"a": 100, "b": 100, "other": 0},
+        "root": {"a": 100, "b": 100, "other": 100},
+    }
+
+
+def test_managers_may_send_jobs_to_the_queues_that_they_manage():
+    settings = build(**queues(top={"managers": ["ann"]}, a={"parent": "top", "users": ["bob"]}))
+    assert settings.leaves_of("ann", frozenset()) == ("a",)
+    assert settings.leaves_of("carol", frozenset()) == ()
 
 
 def test_pools_that_name_their_devices_take_them_first():

@@ -255,10 +255,10 @@ async def test_why_a_server_failed_is_told_to_who_chooses_the_next_one(world, gi
 
 async def test_a_server_that_was_lost_says_how(world):
     ticket = await world.start_server(ANN, "0.25")
-    world.servers.end(ticket.id, Outcome.LOST, "Its node n1 has not answered for 61 s.")
+    world.servers.end(ticket.id, Outcome.LOST, "The node n1 has not answered for 61 s.")
     await world.step()
     ended = world.controller.tickets.show(ANN, ticket.id)
-    assert (ended.phase, ended.sentence) == ("stopped", "Its node n1 has not answered for 61 s.")
+    assert (ended.phase, ended.sentence) == ("stopped", "The node n1 has not answered for 61 s.")
     assert world.controller.overview.describe_user(ANN).last_eviction is None, "the Hub's spawner tells that"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.hub.kubernetes.pod_status import complete_event, explain_end, is_running
+from jupyter_gq.hub.kubernetes.pod_status import complete_event, explain_end, find_exit_code, is_running
 
 RUNNING = {
     "metadata": {"name": "jupyter-ann"},
@@ -73,3 +73,30 @@ def test_an_event_has_everything_that_kubespawner_takes_from_it(event, happened)
     assert isinstance(
         whole["type"] + whole["message"] + whole["involvedObject"]["name"] + whole["metadata"]["uid"], str
     )
+
+
+MESH = {"name": "mesh", "ready": True, "state": {"running": {}}}
+
+
+@pytest.mark.parametrize("phase", ["Running", "Pending"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_server_has_ended_although_a_sidecar_runs_on(phase, index):
+    """A sidecar that cannot start keeps the pod pending."""
+    containers = [{"name": "notebook", "state": {"terminated": {"exitCode": 3}}}]
+    containers.insert(index, MESH)
+    assert find_exit_code({"status": {"phase": phase, "containerStatuses": containers}}) == 3
+    containers = [{"name": "notebook", "state": {"running": {}}}, {"name": "mesh", "state": {"terminated": {}}}]
+    assert find_exit_code({"status": {"phase": phase, "containerStatuses": containers}}) is None
+
+
+def test_a_pod_that_has_ended_as_a_whole_is_kubespawners_to_judge():
+    ended_pod = {"status": {"phase": "Failed", **ended(exitCode=3)["status"]}}
+    assert find_exit_code(ended_pod) is None
+    assert find_exit_code(None) is None
+
+
+def test_a_sidecar_that_has_done_its_work_does_not_hold_up_a_server():
+    done = {"name": "fetch", "ready": False, "state": {"terminated": {"exitCode": 0}}}
+    containers = [done, *RUNNING["status"]["containerStatuses"]]
+    assert is_running({**RUNNING, "status": {**RUNNING["status"], "containerStatuses": containers}})
+    assert not is_running({**RUNNING, "status": {**RUNNING["status"], "containerStatuses": [MESH]}}), "no server"

@@ -1,4 +1,4 @@
-"""From the cells of a notebook to the bundle of a job."""
+"""The bundle of a job is made from the cells of a notebook."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def planned(request, kernel=PYTHON):
     return [(step.id, step.source, step.why) for step in bundle.plan_steps(request, kernel)]
 
 
-def test_the_prefix_is_replayed_as_it_ran_and_in_run_order():
+def test_prefix_is_replayed_as_it_ran_and_in_run_order():
     request = a_request(
         code("a", "x = 'edited'"),
         code("b", "y = 1"),
@@ -40,12 +40,12 @@ def test_the_prefix_is_replayed_as_it_ran_and_in_run_order():
     assert planned(request) == [("b", "y = 1", "ran"), ("a", "x = 1", "ran"), ("t", "train()", "target")]
 
 
-def test_a_cell_that_ran_twice_is_replayed_twice_under_ids_that_are_unique():
+def test_cell_that_ran_twice_is_replayed_twice_under_unique_ids():
     request = a_request(prefix=[ran("a", "x = 1"), ran("a", "x += 1"), ran("a", "x += 1"), ran("a-run2", "z")])
     assert [step[0] for step in planned(request)] == ["a", "a-run2", "a-run3", "a-run2-run2", "t"]
 
 
-def test_a_target_keeps_its_id_whatever_ran_before():
+def test_target_keeps_its_id_after_any_prefix():
     request = a_request(prefix=[ran("", "from_console()"), ran("not an id!", "y"), ran("x" * 80, "z")])
     ids = [step[0] for step in planned(request)]
     assert ids == ["replayed", "not-an-id-", "x" * 64, "t"]
@@ -56,7 +56,7 @@ def test_a_repeated_cell_never_takes_the_id_of_a_target():
     assert [step[0] for step in planned(request)] == ["a", "a-run3", "a-run2"]
 
 
-def test_a_target_s_own_earlier_runs_are_not_replayed_but_tell_how_long_it_takes():
+def test_earlier_runs_of_a_target_are_not_replayed_but_give_its_duration():
     request = a_request(prefix=[ran("t", "train()", 3.0), ran("a", "x"), ran("t", "train()", 42.0)])
     steps = bundle.plan_steps(request, PYTHON)
     assert [(step.id, step.seconds) for step in steps] == [("a", None), ("t", 42.0)]
@@ -67,7 +67,7 @@ def test_targets_run_in_the_order_of_the_document():
     assert [step[0] for step in planned(request)] == ["one", "two"]
 
 
-def test_set_up_always_runs_and_first_but_once():
+def test_setup_cells_run_first_and_only_once():
     cells = [code("a", "x"), code("s", "import torch", "gq-setup"), code("s2", "seed()", "gq-setup"), code("t", "t()")]
     request = a_request(*cells, prefix=[ran("a", "x"), ran("s2", "seed()")])
     assert planned(request) == [
@@ -85,7 +85,7 @@ def test_a_skipped_cell_never_runs():
         bundle.plan_steps(a_request(*cells, targets=["a"]), PYTHON)
 
 
-def test_a_whole_notebook_is_every_code_cell_that_does_something():
+def test_whole_notebook_is_every_code_cell_that_is_not_empty():
     cells = [
         {"cell_type": "markdown", "id": "m", "source": "text"},
         code("a", ["x = 1\n", "y = 2"]),
@@ -109,13 +109,13 @@ def test_a_whole_notebook_is_every_code_cell_that_does_something():
         ([code("t", "x = = 1")], "t", "syntax_error"),
     ],
 )
-def test_what_cannot_run_is_refused(cells, target, expected):
+def test_cells_that_cannot_run_are_refused(cells, target, expected):
     with pytest.raises(RefusedRequest) as refused:
         bundle.plan_steps(a_request(*cells, targets=[target]), PYTHON)
     assert (refused.value.problem.code, refused.value.problem.field) == (expected, "targets")
 
 
-def test_of_other_languages_nothing_is_checked():
+def test_cells_of_other_languages_are_not_checked():
     assert planned(a_request(code("t", "x <- c(1, 2")), R) == [("t", "x <- c(1, 2", "target")]
     assert planned(a_request(code("t", "# only a comment")), R)
 
@@ -127,7 +127,7 @@ def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
     assert [warned.code for warned in bundle.describe_plan(request, steps, PYTHON).warnings] == ["syntax_error"]
 
 
-def test_warnings_name_the_cell_and_what_is_different():
+def test_warnings_name_the_cell_and_the_difference():
     request = a_request(
         code("a", "x = 2"),
         code("b", "y"),
@@ -146,7 +146,7 @@ def test_warnings_name_the_cell_and_what_is_different():
     assert "“x = 1”" in plan.warnings[1].message
 
 
-def test_the_bundle_holds_sources_hashes_and_where_it_runs_and_no_outputs():
+def test_bundle_has_sources_hashes_and_origin_and_no_outputs():
     target = code("t", "train()") | {"outputs": [{"secret": 1}], "metadata": {"tags": [], "private": 1}}
     notebook = {"kernelspec": {"name": "python3"}, "widgets": {"state": {}}}
     request = a_request(target, prefix=[ran("a", "x = 1", 0.5)], metadata=notebook)

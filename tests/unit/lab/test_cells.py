@@ -1,4 +1,4 @@
-"""What is said of a source before it runs."""
+"""The source of a cell is checked before it runs."""
 
 import sys
 
@@ -22,7 +22,7 @@ from jupyter_gq.lab import cells
         "",
     ],
 )
-def test_what_ipython_can_run_has_no_fault(source):
+def test_source_that_ipython_can_run_has_no_fault(source):
     assert cells.find_syntax_error(source) is None
 
 
@@ -37,7 +37,7 @@ def test_what_ipython_can_run_has_no_fault(source):
         ("return 5 +", 1, "return 5 +"),
     ],
 )
-def test_a_fault_names_the_line_as_it_is_written(source, line, text):
+def test_fault_quotes_the_line_as_it_is_written(source, line, text):
     fault = cells.find_syntax_error(source)
     assert (fault.line, fault.text) == (line, text)
     assert f"in line {line}: {text}" in fault.sentence
@@ -62,11 +62,11 @@ def test_a_long_line_is_cut_in_the_sentence():
         ("%%time", True, False),
     ],
 )
-def test_a_cell_that_does_nothing(source, python, nothing):
+def test_cell_without_code_is_empty(source, python, nothing):
     assert cells.is_empty(source, python) is nothing
 
 
-def test_the_title_is_the_first_line_that_says_something():
+def test_title_is_the_first_line_of_code():
     assert cells.make_title("\n# load\n\nx = 1\ny = 2") == "x = 1"
     assert cells.make_title("# only words") == "# only words"
     assert cells.make_title("") == ""
@@ -86,11 +86,11 @@ def test_the_title_is_the_first_line_that_says_something():
         ("%matplotlib inline\nx != 3", []),
     ],
 )
-def test_risks_of_running_unattended(source, codes):
+def test_risks_of_an_unattended_run_are_found(source, codes):
     assert [code for code, _ in cells.find_risks(source)] == codes
 
 
-def test_only_a_newer_python_is_newer():
+def test_only_a_higher_python_version_is_newer():
     major, minor = sys.version_info[:2]
     assert cells.is_newer_python(f"{major}.{minor + 1}.0")
     assert not cells.is_newer_python(f"{major}.{minor}.99")

@@ -1,4 +1,4 @@
-"""What a kernel published, folded into its history and state."""
+"""The messages of a kernel are folded into its history and state."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ START = 1_000.0
 
 
 def said(kind, request, at, *, of="execute_request", shell=None, **content):
-    """A message that a kernel published while it served `request`."""
+    """Return a message that a kernel published while it served `request`."""
     parent = {"msg_id": request, "msg_type": of} | ({"subshell_id": shell} if shell else {})
     return {
         "header": {"msg_type": kind, "date": datetime.fromtimestamp(START + at, UTC)},
@@ -41,7 +41,7 @@ def record_of(*messages):
     return record
 
 
-def test_cells_stand_in_run_order_with_their_durations():
+def test_cells_are_in_run_order_with_their_durations():
     record = record_of(*ran("a", 1, "x = 1", 0, 2), *ran("b", 2, "x += 1", 3, 3.5))
     assert record.cells == (
         RanCell(code="x = 1", execution_count=1, seconds=2.0),
@@ -50,36 +50,36 @@ def test_cells_stand_in_run_order_with_their_durations():
     assert record.last_active == START + 3.5
 
 
-def test_a_cell_that_runs_is_there_without_a_duration():
+def test_running_cell_has_no_duration():
     record = record_of(*ran("a", 1, "train()", 0, 1)[:2])
     assert record.busy
     assert record.cells == (RanCell(code="train()", execution_count=1),)
 
 
-def test_an_error_is_remembered():
+def test_cell_that_raised_is_marked_as_failed():
     first, second, last = ran("a", 1, "1/0", 0, 1)
     record = record_of(first, second, said("error", "a", 0.5, ename="ZeroDivisionError"), last)
     assert record.cells == (RanCell(code="1/0", execution_count=1, seconds=1.0, failed=True),)
 
 
-def test_a_silent_request_is_work_but_no_history():
+def test_silent_request_makes_the_kernel_busy_and_is_not_in_the_history():
     record = record_of(busy("a", 1))
     assert record.busy
     record.apply(idle("a", 2))
     assert (record.busy, record.cells, record.last_active) == (False, (), START + 2)
 
 
-def test_a_request_that_was_not_stored_is_replaced_by_the_next():
+def test_unstored_request_is_replaced_by_the_next():
     record = record_of(*ran("probe", 2, "dir()", 0, 1), *ran("cell", 2, "y = 2", 2, 3))
     assert [cell.code for cell in record.cells] == ["y = 2"]
 
 
-def test_a_count_that_goes_down_begins_anew():
+def test_lower_execution_count_begins_a_new_history():
     record = record_of(*ran("a", 4, "old", 0, 1), *ran("b", 1, "new", 2, 3))
     assert [cell.code for cell in record.cells] == ["new"]
 
 
-def test_a_restart_forgets_what_ran_and_counts_as_use():
+def test_restart_clears_the_history_and_counts_as_use():
     record = record_of(*ran("a", 1, "x", 0, 1)[:2])
     record.note_restart(START + 60)
     assert (record.cells, record.busy, record.is_known, record.last_active) == ((), False, False, START + 60)
@@ -108,19 +108,19 @@ def test_another_subshell_does_not_hide_a_cell_that_runs():
     assert not record.busy
 
 
-def test_a_lost_end_is_made_up_for_by_the_next_cell():
+def test_next_cell_ends_a_request_whose_end_was_lost():
     record = record_of(*ran("lost", 1, "a", 0, 1)[:2], *ran("next", 2, "b", 2, 3))
     assert not record.busy
     assert record.cells[0].seconds is None
 
 
-def test_the_end_of_a_request_from_before_we_listened_is_knowledge_of_idleness():
+def test_end_of_an_unheard_request_makes_idleness_known():
     record = record_of(idle("earlier", 1))
     assert record.is_known
     assert not record.busy
 
 
-def test_a_kernel_that_says_it_starts_is_heard():
+def test_kernel_that_announces_its_start_is_known():
     assert record_of(said("status", None, 0, execution_state="starting")).is_known
 
 
@@ -128,7 +128,7 @@ def of_question(state, request="ours"):
     return said("status", request, 5, of="kernel_info_request", execution_state=state)
 
 
-def test_a_kernel_that_serves_our_question_is_heard():
+def test_kernel_that_answers_the_question_is_known():
     record = KernelRecord(START)
     record.note_question("ours")
     record.apply(of_question("busy"))
@@ -137,21 +137,21 @@ def test_a_kernel_that_serves_our_question_is_heard():
     assert (record.is_known, record.busy, record.last_active) == (True, False, START)
 
 
-def test_what_others_ask_tells_nothing_of_the_main_shell():
+def test_answer_to_another_question_does_not_make_the_kernel_known():
     record = KernelRecord(START)
     record.note_question("ours")
     record.apply(of_question("idle", "of a page, on the control channel"))
     assert not record.is_known
 
 
-def test_a_question_that_is_served_inside_a_cell_does_not_end_it():
+def test_question_served_inside_a_cell_does_not_end_the_cell():
     record = record_of(busy("cell", 0))
     record.note_question("ours")
     record.apply(of_question("idle"))
     assert record.busy
 
 
-def test_an_answer_from_before_a_restart_tells_nothing_of_the_new_process():
+def test_answer_from_before_a_restart_does_not_make_the_new_process_known():
     record = KernelRecord(START)
     record.note_question("ours")
     record.note_restart(START + 1)
@@ -159,7 +159,7 @@ def test_an_answer_from_before_a_restart_tells_nothing_of_the_new_process():
     assert not record.is_known
 
 
-def test_kernels_without_dates_are_borne_with():
+def test_messages_without_dates_are_accepted():
     message = busy("a", 0)
     message["header"]["date"] = "no date"
     record = record_of(message)

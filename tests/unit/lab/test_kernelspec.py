@@ -1,4 +1,4 @@
-"""How a kernel is started elsewhere, and which variables go along."""
+"""A kernel is described for a job, and only harmless variables are sent with it."""
 
 import sys
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from jupyter_gq.lab.kernelspec import describe_kernel, select_environment
 
 @dataclass
 class Spec:
-    """The part of jupyter_client's kernelspec that is read."""
+    """A kernelspec with the attributes that are read."""
 
     argv: list[str]
     env: dict[str, str] = field(default_factory=dict)
@@ -21,11 +21,11 @@ class Spec:
 
 
 @pytest.mark.parametrize("name", ["python", "python3", f"python3.{sys.version_info[1]}"])
-def test_a_bare_python_is_the_one_of_this_server(name):
+def test_bare_python_command_is_the_python_of_this_server(name):
     assert describe_kernel("k", Spec([name, "-m", "ipykernel"]), {}).argv == [sys.executable, "-m", "ipykernel"]
 
 
-def test_other_commands_are_looked_up_in_the_path_that_goes_along(tmp_path):
+def test_other_commands_are_found_in_the_path_that_is_sent(tmp_path):
     tool = tmp_path / "julia"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
@@ -34,18 +34,18 @@ def test_other_commands_are_looked_up_in_the_path_that_goes_along(tmp_path):
     assert describe_kernel("k", Spec(["missing"]), {"PATH": str(tmp_path)}).argv[0] == "missing"
 
 
-def test_only_the_connection_file_is_left_to_fill_in():
+def test_only_the_connection_file_remains_a_placeholder():
     argv = describe_kernel("k", Spec(["/bin/k", "{resource_dir}/run", "{prefix}", "{connection_file}"]), {}).argv
     assert argv[1:] == ["/share/kernels/k/run", sys.prefix, "{connection_file}"]
 
 
-def test_a_kernel_s_environment_is_filled_in_from_what_goes_along_only(monkeypatch):
+def test_kernel_s_environment_is_expanded_from_the_sent_variables_only(monkeypatch):
     monkeypatch.setenv("HIDDEN", "secret")
     spec = Spec(["/bin/k"], env={"DATA": "${HOME}/data", "LEAK": "${HIDDEN}", "JUPYTERHUB_API_TOKEN": "x"})
     assert describe_kernel("k", spec, {"HOME": "/home/ann"}).env == {"DATA": "/home/ann/data", "LEAK": "${HIDDEN}"}
 
 
-def test_tokens_never_go_along_even_when_they_are_listed():
+def test_tokens_are_never_sent_even_if_they_are_listed():
     environ = {
         "PATH": "/bin",
         "LC_TIME": "C",
@@ -60,7 +60,7 @@ def test_tokens_never_go_along_even_when_they_are_listed():
     assert select_environment(environ, ["*"]) == {"LC_TIME": "C", "OTHER": "x", "PATH": "/bin"}
 
 
-def test_surroundings_prefer_the_spawner_s_words():
+def test_variables_of_the_spawner_override_those_of_the_hub():
     here = read_hub_environment(
         {
             "JUPYTER_GQ_URL": "http://127.0.0.1:1/",

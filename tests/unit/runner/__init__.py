@@ -1,1 +1,1 @@
-"""The runner, piece by piece."""
+"""Unit tests of the parts of the runner."""

@@ -1,4 +1,4 @@
-"""Cells of the manifest find their code, in run order."""
+"""The cells of a manifest are paired with their code, in run order."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def bundle_of(tmp_path: Path, cells: list[dict], prefix: list[str], targets: lis
     return read_bundle(file)
 
 
-def test_text_between_the_cells_is_left_where_it_is(tmp_path: Path) -> None:
+def test_markdown_between_the_cells_is_skipped(tmp_path: Path) -> None:
     cells = [a_cell("a"), a_cell("m", kind="markdown"), a_cell("b", ["x = 1\n", "y = 2"])]
     bundle = bundle_of(tmp_path, cells, ["a"], ["b"])
     assert [(cell.index, cell.id, cell.role) for cell in bundle.cells] == [(0, "a", "prefix"), (2, "b", "target")]
@@ -35,7 +35,7 @@ def test_text_between_the_cells_is_left_where_it_is(tmp_path: Path) -> None:
     assert bundle.kernel_title == "k"
 
 
-def test_a_cell_that_ran_often_has_its_own_id_only_the_last_time(tmp_path: Path) -> None:
+def test_only_the_last_run_of_a_repeated_cell_has_its_own_id(tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path, [a_cell("a", "1"), a_cell("a", "2"), a_cell("a", "3")], ["a", "a"], ["a"])
     assert [(cell.id, cell.source) for cell in bundle.cells] == [("a-1", "1"), ("a-2", "2"), ("a", "3")]
     assert [cell["id"] for cell in bundle.notebook["cells"]] == ["a-1", "a-2", "a"]

@@ -1,4 +1,4 @@
-"""Folding the pieces gives what the cell shows, whatever happens and whenever they are taken."""
+"""Folding the pieces gives the outputs of the cell, whatever happens and whenever the pieces are taken."""
 
 import json
 import re
@@ -43,7 +43,7 @@ ACTION = st.one_of(
 
 @settings(max_examples=400)
 @given(st.lists(ACTION, max_size=40))
-def test_never_do_the_pieces_and_the_outputs_differ(actions: list[tuple[Any, ...]]) -> None:
+def test_folded_pieces_always_equal_the_outputs(actions: list[tuple[Any, ...]]) -> None:
     """Safety: a client that folds what was taken sees what the notebook will hold."""
     cell = a_cell()
     entries = []
@@ -70,7 +70,7 @@ def test_never_do_the_pieces_and_the_outputs_differ(actions: list[tuple[Any, ...
 
 
 @given(st.lists(ACTION, max_size=60))
-def test_never_is_more_kept_than_the_bounds_allow(actions: list[tuple[Any, ...]]) -> None:
+def test_outputs_never_exceed_the_bounds(actions: list[tuple[Any, ...]]) -> None:
     cell = a_cell()
     for action in actions:
         if action[0] in ("stdout", "stderr"):
@@ -111,7 +111,7 @@ def test_a_progress_bar_costs_its_last_line() -> None:
     assert piece["output"]["text"] == "\r99%"
 
 
-def test_of_several_updates_only_the_last_is_sent() -> None:
+def test_only_the_last_of_several_updates_is_sent() -> None:
     cell = a_cell()
     entry = cell.add(a_display("0"))
     cell.take_pieces()
@@ -131,7 +131,7 @@ def kept_by_the_service(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("way", ["progress bar", "updates", "clears"])
-def test_what_changes_for_ever_takes_a_bounded_room(way: str) -> None:
+def test_output_that_changes_for_ever_takes_bounded_room(way: str) -> None:
     cell = a_cell()
     entry = cell.add(a_display("0"))
     pieces: list[dict[str, Any]] = []
@@ -150,7 +150,7 @@ def test_what_changes_for_ever_takes_a_bounded_room(way: str) -> None:
     assert as_shown(fold(pieces)["c"]) == as_shown(cell.outputs)
 
 
-def test_a_clear_forgets_what_came_before() -> None:
+def test_clear_drops_the_outputs_and_pieces_before_it() -> None:
     cell = a_cell()
     for n in range(50):
         cell.clear()
@@ -171,7 +171,7 @@ def test_long_text_keeps_its_end_and_says_what_is_missing() -> None:
     assert text["text"].endswith("line 39\n")
 
 
-def test_after_a_cut_updates_still_reach_their_output() -> None:
+def test_updates_reach_their_output_after_a_cut() -> None:
     cell = a_cell()
     cell.write_text("stdout", "x" * 150)
     entry = cell.add(a_display("old"))

@@ -1,4 +1,4 @@
-"""A saved state is there whole or not at all, whatever is killed, changed or started twice meanwhile."""
+"""A saved state is complete or absent, whatever is killed, changed or started twice meanwhile."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from jupyter_gq.runner.pod.checkpoint_store import CheckpointStore, TransientErr
 
 
 class Place:
-    """A folder with checkpoints, and where their copies go."""
+    """A folder with checkpoints, and the URL of their copies."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.folder, self.copies = tmp_path / "checkpoint", tmp_path / "copies"
@@ -28,7 +28,7 @@ class Place:
         os.utime(path, (at, at))
 
     def fetched(self, tmp_path: Path, task: int = 0) -> dict[str, str]:
-        """What a fresh pod finds."""
+        """Return the files that a new pod fetches."""
         folder = tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         assert main(["down", str(folder), "job-1", "9", str(task)], self.url) == 0
@@ -43,13 +43,13 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_before_anything_was_saved_there_is_nothing(place: Place, tmp_path: Path) -> None:
+def test_store_without_a_saved_state_is_empty(place: Place, tmp_path: Path) -> None:
     assert place.fetched(tmp_path) == {}
     assert not place.store().save(place.folder, run=1)
     assert not place.names("saved")
 
 
-def test_what_was_saved_is_what_a_fresh_pod_finds_with_its_times(place: Place, tmp_path: Path) -> None:
+def test_new_pod_finds_the_saved_files_with_their_times(place: Place, tmp_path: Path) -> None:
     place.write("model", "weights")
     place.write("deep/er", "more", at=2_000)
     assert place.store().save(place.folder, run=1)
@@ -60,7 +60,7 @@ def test_what_was_saved_is_what_a_fresh_pod_finds_with_its_times(place: Place, t
     assert not place.store().save(fresh, run=2), "what was fetched is not copied again"
 
 
-def test_only_what_changed_is_copied_and_what_is_not_needed_goes(place: Place, tmp_path: Path) -> None:
+def test_only_changed_files_are_copied_and_superseded_ones_are_removed(place: Place, tmp_path: Path) -> None:
     place.write("large", "x")
     place.write("epoch", "1")
     place.store().save(place.folder, run=1)
@@ -78,11 +78,11 @@ def test_only_what_changed_is_copied_and_what_is_not_needed_goes(place: Place, t
 
 
 class PipeBreaks(Exception):
-    """The process is killed here."""
+    """The error that stands for the kill of the process."""
 
 
 @pytest.mark.parametrize("moment", ["pipe_file", "put_file", "rm_file"])
-def test_killed_at_any_moment_a_whole_state_stays(place: Place, tmp_path: Path, moment: str) -> None:
+def test_kill_at_any_moment_leaves_a_complete_state(place: Place, tmp_path: Path, moment: str) -> None:
     place.write("a", "old")
     place.write("b", "old")
     place.store().save(place.folder, run=1)
@@ -117,7 +117,7 @@ def test_a_list_that_is_cut_short_does_not_count(place: Place, tmp_path: Path) -
     assert place.fetched(tmp_path) == {"a": "old"}
 
 
-def test_a_run_that_was_given_up_and_comes_back_changes_nothing(place: Place, tmp_path: Path) -> None:
+def test_run_that_was_given_up_changes_nothing_when_it_comes_back(place: Place, tmp_path: Path) -> None:
     place.write("a", "of run 1")
     place.store().save(place.folder, run=1)
     place.write("a", "of run 2", at=2_000)
@@ -127,7 +127,7 @@ def test_a_run_that_was_given_up_and_comes_back_changes_nothing(place: Place, tm
     assert place.fetched(tmp_path) == {"a": "of run 2"}
 
 
-def test_two_runs_that_save_at_once_leave_the_state_of_the_later_whole(place: Place, tmp_path: Path) -> None:
+def test_state_of_the_later_run_is_complete_if_two_runs_save_at_once(place: Place, tmp_path: Path) -> None:
     place.write("a", "of run 1")
     early = place.store()
     real = early._fs.pipe_file
@@ -163,7 +163,7 @@ def test_each_task_begins_with_the_files_of_the_first_and_its_own_over_them(plac
     assert place.fetched(tmp_path, task=0) == {"shared": "of task 0", "shard": "0"}
 
 
-def test_a_file_that_does_not_hold_still_keeps_its_last_whole_copy(place: Place, tmp_path: Path) -> None:
+def test_file_that_keeps_changing_keeps_its_last_complete_copy(place: Place, tmp_path: Path) -> None:
     place.write("still", "1")
     place.write("restless", "whole")
     place.store().save(place.folder, run=1)
@@ -185,7 +185,7 @@ def test_a_file_that_does_not_hold_still_keeps_its_last_whole_copy(place: Place,
     assert place.fetched(tmp_path) == {"still": "2", "restless": "whole"}
 
 
-def test_a_copy_that_is_not_whole_is_not_taken(place: Place, tmp_path: Path) -> None:
+def test_incomplete_copy_is_not_used(place: Place, tmp_path: Path) -> None:
     place.write("a", "whole")
     place.store().save(place.folder, run=1)
     (place.copies / "job-1/0" / place.names("data")[0]).write_text("wh")
@@ -195,7 +195,7 @@ def test_a_copy_that_is_not_whole_is_not_taken(place: Place, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/passwd", "a/../../out"])
-def test_no_list_leads_out_of_the_folder(place: Place, tmp_path: Path, name: str) -> None:
+def test_path_that_leads_out_of_the_folder_is_refused(place: Place, tmp_path: Path, name: str) -> None:
     place.write("a", "x")
     place.store().save(place.folder, run=1)
     (file,) = place.names("saved")
@@ -206,7 +206,7 @@ def test_no_list_leads_out_of_the_folder(place: Place, tmp_path: Path, name: str
         place.store().fetch(tmp_path / "fresh")
 
 
-def test_it_works_where_there_are_no_folders(place: Place, tmp_path: Path) -> None:
+def test_store_without_folders_works(place: Place, tmp_path: Path) -> None:
     place.write("deep/er", "x")
     store = CheckpointStore("memory://bucket/jobs", "job-1", 0)
     assert store.find_newest().files == {}
@@ -215,14 +215,14 @@ def test_it_works_where_there_are_no_folders(place: Place, tmp_path: Path) -> No
     assert (tmp_path / "fresh/deep/er").read_text() == "x"
 
 
-def test_an_image_without_fsspec_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_an_image_without_fsspec_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(WrongAddress, match=r"lacks fsspec: install jupyter-gq\[checkpoints\] in it"):
         CheckpointStore("file:///x", "job-1", 0)
 
 
 @pytest.mark.parametrize("url", ["somewhere", "foo://user:secret@host/x", "s3://secret/x"])
-def test_an_address_that_cannot_work_is_told_without_its_secrets(url: str) -> None:
+def test_error_for_an_unusable_url_does_not_show_its_secrets(url: str) -> None:
     with pytest.raises(WrongAddress) as told:
         CheckpointStore(url, "job-1", 0)
     assert "secret" not in str(told.value)

@@ -1,4 +1,4 @@
-"""Files of a run: whole or absent, and a result even on a full disk."""
+"""The files of a run are complete or absent, and a result is written even to a full disk."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def test_folders_are_private(folder: RunFolder) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
-def test_result_takes_the_room_that_was_kept_for_it(folder: RunFolder) -> None:
+def test_result_is_written_into_the_reserved_room(folder: RunFolder) -> None:
     inode = (folder.path / "result.reserve").stat().st_ino
     folder.write_result({"outcome": "FAILED", "sentence": "x" * 100})
     result = folder.path / "result.json"
@@ -41,7 +41,7 @@ def test_result_takes_the_room_that_was_kept_for_it(folder: RunFolder) -> None:
     assert json.loads(result.read_text())["outcome"] == "FAILED"
 
 
-def test_progress_that_cannot_be_read_is_none(folder: RunFolder) -> None:
+def test_unreadable_progress_is_none(folder: RunFolder) -> None:
     assert folder.progress() is None
     (folder.path / "progress.json").write_text("{")
     assert folder.progress() is None
@@ -59,7 +59,7 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_earlier_outputs_are_the_notebook_and_the_pieces_after_it(tmp_path: Path) -> None:
+def test_earlier_outputs_come_from_the_notebook_and_later_pieces(tmp_path: Path) -> None:
     file = tmp_path / "output.ipynb"
 
     def a_text(text: str) -> dict:
@@ -92,11 +92,11 @@ def test_sockets_lie_in_the_run_if_its_path_is_short(tmp_path: Path, monkeypatch
     ("code", "words"),
     [(-9, "ran out of memory"), (-11, "SIGSEGV"), (-99, "signal 99"), (0, "exit code 0"), (3, "exit code 3")],
 )
-def test_deaths_of_a_kernel_are_told_apart(code: int, words: str) -> None:
+def test_exits_of_a_kernel_are_described_by_their_cause(code: int, words: str) -> None:
     assert words in describe_exit(code)
 
 
-def test_it_knows_when_something_was_saved_for_the_next_run(folder: RunFolder) -> None:
+def test_time_of_the_last_checkpoint_is_known(folder: RunFolder) -> None:
     assert folder.saved_at() is None
     for name, at in (("old.pt", 100.0), ("new.pt", 200.0)):
         (folder.checkpoint / name).write_text("weights")

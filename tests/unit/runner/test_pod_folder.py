@@ -1,4 +1,4 @@
-"""A fresh pod finds what a run on the same machine finds."""
+"""A new pod finds the same files as a new run on the same machine."""
 
 import json
 import stat
@@ -41,7 +41,7 @@ def granted(task: int = 0) -> TaskGrant:
     return TaskGrant(token="secret", run=3, task=task, last_seq=7)
 
 
-def test_numbers_go_on_after_what_the_service_has(folder: RunFolder, tmp_path: Path) -> None:
+def test_numbers_of_pieces_continue_after_those_of_the_service(folder: RunFolder, tmp_path: Path) -> None:
     write_job_files(folder, a_document(tmp_path), granted(), None)
     spool = Spool(folder.spool, folder.earlier_spools())
     assert spool.last == 7
@@ -51,7 +51,7 @@ def test_numbers_go_on_after_what_the_service_has(folder: RunFolder, tmp_path: P
     spool.close()
 
 
-def test_what_earlier_runs_showed_is_there(folder: RunFolder, tmp_path: Path) -> None:
+def test_outputs_of_earlier_runs_are_restored(folder: RunFolder, tmp_path: Path) -> None:
     cells = [{**CELL, "outputs": [OUTPUT]}]
     executed = {"metadata": {KEY: {"seq": 7, "ended": ["b"]}}, "cells": cells}
     write_job_files(folder, a_document(tmp_path, executed=executed), granted(), None)
@@ -97,11 +97,11 @@ def test_a_damaged_bundle_ends_with_a_sentence(folder: RunFolder, document: dict
         write_job_files(folder, document, granted(), None)
 
 
-def test_of_the_servers_variables_the_pods_own_are_left_out(tmp_path: Path) -> None:
+def test_variables_that_the_pod_sets_are_not_taken_from_the_server(tmp_path: Path) -> None:
     assert read_variables(a_document(tmp_path)) == {"COLOUR": "blue", "TF_CPP": "1"}
 
 
-def test_the_runner_gets_none_of_what_is_for_process_1() -> None:
+def test_runner_gets_no_variable_of_process_1() -> None:
     told = {
         "GQ_JOB_ID": "job-1",
         "GQ_RUN": "2",

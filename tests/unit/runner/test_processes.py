@@ -1,4 +1,4 @@
-"""What process 1 keeps from the others."""
+"""Process 1 protects its memory from the user's code."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
-def test_who_copies_checkpoints_is_hidden_before_it_is_told_where_to() -> None:
+def test_memory_of_the_copying_process_is_protected_before_it_reads_the_url() -> None:
     command = [sys.executable, "-c", LOOKS_AT_WHO_COPIES, str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
     assert done.stdout.split() == ["refused", "3"], done.stderr
@@ -63,7 +63,7 @@ def test_who_copies_checkpoints_is_hidden_before_it_is_told_where_to() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
 @pytest.mark.parametrize(("how", "told"), [("open", "read True"), ("hidden", "refused")])
-def test_a_hidden_process_is_not_read_by_others_of_its_user(how: str, told: str) -> None:
+def test_protected_process_cannot_be_read_by_other_processes_of_its_user(how: str, told: str) -> None:
     command = [sys.executable, "-c", LOOKS_AT_ITS_PARENT, str(ROOT), how]
     done = subprocess.run(command, env={"SECRET": "x"}, capture_output=True, text=True, cwd="/")
     assert done.stdout.strip() == told, done.stderr

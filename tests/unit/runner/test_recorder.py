@@ -27,7 +27,7 @@ def test_first_change_is_due_at_once_and_the_next_is_gathered() -> None:
     assert recorder.seconds_until_flush(11.0) is None
 
 
-def test_a_flood_waits_for_its_budget_and_its_end_does_not() -> None:
+def test_excess_output_waits_for_the_budget_except_at_the_end_of_a_cell() -> None:
     sent: list[dict] = []
     recorder = Recorder(sent.extend, now=0.0)
     cell = recorder.cell_output("c", "target")
@@ -55,7 +55,7 @@ def test_an_update_reaches_every_output_of_its_display_id_in_any_cell() -> None:
     assert [folded[name][0]["data"]["text/plain"] for name in ("one", "two")] == ["1", "1"]
 
 
-def test_a_job_that_has_shown_too_much_says_so_in_place_of_further_displays() -> None:
+def test_notice_replaces_further_displays_of_a_job_above_its_bound() -> None:
     sent: list[dict] = []
     recorder = Recorder(sent.extend, now=0.0, bounds=Bounds(job=20_000))
     for number in range(10):

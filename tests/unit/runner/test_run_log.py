@@ -5,7 +5,7 @@ import io
 from jupyter_gq.runner.files.run_log import RunLog
 
 
-def test_text_goes_on_and_everything_else_begins_a_line() -> None:
+def test_only_text_continues_a_line_of_the_log() -> None:
     file = io.StringIO()
     run_log = RunLog(file)
 

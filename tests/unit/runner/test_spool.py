@@ -1,4 +1,4 @@
-"""Numbers without a gap, over runs and over ends in the middle of a line."""
+"""Pieces are numbered without a gap, over several runs and after ends in the middle of a line."""
 
 import errno
 import json
@@ -43,7 +43,7 @@ def test_pieces_are_numbered_and_read_again(tmp_path: Path, opened: Opened) -> N
     assert [piece["seq"] for piece in spool.read(1)] == [2, 3]  # the service lost one: go back
 
 
-def test_numbering_goes_on_over_runs_and_what_is_missing_comes_first(tmp_path: Path, opened: Opened) -> None:
+def test_numbering_continues_over_runs_and_missing_pieces_come_first(tmp_path: Path, opened: Opened) -> None:
     first = opened(tmp_path / "1")
     first.append([a_piece("a"), a_piece("b")], run=1, at=0)
     first.close()
@@ -53,7 +53,7 @@ def test_numbering_goes_on_over_runs_and_what_is_missing_comes_first(tmp_path: P
     assert [piece["seq"] for piece in second.pieces_after(0)] == [1, 2, 3]
 
 
-def test_a_torn_line_gives_its_number_back(tmp_path: Path, opened: Opened) -> None:
+def test_number_of_a_torn_line_is_used_again(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "spool"
     opened(file).append([a_piece("a")], run=1, at=0)
     with file.open("a") as torn:
@@ -63,7 +63,7 @@ def test_a_torn_line_gives_its_number_back(tmp_path: Path, opened: Opened) -> No
     assert [(piece["seq"], piece["text"]) for piece in spool.read(0)] == [(1, "a"), (2, "b")]
 
 
-def test_a_service_that_knows_more_decides(tmp_path: Path, opened: Opened) -> None:
+def test_numbering_continues_after_the_service_s_if_that_is_higher(tmp_path: Path, opened: Opened) -> None:
     spool = opened(tmp_path / "spool")
     spool.continue_after(7)
     spool.append([a_piece("a")], run=2, at=0)
@@ -78,7 +78,7 @@ def test_batches_are_bounded_but_never_empty(tmp_path: Path, opened: Opened) -> 
     assert len(spool.read(4, size=2500)) == 3
 
 
-def test_only_a_large_and_delivered_spool_is_emptied_and_numbers_go_on(tmp_path: Path, opened: Opened) -> None:
+def test_only_a_large_delivered_spool_is_emptied_and_numbering_continues(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "spool"
     spool = opened(file)
     spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
@@ -102,7 +102,7 @@ def test_emptied_spool_keeps_the_numbering_for_the_next_run(tmp_path: Path, open
     assert opened(tmp_path / "2", [tmp_path / "1"]).last == 1
 
 
-def test_full_disk_is_told_and_leaves_the_number(tmp_path: Path, opened: Opened) -> None:
+def test_full_disk_raises_an_error_and_uses_no_number(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "spool"
     file.symlink_to("/dev/full")
     spool = opened(file)

@@ -1,4 +1,4 @@
-"""Delivery in order, over failures of the service."""
+"""Pieces are delivered in order, whatever failures the service has."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ PROBLEM = PlainProblem(code="not_found", message="There is no such job.")
 
 
 class Takes:
-    """A service that takes the pieces which follow those it has."""
+    """A service that accepts the pieces which follow those it has."""
 
     def __init__(self) -> None:
         self.kept: list[dict[str, Any]] = []
@@ -111,7 +111,7 @@ def deliver(spool: Spool, channel: Takes, seconds: float = 5.0) -> bool:
 
 
 @pytest.mark.parametrize("channel", [Takes(), FailsAtFirst(5), BehindAProxy(), ForgetsOnce()])
-def test_in_the_end_the_service_has_everything_once(spool: Spool, channel: Takes) -> None:
+def test_service_gets_every_piece_exactly_once(spool: Spool, channel: Takes) -> None:
     assert deliver(spool, channel)
     assert [piece["n"] for piece in channel.kept] == list(range(1200))
 
@@ -120,11 +120,11 @@ def test_an_unwanted_job_is_not_waited_for(spool: Spool) -> None:
     assert not deliver(spool, DoesNotKnow(), seconds=60)
 
 
-def test_waiting_has_an_end(spool: Spool) -> None:
+def test_wait_ends_at_the_timeout(spool: Spool) -> None:
     assert not deliver(spool, FailsAtFirst(10_000), seconds=0.05)
 
 
-def test_asking_tells_where_to_go_on(empty_spool: Spool) -> None:
+def test_answer_of_the_service_says_where_to_continue(empty_spool: Spool) -> None:
     channel = Takes()
     channel.kept = [{"seq": n} for n in range(1, 4)]
     stored = []

@@ -12,7 +12,7 @@ def widgets(**models: dict) -> Widgets:
     return known
 
 
-def test_boxes_are_read_from_left_to_right_and_from_top_to_bottom() -> None:
+def test_boxes_are_rendered_from_left_to_right_and_from_top_to_bottom() -> None:
     known = widgets(
         a={"_model_name": "LabelModel", "value": "left"},
         b={"_model_name": "HTMLModel", "value": "<i>right</i> &amp; good"},
@@ -26,7 +26,7 @@ def test_boxes_are_read_from_left_to_right_and_from_top_to_bottom() -> None:
     ("state", "full"),
     [({"value": 0}, 0), ({"value": 50}, 10), ({"value": 5, "max": 4}, 20), ({"value": 2, "min": 1, "max": 3}, 10)],
 )
-def test_bars_are_filled(state: dict, full: int) -> None:
+def test_progress_bars_are_filled_by_their_value(state: dict, full: int) -> None:
     assert widgets(bar={"_model_name": "IntProgressModel", **state}).render("bar").count("█") == full
 
 
@@ -40,7 +40,7 @@ def test_bars_are_filled(state: dict, full: int) -> None:
     ],
 )
 def test_widgets_without_text_are_rendered_as_none(state: dict) -> None:
-    """A box that contains only itself is one of them."""
+    """A box that contains only itself is such a widget."""
     assert widgets(x=state).render("x") is None
 
 

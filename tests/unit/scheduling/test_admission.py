@@ -103,7 +103,7 @@ def test_a_preview_says_that_it_starts_now_and_what_may_be_taken_back():
     outlook = preview(box(), Policy(), NOW, a_job("digits", "vision"))
     assert outlook.starts_now
     assert outlook.over_quota == 500
-    assert outlook.sentence == "Starts now, 0.5 over your queue's quota; may be paused when nlp wants its share."
+    assert outlook.sentence == "Starts now, 0.5 over your queue's quota; may be paused when nlp needs its GPUs back."
     assert preview(box(), Policy(), NOW, a_job("x", "vision", "0.5")).sentence == "Starts now, within the quota."
     assert preview(box(), Policy(), NOW, a_notebook("ann")).sentence == "Starts now."
 

@@ -105,13 +105,13 @@ def test_a_queue_touched_by_others_is_compared_anew():
     assert turn.next().id == "y"
 
 
-def in_turn(*jobs, shares=None, hopeless=()):
+def in_turn(*jobs, used=None, hopeless=()):
     """The order in which a queue without bounds serves these; those of `hopeless` are passed over."""
     accounts = Accounts([a_queue("q", 9)])
     line = PendingQueue()
     for job in jobs:
         line.add(job)
-    turn = JobOrder(accounts, {"q": line}, lambda job: True, shares=shares)
+    turn = JobOrder(accounts, {"q": line}, lambda job: True, used=used)
     served = []
     while (workload := turn.next()) is not None:
         served.append(workload.id)
@@ -134,27 +134,27 @@ def test_by_default_the_older_one_goes_first_whoever_sent_it():
 
 
 def test_per_user_the_one_with_less_of_the_queue_goes_first():
-    assert in_turn(*BURST, shares={}) == ["a0", "b0", "a1", "b1", "a2"]
-    assert in_turn(*BURST, shares={"q": {"ann": 2000}}) == ["b0", "b1", "a0", "a1", "a2"]
+    assert in_turn(*BURST, used={}) == ["a0", "b0", "a1", "b1", "a2"]
+    assert in_turn(*BURST, used={"q": {"ann": 2000}}) == ["b0", "b1", "a0", "a1", "a2"]
 
 
 def test_per_user_a_higher_priority_still_goes_first():
     urgent = of("ann", "a9", 20, priority=1)
-    assert in_turn(*BURST, urgent, shares={"q": {"ann": 5000}})[0] == "a9"
+    assert in_turn(*BURST, urgent, used={"q": {"ann": 5000}})[0] == "a9"
 
 
 def test_per_user_large_work_counts_for_what_it_is():
     jobs = [of("ann", "big", 0, gpus=3), of("ann", "a1", 1), *(of("bob", f"b{i}", 10 + i) for i in range(3))]
-    assert in_turn(*jobs, shares={}) == ["big", "b0", "b1", "b2", "a1"]
+    assert in_turn(*jobs, used={}) == ["big", "b0", "b1", "b2", "a1"]
 
 
 def test_per_user_those_like_one_that_cannot_be_helped_are_passed_over_whoever_sent_them():
-    assert in_turn(*BURST, shares={}, hopeless={"a0"}) == ["a0"]
+    assert in_turn(*BURST, used={}, hopeless={"a0"}) == ["a0"]
 
 
 def test_per_user_the_place_in_the_queue_is_that_of_the_turn():
     members = sorted(BURST, key=seniority)
-    assert [w.id for w in in_fair_order(members, {"ann": 500})] == in_turn(*BURST, shares={"q": {"ann": 500}})
+    assert [w.id for w in in_fair_order(members, {"ann": 500})] == in_turn(*BURST, used={"q": {"ann": 500}})
 
 
 def test_per_user_what_the_cycle_itself_starts_counts():

@@ -123,7 +123,7 @@ def test_all_tasks_have_to_fit_together(tasks, changes, fits):
 def test_a_preview_says_what_of_cpu_and_memory_may_be_taken_back():
     found = cluster(devices=1, cpu_quota=3000, memory_quota=MiB(50))
     found.add(running(needs(a_job("there", "vision", 0), cores=2, memory=40)))
-    start = "Starts now, {} over your queue's quota; may be paused when nlp wants its share."
+    start = "Starts now, {} over your queue's quota; may be paused when nlp needs its GPUs back."
 
     def told(cores, memory):
         return preview(found.snapshot(), Policy(), NOW, needs(a_job("j", "vision", 0), cores, memory)).sentence

@@ -79,7 +79,7 @@ def _missing_right(right: re.Match[str], what: str) -> str:
 
 
 def _read(body: bytes) -> tuple[str, str]:
-    """Return message and reason of a Status object; for any other body, its beginning and ""."""
+    """Return message and reason from the JSON of a Status object; the beginning of any other body, and ""."""
     try:
         status: object = json.loads(body)
     except ValueError:

@@ -109,7 +109,7 @@ class Copy(Generic[V]):
             self._tell(known, None)
 
     def replace(self, views: Mapping[Key, V], version: int) -> None:
-        """Store the complete list at a version; objects that are known to be newer stay."""
+        """Replace all objects by the complete list of that version; keep objects that are known to be newer."""
         for view in views.values():
             self.put(view)
         for key, known in list(self._items.items()):

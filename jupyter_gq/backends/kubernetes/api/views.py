@@ -7,6 +7,8 @@ from decimal import Decimal, InvalidOperation
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping
 
+from .containers import Ended, read_main_container
+
 #: Binary and decimal suffixes of quantities.
 _SUFFIXES = {
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
@@ -14,16 +16,6 @@ _SUFFIXES = {
     "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
 }  # fmt: skip
 _FINISHED = frozenset({"Succeeded", "Failed"})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
-    """The end of a container."""
-
-    exit_code: int
-    reason: str = ""
-    #: The text that the container wrote to its termination log, or the end of its log.
-    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,15 +43,27 @@ class PodView:
     terminating: bool = False
     #: The scheduler's message while it finds no place; "" = none.
     unschedulable: str = ""
+    #: Why no scheduler tries to place the pod, such as its scheduling gates; "" = no reason is known.
+    held_back: str = ""
     #: Reason and message of the condition DisruptionTarget; "" = no disruption.
     disruption: str = ""
     disruption_message: str = ""
+    #: This field and those below are about the main container: the one that does the work.
+    image: str = ""
+    image_id: str = ""
+    #: The container runs, or has run.
+    has_run: bool = False
     #: Why the container does not start.
     waiting: str = ""
     waiting_message: str = ""
+    #: The image of an init container for which the main container waits; "" = it waits for none.
+    waiting_image: str = ""
+    #: The end of the container; with some restart policies it may start again.
     ended: Ended | None = None
-    image: str = ""
-    image_id: str = ""
+    #: The container has ended for good, whatever other containers do.
+    ended_for_good: bool = False
+    #: Why the container never began, such as an init container that failed.
+    never_began: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -68,8 +72,18 @@ class PodView:
 
     @property
     def finished(self) -> bool:
-        """True if the containers have ended and hold nothing."""
+        """True if all containers have ended: the pod holds nothing any more."""
         return self.phase in _FINISHED
+
+    @property
+    def has_begun(self) -> bool:
+        """True if the main container has begun. A sidecar that does not start keeps the whole pod in Pending."""
+        return self.phase != "Pending" or self.has_run
+
+    @property
+    def is_over(self) -> bool:
+        """True if the work has ended. A sidecar may run on, and then the pod still holds its devices."""
+        return self.finished or self.ended_for_good
 
     @property
     def workload(self) -> str:
@@ -133,9 +147,7 @@ def pod_view(pod: JsonMapping) -> PodView:
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     disruption = conditions.get("DisruptionTarget") or {}
     disrupted = disruption.get("status") == "True"
-    container = _main_container(spec, status)
-    state = container.get("state") or {}
-    waiting = state.get("waiting") or {}
+    main = read_main_container(pod)
     return PodView(
         namespace=meta.get("namespace", ""),
         name=meta.get("name", ""),
@@ -150,13 +162,18 @@ def pod_view(pod: JsonMapping) -> PodView:
         message=status.get("message") or "",
         terminating=bool(meta.get("deletionTimestamp")),
         unschedulable=_unschedulable(conditions.get("PodScheduled")),
+        held_back=_held_back(spec, conditions.get("PodScheduled")),
         disruption=(disruption.get("reason") or "Disrupted") if disrupted else "",
         disruption_message=(disruption.get("message") or "") if disrupted else "",
-        waiting=waiting.get("reason") or "",
-        waiting_message=waiting.get("message") or "",
-        ended=_ended(state.get("terminated")),
-        image=next((str(each.get("image", "")) for each in spec.get("containers") or ()), ""),
-        image_id=container.get("imageID") or "",
+        image=main.image,
+        image_id=main.image_id,
+        has_run=main.has_run,
+        waiting=main.waiting,
+        waiting_message=main.waiting_message,
+        waiting_image=main.waiting_image,
+        ended=main.ended,
+        ended_for_good=main.ended_for_good,
+        never_began=main.never_began,
     )
 
 
@@ -198,27 +215,18 @@ def quantity(text: object) -> Decimal | None:
         return None
 
 
-def _main_container(spec: JsonMapping, status: JsonMapping) -> JsonMapping:
-    """Return the status of the first container of the spec: foreign sidecars come after it."""
-    statuses = status.get("containerStatuses") or ()
-    wanted = next((each.get("name") for each in spec.get("containers") or ()), None)
-    return next((each for each in statuses if each.get("name") == wanted), {})
-
-
 def _unschedulable(condition: JsonMapping | None) -> str:
     if condition is None or condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
         return ""
     return str(condition.get("message") or "no node suits it")
 
 
-def _ended(state: JsonMapping | None) -> Ended | None:
-    if not state:
-        return None
-    return Ended(
-        exit_code=_number(state.get("exitCode"), -1),
-        reason=str(state.get("reason") or ""),
-        message=str(state.get("message") or ""),
-    )
+def _held_back(spec: JsonMapping, condition: JsonMapping | None) -> str:
+    if gates := [str(each.get("name", "")) for each in spec.get("schedulingGates") or ()]:
+        return f"its scheduling gates have not been removed: {', '.join(gates)}"
+    if condition is None or condition.get("status") != "False" or condition.get("reason") == "Unschedulable":
+        return ""
+    return f"{condition.get('reason') or 'no reason given'}: {condition.get('message') or 'no message given'}"
 
 
 def _ours(entries: Mapping[str, str] | None) -> dict[str, str]:

@@ -114,7 +114,7 @@ class Writes:
     def __init__(
         self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]
     ) -> None:
-        """Begin; `done` is called after each request, so that somebody looks at its effect.
+        """Begin without requests. `done` is called after each request has been answered.
 
         `creations` is the most objects that are being created at one time.
         """

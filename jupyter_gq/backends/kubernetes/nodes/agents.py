@@ -6,10 +6,12 @@ Rules
    cannot say.
 2. Silence. A node whose agent is silent takes no new shares; running work is left alone.
 3. Unknown is None: a share that no agent reports has no use of 0.
+4. Names of devices. Only NVIDIA's UUIDs name a device for good. Another id, such as a number, may mean a device that
+   somebody else uses, so a node that was seen to have such ids takes no shares.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.capabilities import AttestationResult
@@ -22,6 +24,8 @@ from jupyter_gq.domain.cluster import Device
 _SHARING = "::"
 #: Prefix of ids of whole GPUs; ids of slices (MIG) have another. An agent sees whole GPUs only.
 _WHOLE = "GPU-"
+#: Prefixes of NVIDIA's UUIDs, of whole GPUs and of slices.
+_UUIDS = (_WHOLE, "MIG-")
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
 #: Number of reports in a row that count: a container that is being set up may show half of its devices.
@@ -53,6 +57,8 @@ class _Heard:
     allocations: list[AgentAllocation] | None = None
     #: When the allocations were reported.
     allocations_at: float = 0.0
+    #: By resource, an id of a device that is no UUID; kept while nothing of the resource is given to anybody.
+    odd_ids: dict[str, str] = field(default_factory=dict)
     #: Device visibility of pods, by uid.
     looks: dict[str, _Look] = field(default_factory=dict)
 
@@ -77,6 +83,7 @@ class Agents:
             heard.allocations, heard.allocations_at = report.allocations, now
         elif before is not None:
             heard.allocations, heard.allocations_at = before.allocations, before.allocations_at
+        heard.odd_ids = _find_odd_ids(heard.allocations or (), before.odd_ids if before is not None else {})
         known = before.looks if before is not None else {}
         for share in report.shares:
             heard.looks[share.pod_uid] = _looked(share.visible, given(share.pod_uid), known.get(share.pod_uid), now)
@@ -106,7 +113,7 @@ class Agents:
         why = look.why if look is not None else ""
         if not why and heard is not None:
             why = heard.report.missing.get(_VISIBLE, "")
-        return why or f"The agent of the node {node} cannot tell which devices its container sees."
+        return why or f"The agent of the node {node} cannot tell which devices the container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
         """Return True if a report may change a decision: it says more than the present use of shares."""
@@ -147,6 +154,17 @@ class Agents:
             "device. Switch its sharing off."
         )
 
+    def names_no_uuid(self, node: str, resource: str) -> str:
+        """Return why no device of this resource can be named to a share, as a sentence; "" = nothing is known."""
+        heard = self._heard.get(node)
+        odd = heard.odd_ids.get(resource, "") if heard is not None else ""
+        if not odd:
+            return ""
+        return (
+            f"The device plugin of the node {node} calls a device of {resource} {odd}, which is no UUID of NVIDIA, so "
+            "no share can be given a device there. Set its device ID strategy to uuid."
+        )
+
     def devices(self, node: str) -> tuple[Device, ...]:
         """Return the devices of a node in the driver's order; empty until an agent has reported them."""
         heard = self._heard.get(node)
@@ -170,7 +188,7 @@ class Agents:
         return next((device for device in self.devices(node) if device.id == uuid), None)
 
     def given(self, node: str, namespace: str, pod: str, resource: str) -> tuple[str, ...] | None:
-        """Return the devices that the kubelet gave to a pod; None if it does not say."""
+        """Return the ids of the devices that the kubelet gave to a pod; None if the kubelet never answered."""
         heard = self._heard.get(node)
         if heard is None or heard.allocations is None:
             return None
@@ -242,12 +260,26 @@ class Agents:
 def _looked(visible: list[str] | None, own: frozenset[str] | None, before: _Look | None, now: float) -> _Look:
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:
-        why = f"It was given {part}, a slice of a GPU, and which slices its container sees cannot be told."
+        why = f"The pod was given {part}, a slice of a GPU. Which slices a container sees cannot be told."
         return _Look(right=None, since=now, why=why)
     right = None if visible is None or own is None else frozenset(visible) == own
     if before is None or before.right is not right:
         return _Look(right=right, since=now)
     return replace(before, times=before.times + 1)
+
+
+def _find_odd_ids(allocations: Iterable[AgentAllocation], before: Mapping[str, str]) -> dict[str, str]:
+    """Return by resource an id that is no UUID; for resources of which nothing is given to anybody, as before."""
+    given: dict[str, list[str]] = {}
+    for allocation in allocations:
+        given.setdefault(allocation.resource, []).extend(allocation.device_ids)
+    found = {resource: next((each for each in ids if not is_uuid(each)), "") for resource, ids in given.items() if ids}
+    return {**before, **found}
+
+
+def is_uuid(device: str) -> bool:
+    """Return True if the id of a device names it for good: NVIDIA's UUID of a GPU or of a slice."""
+    return device.startswith(_UUIDS)
 
 
 def _use(share: AgentShare) -> ShareUse:

@@ -48,16 +48,16 @@ def device_of(view: NodeView, pool: PodPool, told: Sequence[Device], index: int,
 
     `told` is the agent's description of whole GPUs; () if the node gives slices.
     """
-    if index >= len(told):
+    model = next((device for device in told if device.index == index), None)
+    if model is None:
         return device_by_labels(view, index, pool, healthy=healthy)
-    model = told[index]
     return Device(
         id=names.slot_of(view.name, index),
         index=index,
         model=model.model,
         memory=model.memory,
         pool=pool.name,
-        healthy=healthy and model.healthy,
+        healthy=healthy,
     )
 
 

@@ -2,8 +2,8 @@
 
 Rules
 -----
-1. Health. A slot is healthy if its node is ready, not cordoned, tolerated and not backing off, and the device plugin
-   offers the slot.
+1. Health. A slot is healthy if its node is ready, not cordoned, tolerated and not backing off, and `open_slots` chooses
+   the slot: then a device is left for it.
 2. Memory. A slot that was once offered is kept while the node is there, marked as not healthy: work may hold it.
 3. Foreign and old pods. Devices that foreign pods hold, and slots on which an old pod of ours still stands, take no new
    work.
@@ -27,6 +27,7 @@ from jupyter_gq.domain.pod_pool import PodPool, find_pool
 
 from .agents import Agents
 from .models import device_by_labels, device_of, offered_labels, sliced
+from .open_slots import SlotHealth, choose_open_slots
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,8 @@ class Nodes:
         self.mistrust = BackOff(now)
         #: Host resources that foreign pods use on a node: thousandths of a core, and MiB.
         self.used_by_others: Callable[[str], tuple[int, int]] = lambda node: (0, 0)
+        #: The device that is reserved for a slot, or in use there, by name; "" = not known.
+        self.device_of_slot: Callable[[str], str] = lambda slot: ""
         self._views: dict[str, NodeView] = {}
         #: Since when a node has not been ready, or has been gone, on our own clock.
         self._away: dict[str, float] = {}
@@ -133,9 +136,9 @@ class Nodes:
             return ""
         view = self._views.get(node)
         if view is None:
-            return f"Its node {node} is gone."
+            return f"The node {node} is gone."
         told = f": {view.message}" if view.message else ""
-        return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
+        return f"The node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
 
     def keep(self, named: Collection[str]) -> None:
         """Forget nodes that are gone, except those that a run or a pod still names."""
@@ -150,7 +153,7 @@ class Nodes:
         return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
 
     def restart_clocks(self) -> None:
-        """Count absences from now: while the API server was away, no node could report."""
+        """Count the absence of each node from now: while the API server was away, no node could report."""
         self._away = dict.fromkeys(self._away, self._now())
 
     def pool(self, node: str) -> PodPool | None:
@@ -191,7 +194,9 @@ class Nodes:
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return ()
-        return tuple(names.slot_of(node, index) for index in range(self._count(view, pool)))
+        if self.counts_slots(node):
+            return tuple(names.slot_of(node, index) for index in range(view.devices.get(pool.resource, 0)))
+        return tuple(names.slot_of(node, device.index) for device in self._indexed(view, pool))
 
     def pools(self) -> Sequence[PodPool]:
         """Return the pools in force."""
@@ -224,9 +229,21 @@ class Nodes:
             pool = find_pool(self._pools(), view.labels)
             if pool is not None:
                 foreign = self._foreign(view, pool, ours, (shared or {}).get(name, 0))
-                made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, foreign))
+                slots = self._all_slots(name, used.get(name, ()), blocked)
+                chosen = self._choose_open(view, pool, slots, used.get(name, ()), blocked, foreign)
+                made.append(self._node(view, pool, slots, chosen))
         self._made = {node.name: self._made[node.name] for node in made}
         return tuple(made)
+
+    def slots_with_device(
+        self, node: str, used: Collection[str], blocked: Collection[str], ours: Callable[[str, str], bool]
+    ) -> frozenset[str]:
+        """Return the slots of a node that have a device, or can have one, whether the node takes new work or not."""
+        view, pool = self._views.get(node), self.pool(node)
+        if view is None or pool is None:
+            return frozenset()
+        foreign = self._foreign(view, pool, ours, 0)
+        return self._choose_open(view, pool, self._all_slots(node, used, blocked), used, blocked, foreign)
 
     def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
         """Return the number of devices in foreign hands, as far as is known."""
@@ -236,24 +253,52 @@ class Nodes:
         # A pod of the provider holds each shared device, in a namespace that only the provider's set-up knows.
         return max(0, foreign - shared) if PROVIDERS[pool.provider].holds_devices else foreign
 
-    def _node(
-        self, view: NodeView, pool: PodPool, used: frozenset[str], blocked: Collection[str], foreign: int
-    ) -> Node:
-        count = self._count(view, pool)
-        most = max(self._most.get(view.name, 0), count, *(int(slot.rpartition("/")[2]) + 1 for slot in used), 0)
-        self._most[view.name] = most
-        slots = [names.slot_of(view.name, index) for index in range(most)]
-        bad = {slot for slot in slots if slot in blocked} | set(slots[count:])
+    def _all_slots(self, node: str, used: Collection[str], blocked: Collection[str]) -> list[str]:
+        """Return all slots that the node has ever had, those in use or blocked included, in order of their numbers."""
+        known = (*self.slots(node), *used, *(slot for slot in blocked if names.node_of(slot) == node))
+        most = max([self._most.get(node, 0), *(names.index_of(slot) + 1 for slot in known)])
+        self._most[node] = most
+        return [names.slot_of(node, index) for index in range(most)]
+
+    def _choose_open(
+        self,
+        view: NodeView,
+        pool: PodPool,
+        slots: Sequence[str],
+        used: Collection[str],
+        blocked: Collection[str],
+        foreign: int,
+    ) -> frozenset[str]:
+        """Return the slots for which a device is left, whether the node takes new work or not."""
+        told = self._told(view, pool)
+        if self.counts_slots(view.name):
+            working = view.devices.get(pool.resource, 0)
+            if not all(device.healthy for device in told):
+                # The agent may see a failure before the device plugin does.
+                working = min(working, sum(device.healthy for device in told))
+        else:
+            indexes = {device.index for device in self._indexed(view, pool) if device.healthy}
+            slots = [slot for slot in slots if names.index_of(slot) in indexes]
+            working = len(slots)
+        return choose_open_slots(
+            slots, working, used=used, blocked=blocked, foreign=foreign, health=lambda slot: self._health(slot, told)
+        )
+
+    def _health(self, slot: str, told: Sequence[Device]) -> SlotHealth:
+        """Return the state of the slot's device. `told` are the devices of its node as the agent describes them."""
+        name = self.device_of_slot(slot)
+        if not name or not told:
+            return SlotHealth.UNKNOWN
+        device = next((each for each in told if each.id == name), None)
+        return SlotHealth.WORKS if device is not None and device.healthy else SlotHealth.FAILED
+
+    def _node(self, view: NodeView, pool: PodPool, slots: Sequence[str], open_slots: frozenset[str]) -> Node:
         closed = self._kept_out(view, pool)
         if not closed and self.back_off.until(view.name):
             closed = f"{view.name} pauses after a failure"
         if not closed and self.mistrust.until(view.name):
             closed = f"{view.name} pauses: a container there did not see just its own devices"
-        if closed:
-            bad = set(slots)
-        else:
-            free = [slot for slot in reversed(slots) if slot not in used and slot not in bad]
-            bad |= set(free[:foreign])
+        bad = set(slots) - (frozenset() if closed else open_slots)
         told = self._told(view, pool)
         shares = self._takes_shares(view.name, pool)
         cpu, memory = self.used_by_others(view.name)
@@ -277,18 +322,19 @@ class Nodes:
         self._made[view.name] = (stamp, node)
         return node
 
-    def _count(self, view: NodeView, pool: PodPool) -> int:
-        if self.counts_slots(view.name):
-            return view.devices.get(pool.resource, 0)
+    def _indexed(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
+        """Return the devices of a node on which a slot is always the device with the same number."""
         # The device plugin offers several of each device.
-        return len(self._agents.devices(view.name)) if view.devices.get(pool.resource, 0) else 0
+        return self._agents.devices(view.name) if view.devices.get(pool.resource, 0) else ()
 
     def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
         """Return the agent's devices of the pool's resource; none if these are slices of GPUs."""
         return () if sliced(view.labels, pool) else self._agents.devices(view.name)
 
     def _takes_shares(self, node: str, pool: PodPool) -> bool:
-        return not PROVIDERS[pool.provider].needs_agent or not self._agents.unfit(node)
+        if not PROVIDERS[pool.provider].needs_agent:
+            return True
+        return not (self._agents.unfit(node) or self._agents.names_no_uuid(node, pool.resource))
 
     def _kept_out(self, view: NodeView, pool: PodPool) -> str:
         """Return why nothing new goes to the node; "" = something may."""
@@ -301,6 +347,9 @@ class Nodes:
                 return f"{view.name} has the taint {taint[0]}, which the pool {pool.name} does not tolerate"
         if not self.counts_slots(view.name) and not self._agents.devices(view.name):
             return f"{view.name} has no agent that tells its GPUs, and for {pool.provider} nobody else counts them"
+        why = self._agents.names_no_uuid(view.name, pool.resource)
+        if why and PROVIDERS[pool.provider].needs_reservation(pool, whole=True):
+            return why.rstrip(".")
         return self._agents.refused(view.name).rstrip(".")
 
 

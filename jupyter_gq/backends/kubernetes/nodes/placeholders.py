@@ -99,7 +99,7 @@ class Placeholders:
             pool.wanted = count
 
     def asked_for(self, pool: str) -> NodeRequest | None:
-        """Return what became of the request for new nodes of a pool; None if it is sent next."""
+        """Return the state of the request for new nodes of a pool; None if there is no open request."""
         asking = self._pools.get(pool)
         if asking is None:
             return None

@@ -61,7 +61,7 @@ def _pause_pod(
         "tolerations": [dict(each) for each in pool.tolerations],
         "containers": [
             {
-                "name": "hold",
+                "name": names.HOLDER,
                 "image": options.reservation_image,
                 "resources": {"requests": dict(small), "limits": dict(small)},
                 "securityContext": container_security(),

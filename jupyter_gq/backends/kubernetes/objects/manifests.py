@@ -31,8 +31,6 @@ GRACE = 30
 _JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
 #: Size of the shared memory of a job that names no memory.
 _SHARED_MEMORY = "1Gi"
-#: The container that does the work; overrides may add others.
-_MAIN = "runner"
 #: The user of the Jupyter images; `pod_overrides` can name another.
 _USER, _GROUP = 1000, 100
 
@@ -155,7 +153,7 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
 def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
     """Return the pod with everything that no override changes, and without what its own containers must not see."""
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
-    spec = hide_devices({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
+    spec = hide_devices({**pod["spec"], "restartPolicy": "Never"}, names.RUNNER)
     return pinned({**pod, "metadata": meta, "spec": spec}, node)
 
 
@@ -182,7 +180,7 @@ def _runner(
     if options.checkpoint_url:
         told["GQ_CHECKPOINT_URL"] = options.checkpoint_url
     return {
-        "name": _MAIN,
+        "name": names.RUNNER,
         "image": image,
         "command": ["python", "-m", "jupyter_gq.runner", "--pod"],
         "env": variables(told),

@@ -9,6 +9,7 @@ Rules
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 PREFIX = "jupyter-gq.org/"
@@ -36,6 +37,10 @@ TRAINING = "gq-training"
 RESERVATIONS = "gq-reservation"
 PLACEHOLDERS = "gq-placeholder"
 SERVICE = "gq-service"
+CHECKS = "gq-check"
+
+#: Names of main containers: of jobs and of trials, of pods that only hold devices, and of notebooks (KubeSpawner's).
+RUNNER, HOLDER, NOTEBOOK = "runner", "hold", "notebook"
 
 RUNNER_ACCOUNT = "gq-runner"
 RESERVATION_ACCOUNT = "gq-reservation"
@@ -75,6 +80,11 @@ def node_of(slot: str) -> str:
     return slot.rpartition("/")[0]
 
 
+def index_of(slot: str) -> int:
+    """Return the number of a slot on its node."""
+    return int(slot.rpartition("/")[2])
+
+
 def slot_slug(slot: str) -> str:
     """Return a label value for a slot."""
     return slug(slot.replace("/", "_"), 50)
@@ -94,6 +104,14 @@ def placeholder_name(pool: str, number: int) -> str:
 def labels(installation: str, component: str) -> dict[str, str]:
     """Return the labels of every object that we make."""
     return {NAME: PRODUCT, INSTANCE: installation, COMPONENT: component, INSTALLATION: installation}
+
+
+def main_container(labels: Mapping[str, str]) -> str:
+    """Return the name of the container that does the work in a pod with these labels."""
+    component = labels.get(COMPONENT, "")
+    if component in (TRAINING, CHECKS):
+        return RUNNER
+    return HOLDER if component in (RESERVATIONS, PLACEHOLDERS) else NOTEBOOK
 
 
 def listed(text: str | None) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.protocol import Outcome
 
 #: Outcomes that a runner may report of itself.
@@ -24,11 +25,11 @@ _CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
 _WEIGHT = (Outcome.FAILED, Outcome.REFUSED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
 #: What disrupted a pod, by the reason that the cluster gives.
 _DISRUPTIONS = {
-    "PreemptionByScheduler": "The cluster's scheduler gave its place to a pod of higher priority",
-    "DeletionByTaintManager": "Its node was given a taint that it does not tolerate",
-    "EvictionByEvictionAPI": "Somebody drained its node, or evicted it",
-    "DeletionByPodGC": "Its node is gone",
-    "TerminationByKubelet": "Its node ran out of resources or was shut down, and ended it",
+    "PreemptionByScheduler": "The cluster's scheduler gave the pod's place to a pod of higher priority",
+    "DeletionByTaintManager": "The node was given a taint that the pod does not tolerate",
+    "EvictionByEvictionAPI": "Somebody drained the node, or evicted the pod",
+    "DeletionByPodGC": "The node is gone",
+    "TerminationByKubelet": "The node ran out of resources or was shut down, and ended the pod",
 }
 #: Reasons with which a kubelet rejects a pod: what the core counted on was not free.
 _NOT_ADMITTED = frozenset(
@@ -72,10 +73,15 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
     if pod.disruption and not stopped:
         return Result(outcome=Outcome.LOST, sentence=_describe_disruption(pod))
     if pod.reason in _NOT_ADMITTED or pod.reason.startswith("OutOf"):
-        return Result(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {one_line(pod.message)}")
+        return Result(
+            outcome=Outcome.REFUSED, sentence=f"The node {pod.node} rejected the pod: {one_line(pod.message)}"
+        )
     if pod.reason in {"Evicted", "NodeShutdown", "Terminated", "NodeLost"}:
-        sentence = f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
+        sentence = f"The node {pod.node} ended the pod ({pod.reason}): {one_line(pod.message)}"
         return Result(outcome=Outcome.LOST, sentence=sentence)
+    if pod.ended is None and pod.finished and not stopped:
+        why = f": {one_line(pod.never_began)}" if pod.never_began else "."
+        return Result(outcome=Outcome.LOST, sentence=f"The pod {pod.name} ended before its container began{why}")
     if pod.ended is None:
         return _result_of_deleted(stopped)
     return _result_by_exit_code(pod, pod.ended, stopped)
@@ -92,7 +98,7 @@ def read_server_result(pod: PodView) -> Result:
     if ended.reason in _CANNOT_START:
         return _not_started(ended)
     last = one_line(last_line(ended.message))
-    sentence = f"Its server ended with {_describe_exit_code(ended.exit_code)}{f': {last}' if last else '.'}"
+    sentence = f"The server ended with {_describe_exit_code(ended.exit_code)}{f': {last}' if last else '.'}"
     return Result(outcome=Outcome.LOST, sentence=sentence)
 
 
@@ -104,7 +110,7 @@ def combine_results(results: Sequence[Result]) -> Result:
 
 
 def name_task(result: Result, task: int, tasks: int) -> Result:
-    """Return the result of a run that ended like one of its tasks, and say which task if there are several."""
+    """Return the result with "Task 1 of 4: " before its sentence; the same result if the run has one task."""
     if tasks == 1:
         return result
     return Result(outcome=result.outcome, sentence=f"Task {task} of {tasks}: {result.sentence}")
@@ -119,18 +125,19 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
         return "", True
     told = one_line(pod.waiting_message) or f"{pod.waiting}."
     if pod.waiting in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
-        sentence = f"Its container cannot be made: {told}"
+        sentence = f"The container cannot be made: {told}"
     else:
-        sentence = f"The image {pod.image} cannot be used ({pod.waiting}): {told}"
+        image = pod.waiting_image or pod.image
+        sentence = f"The image {image} cannot be used ({pod.waiting}): {told}"
     return sentence, pod.waiting not in _HOPELESS
 
 
 def _result_of_deleted(stopped: bool) -> Result:
     """Return the result of a task whose pod went without showing an end."""
     if stopped:
-        sentence = "It was told to end and did not do so in its time, so it was killed."
+        sentence = "The process was told to end, did not end in time, and was killed."
         return Result(outcome=Outcome.KILLED, sentence=sentence)
-    return Result(outcome=Outcome.LOST, sentence="Its pod was deleted by somebody else.")
+    return Result(outcome=Outcome.LOST, sentence="The pod was deleted by somebody else.")
 
 
 def _read_claim(pod: PodView) -> Result | None:
@@ -149,7 +156,8 @@ def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
     code, message = ended.exit_code, ended.message
     if ended.reason == _OUT_OF_MEMORY:
         return Result(
-            outcome=Outcome.FAILED, sentence="It used more memory of its node than its limit allows, and was killed."
+            outcome=Outcome.FAILED,
+            sentence="The container used more memory of its node than its limit allows, and was killed.",
         )
     if code == 127 or "No module named jupyter_gq" in message or "No module named 'jupyter_gq" in message:
         sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
@@ -160,13 +168,13 @@ def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
         return _result_of_deleted(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
     if code == 0:
         return Result(outcome=Outcome.SUCCEEDED)
-    last = f" Its last message: {one_line(message)}" if message.strip() else ""
+    last = f" Last message: {one_line(message)}" if message.strip() else ""
     how = _describe_exit_code(code)
-    return Result(outcome=Outcome.LOST, sentence=f"Its process ended without a result ({how}).{last}")
+    return Result(outcome=Outcome.LOST, sentence=f"The process ended without a result ({how}).{last}")
 
 
 def _not_started(ended: Ended) -> Result:
-    return Result(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(ended.message)}")
+    return Result(outcome=Outcome.FAILED, sentence=f"The container could not be started: {one_line(ended.message)}")
 
 
 def _describe_exit_code(code: int) -> str:
@@ -174,7 +182,7 @@ def _describe_exit_code(code: int) -> str:
 
 
 def _describe_disruption(pod: PodView) -> str:
-    what = _DISRUPTIONS.get(pod.disruption, f"It was disrupted ({pod.disruption})")
+    what = _DISRUPTIONS.get(pod.disruption, f"The pod was disrupted ({pod.disruption})")
     told = one_line(pod.disruption_message)
     return f"{what}: {told}" if told else f"{what}."
 

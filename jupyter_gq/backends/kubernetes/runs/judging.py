@@ -4,8 +4,8 @@ Rules, in the order in which they are asked; the first that applies gives the ve
 task after the other, and only of tasks whose pod has not ended.
 
 - The lost-node rule: a task whose node is lost ends the run as LOST.
-- The unplaced rule: a pod without a node after `unschedulable_after` seconds is refused. If no scheduler has said that
-  it finds no place, three times as long is waited.
+- The unplaced rule: a pod without a node after `unschedulable_after` seconds is refused. If no scheduler has tried to
+  place the pod, because none runs or because the pod has scheduling gates, three times as long is waited.
 - The trouble rule: trouble that no time mends ends the run as FAILED at once. Trouble that may pass does so after
   `pull_timeout` seconds.
 - The slow-start rule: a container that has not started `start_timeout` seconds after its pod was first seen on a node
@@ -18,7 +18,7 @@ task after the other, and only of tasks whose pod has not ended.
 - The gang-start rule: several tasks that have not all begun `gang_start_timeout` seconds after their pods could be
   created are refused.
 - The back-off rule: a refusal by the unplaced, slow-start or gang-start rule closes its nodes to new work for a while,
-  unless that would close GPUs because of a pod without any.
+  unless that would close GPUs because of a pod without any, or no scheduler has tried to place the pod.
 
 A run that shall end already is not judged.
 
@@ -53,7 +53,7 @@ class RunFacts:
     tasks: int
     #: The last view of the pod of each task.
     pods: Mapping[int, PodView]
-    #: The tasks whose pod has ended or was deleted.
+    #: The tasks whose work has ended, or whose pod was deleted.
     over: frozenset[int] = frozenset()
     delays: Mapping[int, TaskDelays] = field(default_factory=dict)
     has_begun: bool = False
@@ -158,7 +158,7 @@ class _Case:
     now: float
 
     def judge_task(self, pod: PodView, delays: TaskDelays) -> tuple[Verdict | None, str]:
-        """Apply the rules on one task; return the verdict, and a sentence on what keeps the task from starting."""
+        """Apply the rules on one task; return the verdict or None, and why the task does not start, for the owner."""
         if lost := self.cluster.lost.get(pod.node, ""):
             return _lost(lost), ""
         if delays.unplaced is not None:
@@ -170,15 +170,20 @@ class _Case:
         return None, ""
 
     def _judge_unplaced(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
-        told = f"The cluster does not place it yet: {pod.unschedulable}" if pod.unschedulable else ""
-        limit = self.options.unschedulable_after * (1 if pod.unschedulable else _WITHOUT_A_WORD)
+        is_seen, why = bool(pod.unschedulable), pod.unschedulable or pod.held_back
+        told = f"The cluster does not place the pod {pod.name} yet: {why}" if why else ""
+        limit = self.options.unschedulable_after * (1 if is_seen else _WITHOUT_A_WORD)
         if self.now - since < limit:
             return None, told
         planned = self.run.planned_nodes
         node = planned[pod.task] if pod.task < len(planned) else ""
-        why = pod.unschedulable or "no scheduler has looked at it"
-        sentence = f"The cluster did not place it on {node} in {self.now - since:.0f} s: {why}"
-        return _refused(sentence, self._nodes_to_close(node, pod)), told
+        place = f" on {node}" if node else ""
+        sentence = (
+            f"The cluster did not place the pod {pod.name}{place} in {self.now - since:.0f} s: "
+            f"{why or 'no scheduler has looked at it'}"
+        )
+        # A node is not at fault if nobody has tried to put the pod there.
+        return _refused(sentence, self._nodes_to_close(node, pod) if is_seen else ()), told
 
     def _judge_trouble(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
         sentence, may_pass = find_trouble(pod)
@@ -188,28 +193,28 @@ class _Case:
 
     def _judge_slow_start(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
         limit = self.options.start_timeout
-        why = "its image is still being pulled, or a volume or the network is missing; its events say which"
+        why = "the image is still being pulled, or a volume or the network is missing; the pod's events say which"
         if self.now - since >= limit:
-            sentence = f"The container of its pod {pod.name} did not start on {pod.node} in {limit:.0f} s: {why}."
+            sentence = f"The container of the pod {pod.name} did not start on {pod.node} in {limit:.0f} s: {why}."
             return _refused(sentence, self._nodes_to_close(pod.node, pod)), ""
         if self.now - since < _TOLD_AFTER:
             return None, ""
-        told = f"Its pod {pod.name} is on {pod.node}, and its container has not started for more than a minute"
-        return None, f"{told}: {why}. It is planned again after {limit:.0f} s."
+        told = f"The pod {pod.name} is on {pod.node}, and the container has not started for more than a minute"
+        return None, f"{told}: {why}. The job is planned again after {limit:.0f} s."
 
     def judge_silent_job(self) -> Verdict | None:
         """Apply the silent-Job rule."""
         name, message = find_silent_job(self.run, self.options, self.now), self.cluster.job_message
         if not name or message is None:
             return None
-        told = f": {one_line(message.removeprefix('Error creating: '))}" if message else "; its events say why."
+        told = f": {one_line(message.removeprefix('Error creating: '))}" if message else "; the Job's events say why."
         return _refused(f"The Job {name} has made no pod in {self.options.reservation_timeout:.0f} s{told}")
 
     def judge_devices(self) -> Verdict | None:
         """Apply the taken-device rule."""
         if not self.run.pods or not self.cluster.taken_device:
             return None
-        return _lost(f"Its device is in other hands: {self.cluster.taken_device}")
+        return _lost(f"The device of the job was given to others: {self.cluster.taken_device}")
 
     def judge_tasks_together(self) -> Verdict | None:
         """Apply the failed-task rule and the gang-start rule."""
@@ -222,10 +227,12 @@ class _Case:
                 return Verdict(result=result, task=task)
         if run.has_begun or run.creating_since is None or self.now - run.creating_since < limit:
             return None
-        waiting = sum(task not in run.pods or run.pods[task].phase == "Pending" for task in range(run.tasks))
+        waiting = sum(task not in run.pods or not run.pods[task].has_begun for task in range(run.tasks))
         starting = [pod for pod in run.pods.values() if _is_starting(pod)]
         closed = tuple(node for pod in starting for node in self._nodes_to_close(pod.node, pod))
-        return _refused(f"{waiting} of its {run.tasks} tasks did not start in {limit:.0f} s.", closed)
+        return _refused(
+            f"The job did not start: {waiting} of {run.tasks} tasks had not begun after {limit:.0f} s.", closed
+        )
 
     def _nodes_to_close(self, node: str, pod: PodView) -> tuple[str, ...]:
         """Return the node, to be closed for a while, unless it is "" or has GPUs while the pod holds none."""
@@ -241,5 +248,5 @@ def _lost(sentence: str) -> Verdict:
 
 
 def _is_starting(pod: PodView) -> bool:
-    """Return whether the pod has its node and its container has not started."""
-    return bool(pod.node) and pod.phase == "Pending"
+    """Return whether the pod has its node and its main container has not started."""
+    return bool(pod.node) and not pod.has_begun

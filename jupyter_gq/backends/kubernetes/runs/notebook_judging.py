@@ -8,8 +8,8 @@ Rules
 - The missing-pod rule: a ticket that is only looked for and has no pod is LOST.
 - The no-place rule: if its devices cannot be had, the ticket is refused.
 - The attach rule: a server whose pod is not there `attach_timeout` seconds after its devices were ready is LOST.
-- The ended-pod rule: a ticket whose pod has ended or was deleted has ended. If somebody asked for the end, or the pod
-  was deleted and nobody else disrupted it, the ticket has SUCCEEDED.
+- The ended-pod rule: a ticket whose server has ended, or whose pod was deleted, has ended. If somebody asked for the
+  end, or the pod was deleted and nobody else disrupted it, the ticket has SUCCEEDED.
 - The lost-node rule: a ticket whose pod is on a lost node is LOST.
 - The unplaced rule: a pod with devices that the cluster does not place for `unschedulable_after` seconds is refused.
   The node of its placement takes nothing new for a while. A pod without devices may go to any node, which the cluster
@@ -37,7 +37,7 @@ class TicketFacts:
     phase: RunPhase
     #: The last view of the pod; None: there was none yet.
     pod: PodView | None
-    #: The pod has ended or was deleted.
+    #: The server has ended, or its pod was deleted.
     is_over: bool = False
     delays: TaskDelays = NO_DELAYS
     #: When the devices were ready, if they are.
@@ -106,7 +106,7 @@ def judge_ticket(
         return TicketJudgement(verdict=_verdict(Outcome.LOST, around.lost))
     if run.stop_deadline is not None:
         return TicketJudgement(sentence=describe_overdue(pod, run.stop_deadline, now), delays=run.delays)
-    if pod.phase == "Pending":
+    if not pod.has_begun:
         return _judge_start(run, pod, options, now)
     return TicketJudgement(sentence=_tell_taken_device(around.taken_device))
 
@@ -120,12 +120,12 @@ def _judge_without_pod(
         is_over = around.hub_has_heard or now >= run.stop_deadline
         return TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED) if is_over else None)
     if around.prepared is None:
-        return TicketJudgement(verdict=_verdict(Outcome.LOST, "Its pod is gone."))
+        return TicketJudgement(verdict=_verdict(Outcome.LOST, "The pod is gone."))
     if around.prepared.is_refused:
         return TicketJudgement(verdict=_verdict(Outcome.REFUSED, around.prepared.sentence))
     limit = options.attach_timeout
     if run.ready_since is not None and now - run.ready_since >= limit:
-        sentence = f"The server was not started within {limit:.0f} seconds, so its share is free again."
+        sentence = f"The server was not started within {limit:.0f} seconds, so the share is free again."
         return TicketJudgement(verdict=_verdict(Outcome.LOST, sentence))
     return TicketJudgement(sentence=around.prepared.sentence)
 
@@ -136,9 +136,9 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
     since = now if run.delays.unplaced is None else run.delays.unplaced
     if run.holds_devices and now - since >= options.unschedulable_after:
         node = run.planned_node
-        sentence = f"The cluster did not place its pod on {node} in {now - since:.0f} s: {pod.unschedulable}"
+        sentence = f"The cluster did not place the pod {pod.name} on {node} in {now - since:.0f} s: {pod.unschedulable}"
         return TicketJudgement(verdict=_verdict(Outcome.REFUSED, sentence, (node,) if node else ()))
-    sentence = f"The cluster does not place its pod yet: {pod.unschedulable}"
+    sentence = f"The cluster does not place the pod {pod.name} yet: {pod.unschedulable}"
     return TicketJudgement(sentence=sentence, delays=TaskDelays(unplaced=since))
 
 
@@ -147,7 +147,7 @@ def _read_result(run: TicketFacts, pod: PodView) -> Result:
     if run.verdict is not None:
         return run.verdict.result
     was_asked = run.phase is RunPhase.RELEASED or run.stop_deadline is not None
-    was_deleted = pod.ended is None and not pod.reason
+    was_deleted = pod.ended is None and not pod.reason and not pod.never_began
     if (was_asked or was_deleted) and not pod.disruption:
         return Result(outcome=Outcome.SUCCEEDED)
     return read_server_result(pod)
@@ -156,7 +156,9 @@ def _read_result(run: TicketFacts, pod: PodView) -> Result:
 def _tell_taken_device(why: str) -> str:
     if not why:
         return ""
-    return f"Its device may be in other hands as well, so save your work and start the server again: {why}"
+    return (
+        f"The device of the server may be used by others as well, so save your work and start the server again: {why}"
+    )
 
 
 def _verdict(outcome: Outcome, sentence: str, back_off: tuple[str, ...] = ()) -> Verdict:

@@ -146,7 +146,7 @@ class NotebookRuns:
     # --- each step
 
     def step(self) -> list[Observation]:
-        """Do what is next for each ticket; return what is reported of them."""
+        """Advance each ticket by what its pod and its devices allow now; return one observation of each."""
         is_calm = not self._nodes.anything_away()
         return [run.ended or self._examine(run, is_calm) for run in list(self.runs.values())]
 
@@ -189,7 +189,7 @@ class NotebookRuns:
         """Note the last view of the ticket's pod. A server that was restarted has a new pod: the live one counts."""
         for deleted in self.pods.take_deleted(run.key):
             run.pods = {0: deleted}
-        found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.finished, pod.version))
+        found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.is_over, pod.version))
         run.gone = set() if found else set(run.pods)
         if found:
             run.pods = {0: found[-1]}
@@ -218,7 +218,7 @@ class NotebookRuns:
 
     def _note_beginning(self, run: Run) -> None:
         pod = run.pods.get(0)
-        if pod is None or pod.phase != "Running" or run.begun_at is not None:
+        if pod is None or not pod.has_begun or pod.finished or run.begun_at is not None:
             return
         run.begun_at = self._day()
         self._nodes.back_off.clear(pod.node)

@@ -67,7 +67,7 @@ MEANINGS: Mapping[RunPhase, str] = {
     RunPhase.STOPPING: "The controller asked for the end of the run.",
     RunPhase.REFUSING: "The run cannot have its place, and will be planned again. Its pods are being deleted.",
     RunPhase.ABORTING: "The run was lost, has failed or must not go on. Its pods are being deleted.",
-    RunPhase.ENDED: "No pod of the run holds anything. The result is reported until the controller has recorded it.",
+    RunPhase.ENDED: "The work of every task has ended. The result is reported until the controller has recorded it.",
     RunPhase.REMOVING: "The controller has recorded the result. What is left in the cluster is being deleted.",
 }
 
@@ -81,7 +81,7 @@ CAUSES: Mapping[RunEvent, str] = {
     RunEvent.STOP_REQUESTED: "The controller asks for the end of the run.",
     RunEvent.REFUSED: "A verdict with the outcome REFUSED: the run cannot have its place.",
     RunEvent.ABORTED: "Any other verdict: the run was lost, has failed, or must not go on.",
-    RunEvent.FINISHED: "No pod of the run holds anything any more.",
+    RunEvent.FINISHED: "The work of every task has ended; sidecars may run on until the pods are deleted.",
     RunEvent.FORGOTTEN: "The controller has recorded the result, or does not want the run.",
 }
 

@@ -186,7 +186,7 @@ class Run:
         return [task for task in range(self.tasks) if task not in self.pods]
 
     def live_pods(self) -> list[PodView]:
-        """Return the pods that exist and have not ended, in the order of their tasks."""
+        """Return the pods that may hold devices, in the order of their tasks: those that exist and have not ended."""
         return [pod for task, pod in sorted(self.pods.items()) if task not in self.gone and not pod.finished]
 
     def named_devices(self) -> dict[str, str]:
@@ -194,8 +194,8 @@ class Run:
         return {slot: device for pod in self.live_pods() for slot, device in zip(pod.slots, pod.devices, strict=False)}
 
     def is_over(self, task: int) -> bool:
-        """Return whether the pod of this task has ended or was deleted."""
-        return task in self.gone or (task in self.pods and self.pods[task].finished)
+        """Return whether the work of this task has ended, or its pod was deleted. Sidecars may run on in the pod."""
+        return task in self.gone or (task in self.pods and self.pods[task].is_over)
 
     def observe(self) -> Observation:
         """Return what is reported of the run while it has not ended."""
@@ -227,7 +227,7 @@ def describe_overdue(pod: PodView, deadline: float, now: float) -> str:
     if not pod.terminating or late < _OVERDUE:
         return ""
     return (
-        f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; its devices are not "
+        f"The pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still exists, so its devices are not "
         "free."
     )
 

@@ -19,7 +19,10 @@ class Strays:
         self._since: dict[str, float] = {}
 
     def find(self) -> list[Stray]:
-        """Return the pods that have been stray for too long; a pod that is being deleted is none."""
+        """Return the pods of notebooks that hold a device and have had no known ticket for a minute.
+
+        Pods that are being deleted are left out.
+        """
         found = [
             pod
             for key in self._pods.runs()

@@ -5,7 +5,8 @@ Rules
 - All tasks of a run are created together, once all of its devices are there, and are deleted together.
 - What a run needs is asked for again at each step: `Writes` does it once.
 - A task whose pod was seen is never created again: the controller starts another run.
-- Pods that have ended stay until the run is forgotten, for only then is their result recorded.
+- Pods whose work has ended stay until the run is forgotten, for only then is their result recorded. A sidecar may run
+  on in such a pod. Until the pod is gone, its slots take no new work.
 """
 
 import logging
@@ -53,7 +54,7 @@ class TrainingRuns:
         on_created: Callable[[PodView], None],
         clocks: Clocks,
     ) -> None:
-        """`on_created` is given each pod that was created, before the watch shows it."""
+        """Begin without runs. `on_created` is given each pod that was created, before the watch shows it."""
         self._options, self._writes, self._devices, self._nodes = options, writes, devices, nodes
         self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
         self.pods = PodIndex()
@@ -115,7 +116,7 @@ class TrainingRuns:
     # --- each step
 
     def step(self) -> list[Observation]:
-        """Do what is next for each run; return what is reported of them."""
+        """Advance each run by what its pods and its devices allow now; return the observations for the controller."""
         self._has_stepped = True
         for key in self.pods.runs():
             if key[0] and key not in self.runs and key not in self._removing:
@@ -167,8 +168,8 @@ class TrainingRuns:
         return Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
 
     def _adopt(self, key: RunKey) -> None:
-        """Take up a run that is known by its pods only, unless all are being deleted before they have finished."""
-        if all(pod.terminating and not pod.finished for pod in self.pods.of_run(key)):
+        """Take up a run that is known by its pods only, unless all are being deleted before their work has ended."""
+        if all(pod.terminating and not pod.is_over for pod in self.pods.of_run(key)):
             return
         log.info("found a run by its pods: workload=%s run=%d", *key)
         self._find(key)
@@ -208,7 +209,7 @@ class TrainingRuns:
         return run.observe()
 
     def _note_beginning(self, run: Run) -> None:
-        if run.missing_tasks() or any(pod.phase == "Pending" for pod in run.pods.values()):
+        if run.missing_tasks() or not all(pod.has_begun for pod in run.pods.values()):
             return
         if run.begun_at is None:
             run.begun_at, run.sentence = self._day(), ""
@@ -253,7 +254,7 @@ class TrainingRuns:
         assert run.launch is not None
         image = run.launch.detail.image or self._options.runner_image
         if not image:
-            self._give_up(run, Outcome.FAILED, "No image is known for it: set c.KubernetesBackend.runner_image.")
+            self._give_up(run, Outcome.FAILED, "No image is known for the job: set c.KubernetesBackend.runner_image.")
             return ""
         prepared = self._devices.prepare(workload)
         refused = next((each for each in prepared if each.is_refused), None)
@@ -319,10 +320,10 @@ class TrainingRuns:
             self._writes.delete(ObjectRef.of_pod(pod), grace)
 
     def _is_over(self, run: Run) -> bool:
-        """Return whether nothing of the run holds a device, or will: what runs on a lost node does not count."""
+        """Return whether the work of the run has ended and none will begin: what runs on a lost node does not count."""
         if run.creates_pods or self._is_creating(run):
             return False
-        return all([self._nodes.lost(pod.node) for pod in run.live_pods()])
+        return all([pod.is_over or self._nodes.lost(pod.node) for pod in run.live_pods()])
 
     def _end(self, run: Run) -> Observation:
         self._release(run)
@@ -338,7 +339,7 @@ class TrainingRuns:
             return combine_results([read_result(pod, stopped=stopped) for _, pod in sorted(run.pods.items())])
         if stopped and run.is_new:
             return Result(outcome=Outcome.PAUSED)  # the run was asked to end before any pod began
-        return Result(outcome=Outcome.LOST, sentence="Its pods are gone.")
+        return Result(outcome=Outcome.LOST, sentence="The pods of the job are gone.")
 
     def _release(self, run: Run) -> None:
         if run.workload is not None:

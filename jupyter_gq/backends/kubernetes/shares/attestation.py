@@ -16,17 +16,18 @@ from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 
 MISMATCH = (
-    "DEVICE_MISMATCH: it did not see just the devices that it was given, so it was stopped. Tell your administrator."
+    "DEVICE_MISMATCH: the pod did not see just the devices that it was given, so it was stopped. "
+    "Tell your administrator."
 )
 
 
 def attest(agents: Agents, pod: PodView | None) -> Attestation:
     """Return what the agent of its node found of the pod's devices; None: the cluster has not shown the pod yet."""
     if pod is None:
-        return Attestation(result=AttestationResult.UNCHECKED, required=True, sentence="Its pod has not been seen yet.")
+        return Attestation(result=AttestationResult.UNCHECKED, required=True, sentence="The pod has not been seen yet.")
     result = agents.attestation(pod.node, pod.uid)
     if not pod.slots and result is not AttestationResult.WRONG:
-        return Attestation(result=AttestationResult.RIGHT, required=False, sentence="It was given no device.")
+        return Attestation(result=AttestationResult.RIGHT, required=False, sentence="The pod was given no device.")
     return Attestation(result=result, required=bool(pod.devices), sentence=_describe(agents, pod, result))
 
 
@@ -34,11 +35,11 @@ def _describe(agents: Agents, pod: PodView, result: AttestationResult) -> str:
     node = pod.node
     match result:
         case AttestationResult.RIGHT:
-            return "Its container sees its own devices and no others."
+            return "The container sees its own devices and no others."
         case AttestationResult.WRONG:
             return MISMATCH
         case AttestationResult.UNCLEAR:
             return agents.blindness(node, pod.uid)
         case AttestationResult.UNCHECKED:
-            return f"The agent of the node {node} has not checked its container yet."
+            return f"The agent of the node {node} has not checked the container yet."
     return agents.unfit(node) or f"The agent of the node {node} does not report."

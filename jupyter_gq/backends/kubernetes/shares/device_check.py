@@ -43,7 +43,6 @@ from jupyter_gq.domain.pod_pool import PodPool, Visibility
 if TYPE_CHECKING:
     from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 
-COMPONENT = "gq-check"
 _UNKNOWN = MiB(0)
 #: Seconds between two reads of a pod, and until it is given up.
 _INTERVAL, _TIMEOUT = 0.5, 120.0
@@ -136,19 +135,19 @@ class DeviceCheck:
         for _ in range(max(1, round(self._timeout / _INTERVAL))):
             found = await self._cluster.get(PODS, namespace, name)
             if found is None:
-                return Finding(problem="Somebody deleted its pod.")
+                return Finding(problem="Somebody deleted the pod of the trial.")
             pod = pod_view(found)
-            if pod.finished:
+            if pod.is_over:
                 return _read_finding(pod)
-            last = pod.unschedulable or find_trouble(pod)[0] or last
+            last = pod.unschedulable or pod.held_back or find_trouble(pod)[0] or last
             await self._sleep(_INTERVAL)
-        return Finding(problem=f"Its pod did not run within {self._timeout:.0f} s: {last}")
+        return Finding(problem=f"The pod did not run within {self._timeout:.0f} s: {last}")
 
     def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options
-        labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: COMPONENT}
+        labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: names.CHECKS}
         container = {
-            "name": "runner",
+            "name": names.RUNNER,
             "image": options.runner_image,
             "command": ["python", "-m", "jupyter_gq.devices.visible"],
             "env": variables({MESSAGE_VARIABLE: TERMINATION_LOG}),
@@ -187,7 +186,7 @@ def _read_finding(pod: PodView) -> Finding:
         return Finding(devices=tuple(document["devices"]), problem=str(document["problem"]))
     except (ValueError, KeyError, TypeError):
         reason = pod.message or pod.reason or (pod.ended.reason if pod.ended is not None else "")
-        return Finding(problem=f"Its pod ended without a result: {(told or reason or 'no reason is known')[:400]}")
+        return Finding(problem=f"The pod ended without a result: {(told or reason or 'no reason is known')[:400]}")
 
 
 def _device(uuid: str, pool: PodPool) -> Device:

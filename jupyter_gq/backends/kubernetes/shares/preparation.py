@@ -48,7 +48,7 @@ class DevicePreparation:
                     self._reservation_pods.claim(slot, pool, _key(workload), devices.get(slot, ""))
 
     def fix_devices(self, workload: Workload, devices: Mapping[str, str]) -> None:
-        """Let the run use these devices, by slot, and no others: a pod that names them may be on its way."""
+        """Bind the run to these devices, by slot: a pod that names them may have been created already."""
         for slot, device in devices.items():
             self._reservation_pods.fix_device(slot, _key(workload), device)
 
@@ -74,7 +74,7 @@ class DevicePreparation:
         return prepared
 
     def is_failing(self, key: RunKey) -> bool:
-        """Return whether a device of the run may have been given to others."""
+        """Return whether a device of the run cannot be reserved, or was given to others."""
         return key in self._reservation_pods.failing
 
     def describe_taken_device(self, workload: Workload) -> str:
@@ -94,7 +94,7 @@ class DevicePreparation:
         if not self._nodes.counts_slots(task.node):
             devices = self._devices_by_index(task)
             if len(devices) < len(task.devices):
-                sentence = self._agents.unfit(task.node) or f"{task.node} has too few devices."
+                sentence = self._agents.unfit(task.node) or f"The node {task.node} has too few devices."
                 return PreparedTask(sentence=sentence)
         # In a list: the reservation pods of all slots are deleted, not only that of the first.
         elif not all([self._reservation_pods.free(slot) for slot in task.devices]):
@@ -130,9 +130,9 @@ class DevicePreparation:
 
     def _devices_by_index(self, task: TaskPlacement) -> tuple[Device, ...]:
         """Return the devices of a task on a node where a slot is always the device with the same number."""
-        told = self._agents.devices(task.node)
-        wanted = [int(slot.rpartition("/")[2]) for slot in task.devices]
-        return tuple(told[index] for index in wanted if index < len(told))
+        told = {device.index: device for device in self._agents.devices(task.node)}
+        wanted = [names.index_of(slot) for slot in task.devices]
+        return tuple(told[index] for index in wanted if index in told)
 
     def _needs_reservation(self, pool: PodPool, workload: Workload, task: TaskPlacement) -> bool:
         whole = workload.request_of(task.group).milli_per_device >= ONE_GPU

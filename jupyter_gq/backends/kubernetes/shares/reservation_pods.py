@@ -12,7 +12,8 @@ Rules
   go at once, if the device was wanted since this process began. A slot is FREE when the API server and the kubelet have
   forgotten its pods.
 - The timeout rule: if a device is not reserved in time, its pods go, the node backs off, and the runs that waited for
-  the device are refused.
+  the device are refused. The node does not back off if no scheduler has tried to place the pod.
+- The UUID rule: if the device plugin calls its devices otherwise than by UUID, the runs are refused at once.
 - The same-device rule: if the reservation pod of running shares is gone, new pods are created until one gets that
   device, at most as many as the node has devices. If the kubelet gave the device to others, the runs are told.
 - The own-device rule: a device on which shares of one slot run is given to no other slot. If the pod of another slot
@@ -107,6 +108,14 @@ class ReservationPods:
         """Return the device that is reserved for the slot; None while there is none, or not the right one."""
         slot = self._slots.get(name)
         return None if slot is None else self._slots.reserved_device(slot)
+
+    def device_name(self, name: str) -> str:
+        """Return the device on which shares of the slot run, or which a pod holds for the slot; "" = not known."""
+        slot = self._slots.get(name)
+        if slot is None:
+            return ""
+        holder = self._slots.find_holder(slot)
+        return slot.used_device or (self._slots.device_of(slot, holder) if holder is not None else "")
 
     def state(self, name: str) -> SlotState:
         """Return how far the device of the slot is reserved."""
@@ -213,10 +222,15 @@ class ReservationPods:
         if pool is None or now < slot.retry_at or self._holds_unknown_device(slot):
             return
         slot.wanted_since = now if slot.wanted_since is None else slot.wanted_since
-        refusal = self._create_missing_pod(slot, pool)
+        refusal = self._slots.refusal(slot) or self._create_missing_pod(slot, pool)
         slot.sentence = refusal or self._slots.describe(slot)
-        if refusal or now - slot.wanted_since >= self._options.reservation_timeout:
-            self._fail(slot, slot.sentence, back_off=not refusal)
+        if refusal:
+            self._fail(slot, refusal, back_off=False)
+        elif now - slot.wanted_since >= self._options.reservation_timeout:
+            untried = self._slots.find_untried(slot)
+            if untried is not None and not untried.held_back:
+                slot.sentence = f"No scheduler has looked at the reservation pod {untried.name}."
+            self._fail(slot, slot.sentence, back_off=untried is None)
 
     def _holds_unknown_device(self, slot: Slot) -> bool:
         """Return whether a pod holds a device that is not known at present, and no run waits to learn which."""
@@ -284,7 +298,7 @@ class ReservationPods:
         node = names.node_of(slot.name)
         is_taken = self._slots.is_device_taken(slot)
         if is_taken:
-            sentence = f"The device {slot.used_device} on which its shares run is held by somebody else."
+            sentence = f"The device {slot.used_device} on which shares run is held by another pod."
         told = f"{slot.name} could not be held: {sentence}"
         log.warning("reservation failed: slot=%s %s", slot.name, sentence)
         if back_off:

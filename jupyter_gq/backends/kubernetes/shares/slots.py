@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
-from jupyter_gq.backends.kubernetes.nodes.agents import Agents
+from jupyter_gq.backends.kubernetes.nodes.agents import Agents, is_uuid
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
@@ -131,7 +131,7 @@ class Slots:
         return slot
 
     def remove(self, slot: Slot) -> None:
-        """Remove a slot that nobody wants and of which nothing is left."""
+        """Forget a slot. The caller has checked that nobody wants its device and no pod of it is left."""
         del self._by_name[slot.name]
         others = self._by_node[names.node_of(slot.name)]
         del others[slot.name]
@@ -236,7 +236,7 @@ class Slots:
         return (pod for pod in slot.pods.values() if not self.is_going(pod))
 
     def device_of(self, slot: Slot, pod: PodView) -> str:
-        """Return the device that a reservation pod holds; "" unless the kubelet names exactly one."""
+        """Return the device that a reservation pod holds; "" unless the kubelet names exactly one, by its UUID."""
         if pod.phase != "Running" or self.is_going(pod) or slot.pool is None:
             return ""
         told = self._agents.told_at(pod.node)
@@ -244,7 +244,7 @@ class Slots:
             # The kubelet names pods, not uids: an earlier report may be about an older pod of the same name.
             return ""
         given = self._agents.given(pod.node, pod.namespace, pod.name, slot.pool.resource)
-        return given[0] if given is not None and len(given) == 1 else ""
+        return given[0] if given is not None and len(given) == 1 and is_uuid(given[0]) else ""
 
     def serves(self, slot: Slot, pod: PodView) -> bool:
         """Return whether one of the slot's own pods holds a device on which shares of the slot may run."""
@@ -273,6 +273,14 @@ class Slots:
         """Iterate over the other slots of the node."""
         return (each for each in self._by_node.get(names.node_of(slot.name), {}).values() if each is not slot)
 
+    def refusal(self, slot: Slot) -> str:
+        """Return why the device of the slot can never be named to a share, as a sentence; "" = it may be."""
+        return self._agents.names_no_uuid(names.node_of(slot.name), slot.pool.resource) if slot.pool is not None else ""
+
+    def find_untried(self, slot: Slot) -> PodView | None:
+        """Return a reservation pod of the slot that no scheduler has tried to place; None if there is none."""
+        return next((pod for pod in self.staying_pods(slot) if not pod.node and not pod.unschedulable), None)
+
     def describe(self, slot: Slot) -> str:
         """Return what is being waited for, as a sentence."""
         node = names.node_of(slot.name)
@@ -281,17 +289,19 @@ class Slots:
                 continue
             if pod.unschedulable:
                 return f"The cluster finds no free device on {node}: {pod.unschedulable}"
+            if pod.held_back:
+                return f"The cluster does not place the reservation pod {pod.name} yet: {pod.held_back}"
             trouble, _ = find_trouble(pod)
             if trouble:
                 return trouble
             if pod.reason and pod.message:
                 return f"{pod.reason}: {pod.message}"
             if pod.phase == "Running" and not self.device_of(slot, pod):
-                return self._agents.unfit(node) or f"The agent of {node} has not told yet which device it is."
+                return self._agents.unfit(node) or f"The agent of {node} has not named the reserved device yet."
             if self.device_of(slot, pod):
-                return f"The device {slot.used_device} on which its shares run is held by somebody else."
+                return f"The device {slot.used_device} on which shares run is held by another pod."
         if self.kubelet_remembers(slot):
-            return f"The kubelet of {node} has not let go of the reservation before."
+            return f"The kubelet of {node} still lists the earlier reservation pod."
         return f"A device of {node} is being reserved."
 
 

@@ -52,7 +52,7 @@ async def test_a_node_that_is_gone_is_remembered_while_a_pod_names_it(paper):
         assert (await paper.observed(job.id)).phase is Phase.RUNNING
         paper.clock.at += 10
     ended = await paper.observed(job.id)
-    assert (ended.outcome, ended.sentence) == (Outcome.LOST, "Its node auto is gone.")
+    assert (ended.outcome, ended.sentence) == (Outcome.LOST, "The node auto is gone.")
 
 
 @pytest.mark.parametrize("kind", ["job", "nb"])
@@ -61,4 +61,4 @@ async def test_what_runs_on_a_node_that_went_while_no_service_looked_is_lost(pap
     paper.pod(left.id, "went/0", "GPU-0")
     assert (await paper.observed(left.id)).phase is Phase.RUNNING
     paper.clock.at += 61
-    assert (await paper.observed(left.id)).sentence == "Its node went is gone."
+    assert (await paper.observed(left.id)).sentence == "The node went is gone."

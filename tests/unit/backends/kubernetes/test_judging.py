@@ -119,8 +119,8 @@ def not_allowed(namespace, job):
     ("events", "told"),
     [
         (two_quotas, "The Job gq-job-j-1-0 has made no pod in 30 s: exceeded quota: two."),
-        (silent, "The Job gq-job-j-1-0 has made no pod in 30 s; its events say why."),
-        (not_allowed, "The Job gq-job-j-1-0 has made no pod in 30 s; its events say why."),
+        (silent, "The Job gq-job-j-1-0 has made no pod in 30 s; the Job's events say why."),
+        (not_allowed, "The Job gq-job-j-1-0 has made no pod in 30 s; the Job's events say why."),
     ],
 )
 async def test_why_a_job_of_the_cluster_makes_no_pod_is_asked_once_and_told(events, told):

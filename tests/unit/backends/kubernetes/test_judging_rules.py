@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.runs import judging
 from jupyter_gq.backends.kubernetes.runs.judging import ClusterFacts, RunFacts, find_silent_job, judge, update_delays
@@ -59,6 +60,7 @@ def outcome(run, cluster=GPU_NODE, options=OPTIONS):
 RUNNING = a_pod(phase="Running")
 UNPLACED = a_pod(node="", unschedulable="Insufficient cpu")
 UNSEEN = a_pod(node="")
+GATED = a_pod(node="", held_back="its scheduling gates have not been removed: kueue")
 STARTING = a_pod(waiting="ContainerCreating")
 PULLING = a_pod(waiting="ImagePullBackOff", waiting_message="denied")
 HOPELESS = a_pod(waiting="InvalidImageName", waiting_message="no name")
@@ -71,25 +73,26 @@ def test_a_job_whose_tasks_run_goes_on_and_has_nothing_to_say():
 
 
 def test_the_lost_node_rule():
-    lost = ClusterFacts(lost={"n1": "Its node n1 is gone."})
+    lost = ClusterFacts(lost={"n1": "The node n1 is gone."})
     verdict = judged(facts(RUNNING), lost).verdict
-    assert (verdict.result.outcome, verdict.result.sentence) == (Outcome.LOST, "Its node n1 is gone.")
+    assert (verdict.result.outcome, verdict.result.sentence) == (Outcome.LOST, "The node n1 is gone.")
     assert (verdict.task, verdict.back_off, verdict.event) == (0, (), RunEvent.ABORTED)
     assert outcome(facts(RUNNING, over=frozenset({0})), lost) is None, "its result counts"
     assert outcome(facts(a_pod(phase="Running", node="n2")), lost) is None
 
 
-@pytest.mark.parametrize(("pod", "limit"), [(UNPLACED, 20), (UNSEEN, 60)])
+@pytest.mark.parametrize(("pod", "limit"), [(UNPLACED, 20), (UNSEEN, 60), (GATED, 60)])
 def test_the_unplaced_rule(pod, limit):
     assert outcome(facts(pod, delays=since(limit - 1, "unplaced"))) is None
     verdict = judged(facts(pod, delays=since(limit, "unplaced"))).verdict
-    why = pod.unschedulable or "no scheduler has looked at it"
-    assert verdict.result.sentence == f"The cluster did not place it on n1 in {limit} s: {why}"
-    assert (verdict.result.outcome, verdict.event, verdict.back_off) == (Outcome.REFUSED, RunEvent.REFUSED, ("n1",))
+    why = pod.unschedulable or pod.held_back or "no scheduler has looked at it"
+    assert verdict.result.sentence == f"The cluster did not place the pod p0 on n1 in {limit} s: {why}"
+    assert (verdict.result.outcome, verdict.event) == (Outcome.REFUSED, RunEvent.REFUSED)
 
 
 def test_the_unplaced_rule_tells_what_the_scheduler_says_meanwhile():
-    assert judged(facts(UNPLACED)).sentence == "The cluster does not place it yet: Insufficient cpu"
+    assert judged(facts(UNPLACED)).sentence == "The cluster does not place the pod p0 yet: Insufficient cpu"
+    assert judged(facts(GATED)).sentence == f"The cluster does not place the pod p0 yet: {GATED.held_back}"
     assert judged(facts(UNSEEN)).sentence == ""
 
 
@@ -105,11 +108,11 @@ def test_the_trouble_rule():
 def test_the_slow_start_rule():
     assert judged(facts(STARTING, delays=since(59, "not_started"))).sentence == ""
     told = judged(facts(STARTING, delays=since(60, "not_started"))).sentence
-    assert told.startswith("Its pod p0 is on n1, and its container has not started for more than a minute")
-    assert told.endswith("It is planned again after 1200 s.")
+    assert told.startswith("The pod p0 is on n1, and the container has not started for more than a minute")
+    assert told.endswith("The job is planned again after 1200 s.")
     assert outcome(facts(STARTING, delays=since(1199, "not_started"))) is None
     verdict = judged(facts(STARTING, delays=since(1200, "not_started"))).verdict
-    assert verdict.result.sentence.startswith("The container of its pod p0 did not start on n1 in 1200 s:")
+    assert verdict.result.sentence.startswith("The container of the pod p0 did not start on n1 in 1200 s:")
     assert (verdict.result.outcome, verdict.back_off) == (Outcome.REFUSED, ("n1",))
 
 
@@ -118,7 +121,7 @@ AS_JOBS = replace(OPTIONS, as_jobs=True)
 
 @pytest.mark.parametrize(
     ("message", "told"),
-    [("Error creating: exceeded quota", ": exceeded quota."), ("", "; its events say why."), (None, None)],
+    [("Error creating: exceeded quota", ": exceeded quota."), ("", "; the Job's events say why."), (None, None)],
 )
 def test_the_silent_job_rule(message, told):
     run = facts(a_pod(0, "Running"), tasks=2, creating_since=NOW - 30)
@@ -142,7 +145,7 @@ def test_the_silent_job_rule_asks_for_the_first_job_without_a_pod_only_when_it_i
 def test_the_taken_device_rule():
     taken = ClusterFacts(taken_device="n1/0 could not be held: why")
     verdict = judged(facts(RUNNING), taken).verdict
-    sentence = "Its device is in other hands: n1/0 could not be held: why"
+    sentence = "The device of the job was given to others: n1/0 could not be held: why"
     assert (verdict.result.outcome, verdict.result.sentence) == (Outcome.LOST, sentence)
     assert outcome(facts(tasks=1), taken) is None, "no pod of it uses the device"
 
@@ -168,7 +171,7 @@ def test_the_failed_task_rule(pod, wanted):
 def test_the_gang_start_rule():
     run = facts(RUNNING, a_pod(1, node="n2"), tasks=3, creating_since=NOW - 300)
     verdict = judged(run).verdict
-    assert verdict.result.sentence == "2 of its 3 tasks did not start in 300 s."
+    assert verdict.result.sentence == "The job did not start: 2 of 3 tasks had not begun after 300 s."
     assert (verdict.result.outcome, verdict.task) == (Outcome.REFUSED, None)
     assert verdict.back_off == ("n2",), "where a container has not started"
     assert outcome(replace(run, creating_since=NOW - 299)) is None
@@ -183,10 +186,24 @@ def test_the_gang_start_rule():
 @pytest.mark.parametrize("delay", ["unplaced", "not_started"])
 def test_the_back_off_rule(delay, slots, gpu_nodes, closed):
     """Work without a GPU that finds no place on a node closes no GPUs to others."""
-    pod = a_pod(node="" if delay == "unplaced" else "n1", slots=slots)
+    pod = a_pod(slots=slots)
+    if delay == "unplaced":
+        pod = replace(pod, node="", unschedulable="Insufficient cpu")
     verdict = judged(facts(pod, delays=since(2_000, delay)), ClusterFacts(gpu_nodes=frozenset(gpu_nodes))).verdict
     assert verdict.result.outcome is Outcome.REFUSED
     assert verdict.back_off == (("n1",) if closed else ())
+
+
+@pytest.mark.parametrize("pod", [UNSEEN, GATED])
+def test_the_back_off_rule_blames_no_node_that_no_scheduler_has_tried(pod):
+    verdict = judged(facts(pod, delays=since(2_000, "unplaced"))).verdict
+    assert (verdict.result.outcome, verdict.back_off) == (Outcome.REFUSED, ())
+
+
+def test_a_task_has_begun_if_its_container_runs_although_a_sidecar_keeps_the_pod_pending():
+    pod = a_pod(has_run=True)
+    assert update_delays(NO_DELAYS, pod, NOW) == NO_DELAYS
+    assert outcome(facts(pod, delays=since(9_000, "not_started"), has_begun=True)) is None
 
 
 def test_the_back_off_rule_on_tasks_that_do_not_start_together():
@@ -200,7 +217,7 @@ def test_the_first_rule_that_applies_gives_the_verdict():
     """One task after the other, then the run as a whole."""
     failed = replace(FAILED, labels=a_pod(2).labels)
     run = facts(RUNNING, replace(HOPELESS, labels=a_pod(1).labels), failed, over=frozenset({2}))
-    taken = ClusterFacts(taken_device="why", lost={"n1": "Its node n1 is gone."})
+    taken = ClusterFacts(taken_device="why", lost={"n1": "The node n1 is gone."})
     assert judged(run, taken).verdict.task == 0
     hopeless = judged(replace(run, over=frozenset({0, 2})), replace(taken, lost={})).verdict
     assert (hopeless.task, hopeless.result.outcome) == (1, Outcome.FAILED)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import node_view, pod_view, quantity
+from jupyter_gq.backends.kubernetes.api.views import node_view, quantity
 from jupyter_gq.backends.kubernetes.nodes.foreign_pods import Others, claims_of
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.pod_pool import Provider
@@ -104,7 +104,7 @@ def test_what_was_offered_stays_on_the_books():
     paper.offered()
     paper.node(devices={GPU: 1})
     assert healthy(paper.offered()) == [True, False]
-    assert healthy(Paper(gpus=1).offered(used=["n1/2"])) == [True, False, False]
+    assert healthy(Paper(gpus=1).offered(used=["n1/2"])) == [False, False, True], "the only device is in use"
 
 
 def test_pods_of_others_take_free_slots_and_blocked_ones_take_nothing():
@@ -146,7 +146,7 @@ def test_a_node_is_lost_after_a_while_not_at_once():
     paper.node(ready=False, message="kubelet stopped posting")
     assert paper.nodes.lost("n1") == ""
     paper.clock.at += 61
-    assert paper.nodes.lost("n1") == "Its node n1 has not answered for 61 s: kubelet stopped posting."
+    assert paper.nodes.lost("n1") == "The node n1 has not answered for 61 s: kubelet stopped posting."
     paper.nodes.restart_clocks()
     assert paper.nodes.lost("n1") == "", "while the API server was away it could not say that it lives"
     paper.node(ready=True)
@@ -180,19 +180,6 @@ def test_a_node_is_read_from_what_the_api_says():
 def test_quantities(text, value):
     found = quantity(text)
     assert (None if found is None else float(found)) == value
-
-
-def test_a_pod_is_read_by_its_first_container_and_nothing_else():
-    sidecar = {"name": "mesh", "state": {"terminated": {"exitCode": 1}}}
-    main = {"name": "main", "imageID": "i@sha256:1", "state": {"waiting": {"reason": "ErrImagePull"}}}
-    view = pod_view(
-        {
-            "metadata": {"name": "p", "namespace": "t", "uid": "u", "resourceVersion": "7", "labels": {"other": "x"}},
-            "spec": {"containers": [{"name": "main", "image": "i"}, {"name": "mesh", "image": "m"}]},
-            "status": {"containerStatuses": [sidecar, main]},
-        }
-    )
-    assert (view.waiting, view.ended, view.image_id, view.labels) == ("ErrImagePull", None, "i@sha256:1", {})
 
 
 def test_what_others_ask_for_is_not_there_for_us():

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.runs import notebook_judging
 from jupyter_gq.backends.kubernetes.runs.notebook_judging import (
@@ -58,7 +59,7 @@ def test_the_stopped_ticket_rule():
 
 
 def test_the_missing_pod_rule():
-    assert ended(judged(RunPhase.KNOWN)) == (Outcome.LOST, "Its pod is gone.", RunEvent.ABORTED)
+    assert ended(judged(RunPhase.KNOWN)) == (Outcome.LOST, "The pod is gone.", RunEvent.ABORTED)
     assert judged(RunPhase.KNOWN, POD) == GOES_ON
 
 
@@ -78,7 +79,7 @@ def test_the_attach_rule():
     assert judged(RunPhase.WAITING, around=ready) == GOES_ON
     assert judged(RunPhase.CREATING, around=ready, ready_since=NOW - 179) == GOES_ON
     outcome, sentence, event = ended(judged(RunPhase.CREATING, around=ready, ready_since=NOW - 180))
-    assert sentence == "The server was not started within 180 seconds, so its share is free again."
+    assert sentence == "The server was not started within 180 seconds, so the share is free again."
     assert (outcome, event) == (Outcome.LOST, RunEvent.ABORTED)
 
 
@@ -110,23 +111,23 @@ def test_the_ended_pod_rule(phase, pod, wanted):
 
 
 def test_the_lost_node_rule():
-    lost = TicketSurroundings(lost="Its node n1 is gone.")
+    lost = TicketSurroundings(lost="The node n1 is gone.")
     for phase, deadline in ((RunPhase.RUNNING, None), (RunPhase.STOPPING, NOW + 60)):
         judgement = judged(phase, POD, lost, stop_deadline=deadline)
-        assert ended(judgement) == (Outcome.LOST, "Its node n1 is gone.", RunEvent.ABORTED)
+        assert ended(judgement) == (Outcome.LOST, "The node n1 is gone.", RunEvent.ABORTED)
     judgement = judged(RunPhase.ABORTING, POD, lost, stop_deadline=NOW, verdict=FAILURE)
     assert judgement == TicketJudgement(result=FAILURE.result), "the first verdict stays"
     assert judged(RunPhase.RUNNING, POD, lost, is_over=True) == SUCCEEDED, "its pod has ended"
 
 
 def test_the_unplaced_rule():
-    told = "The cluster does not place its pod yet: Insufficient cpu"
+    told = "The cluster does not place the pod jupyter-ann yet: Insufficient cpu"
     since = TaskDelays(unplaced=NOW)
     assert judged(RunPhase.STARTING, UNPLACED) == TicketJudgement(sentence=told, delays=since)
     early, late = (TaskDelays(unplaced=NOW - seconds) for seconds in (19, 20))
     assert judged(RunPhase.STARTING, UNPLACED, delays=early) == TicketJudgement(sentence=told, delays=early)
     refused = judged(RunPhase.STARTING, UNPLACED, delays=late, planned_node="n1")
-    sentence = "The cluster did not place its pod on n1 in 20 s: Insufficient cpu"
+    sentence = "The cluster did not place the pod jupyter-ann on n1 in 20 s: Insufficient cpu"
     assert ended(refused) == (Outcome.REFUSED, sentence, RunEvent.REFUSED)
     assert refused.verdict.back_off == ("n1",)
     assert judged(RunPhase.STARTING, UNPLACED, delays=late, holds_devices=False).verdict is None
@@ -138,7 +139,7 @@ def test_the_taken_device_rule():
     judgement = judged(RunPhase.RUNNING, POD, taken)
     assert judgement.verdict is judgement.result is None
     assert judgement.sentence == (
-        "Its device may be in other hands as well, so save your work and start the server again: "
+        "The device of the server may be used by others as well, so save your work and start the server again: "
         "n1/0 could not be held: why"
     )
 
@@ -153,7 +154,7 @@ def test_a_pod_that_exists_long_after_its_deadline_is_told():
     terminating = replace(POD, terminating=True)
     assert judged(RunPhase.STOPPING, terminating, stop_deadline=NOW - 59) == GOES_ON
     judgement = judged(RunPhase.STOPPING, terminating, stop_deadline=NOW - 60)
-    assert judgement.sentence.startswith("Its pod jupyter-ann on n1 should have ended 60 s ago and still stands;")
+    assert judgement.sentence.startswith("The pod jupyter-ann on n1 should have ended 60 s ago and still exists,")
 
 
 def test_each_rule_of_the_module_has_a_test():

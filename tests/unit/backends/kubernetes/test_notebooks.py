@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes.api.views import Ended
+from jupyter_gq.backends.kubernetes.api.containers import Ended
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
@@ -88,7 +88,7 @@ async def test_whose_device_a_pod_of_others_has_is_told_until_it_is_ours_again(p
         paper.report(given=[("foreign", "x", "GPU-0"), ("foreign", "y", "GPU-1")])
         seen = await paper.observed(notebook.id)
     assert seen.phase is Phase.RUNNING, "the user may save work meanwhile"
-    assert seen.sentence.startswith("Its device may be in other hands as well, so save your work")
+    assert seen.sentence.startswith("The device of the server may be used by others as well, so save your work")
     assert paper.hub.asked == []
 
     given = [("nodes", reservation_name("n1/0"), "GPU-0"), ("foreign", "y", "GPU-1")]
@@ -121,14 +121,17 @@ async def test_a_pod_that_the_cluster_does_not_place_is_refused_after_a_while_an
     name, _ = await _awaited(paper)
     paper.pod(name, "n1/0", node="", phase="Pending", unschedulable=FULL)
     seen = await paper.observed(name)
-    assert (seen.phase, seen.sentence) == (Phase.STARTING, f"The cluster does not place its pod yet: {FULL}")
+    assert (seen.phase, seen.sentence) == (
+        Phase.STARTING,
+        f"The cluster does not place the pod gq-nb-ann-1-0 yet: {FULL}",
+    )
     paper.clock.at += 19
     assert (await paper.observed(name)).phase is Phase.STARTING
     assert healthy(paper) == [True, True]
     paper.clock.at += 1
     seen = await paper.observed(name)
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.REFUSED)
-    assert seen.sentence == f"The cluster did not place its pod on n1 in 20 s: {FULL}"
+    assert seen.sentence == f"The cluster did not place the pod gq-nb-ann-1-0 on n1 in 20 s: {FULL}"
     assert paper.runs.pod_additions(name, 1) is None, "its spawner asks for another place"
     await paper.runs.forget(name, 1)
     await paper.runs.observe()
@@ -150,7 +153,7 @@ async def test_a_share_whose_server_is_never_started_is_free_again(paper):
     paper.clock.at += 1
     seen = await paper.observed(name)
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.LOST)
-    assert seen.sentence == "The server was not started within 180 seconds, so its share is free again."
+    assert seen.sentence == "The server was not started within 180 seconds, so the share is free again."
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ async def test_a_server_that_fails_says_why(paper, phase):
     ended = Ended(exit_code=1, reason="Error", message="[I] hello\nOSError: no home\n")
     paper.pod(name, "n1/0", phase="Failed", ended=ended)
     seen = await paper.observed(name)
-    assert (seen.outcome, seen.sentence) == (Outcome.LOST, "Its server ended with exit code 1: OSError: no home.")
+    assert (seen.outcome, seen.sentence) == (Outcome.LOST, "The server ended with exit code 1: OSError: no home.")
 
 
 async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_restart(paper):

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex
 

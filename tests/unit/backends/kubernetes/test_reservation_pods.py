@@ -1,9 +1,12 @@
 """WANTED -> BOUND -> HELD -> RELEASING: derived from the pods and the agents alone."""
 
+import pytest
+
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.kubernetes.shares.slots import SlotState
-from jupyter_gq.domain.pod_pool import Provider
+from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.domain.pod_pool import Hold, Provider
 
 from .paper import Paper
 
@@ -102,6 +105,55 @@ def test_not_held_in_time_refuses_who_waits_and_pauses_the_node():
     assert not any(device.healthy for device in paper.offered().devices)
 
 
+@pytest.mark.parametrize("held_back", ["", "its scheduling gates have not been removed: quota"])
+def test_a_node_does_not_pause_if_no_scheduler_has_looked_at_the_reservation_pod(held_back):
+    paper = Paper()
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step()
+    paper.pod(SLOT, node="", held_back=held_back)
+    paper.step(29)
+    assert paper.slots.failure(SLOT, KEY) == ""
+    paper.step(2)
+    told = f"No scheduler has looked at the reservation pod {NAME}."
+    if held_back:
+        told = f"The cluster does not place the reservation pod {NAME} yet: {held_back}"
+    assert paper.slots.failure(SLOT, KEY) == f"{SLOT} could not be held: {told}"
+    assert all(device.healthy for device in paper.offered().devices)
+
+
+@pytest.mark.parametrize("name", ["0", "nvidia0", "0000:03:00.0", "GPU", "gpu-1"])
+def test_a_share_gets_no_device_that_its_plugin_calls_otherwise_than_by_uuid(name):
+    """The number 0 would be the first GPU of the driver, whoever uses it."""
+    paper = Paper()
+    paper.report()
+    assert SHARE_LABEL[0] in paper.offered().labels
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step()
+    paper.pod(SLOT, phase="Running")
+    paper.report([(NAME, name)])
+    paper.step(1)
+    assert paper.slots.reserved_device(SLOT) is None
+    assert f"calls a device of nvidia.com/gpu {name}, which is no UUID" in paper.slots.failure(SLOT, KEY)
+    assert len(paper.writes.deleted) == 1, "at once, and the node is not to blame"
+    node = paper.offered()
+    assert all(device.healthy for device in node.devices), "whole devices go there"
+    assert SHARE_LABEL[0] not in node.labels
+    paper.gone(SLOT)
+    paper.report([])
+    assert SHARE_LABEL[0] not in paper.offered().labels, "it is remembered when nothing is given away"
+    paper.report([("theirs", "GPU-0")])
+    assert SHARE_LABEL[0] in paper.offered().labels, "the administrator has changed the plugin"
+
+
+def test_a_pool_that_keeps_its_devices_reserved_uses_no_node_without_uuids():
+    paper = Paper(hold=Hold.ALWAYS)
+    paper.report([("any", "0")])
+    assert "which is no UUID" in paper.offered().closed
+    other = Paper(hold=Hold.ALWAYS)
+    other.report([("any", "MIG-1")])
+    assert other.offered().closed == "", "slices have UUIDs of their own"
+
+
 def test_a_refused_reservation_is_told_at_once_and_the_node_is_not_to_blame():
     paper = Paper()
     paper.writes.refusal = "exceeded quota"
@@ -160,7 +212,7 @@ def test_no_more_are_made_than_the_node_has_and_then_its_runs_are_told():
     paper.step()
     paper.step(31)
     assert reservation_name(SLOT, 2) not in paper.writes.made
-    assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
+    assert "held by another pod" in paper.slots.failure(SLOT, KEY)
 
 
 def test_an_ended_reservation_is_swept_away_and_made_anew():
@@ -447,13 +499,13 @@ def test_what_keeps_a_reservation_out_says_nothing_of_the_device():
 
 def test_who_runs_on_a_device_that_the_kubelet_gave_to_others_is_told():
     paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("thief", "GPU-0")])
-    assert "The device GPU-0 on which its shares run is held by somebody else." in paper.slots.failure(SLOT, KEY)
+    assert "The device GPU-0 on which shares run is held by another pod." in paper.slots.failure(SLOT, KEY)
     assert KEY in paper.slots.failing
 
 
 def test_a_device_that_is_there_no_more_is_told_to_who_ran_on_it():
     paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("a", "GPU-1"), ("b", "GPU-2")])
-    assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
+    assert "held by another pod" in paper.slots.failure(SLOT, KEY)
 
 
 def test_what_a_silent_agent_said_last_convicts_nobody():

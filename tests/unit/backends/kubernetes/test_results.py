@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.pods.results import (
     Result,
     combine_results,
@@ -33,15 +34,15 @@ def said(outcome, sentence=""):
         (a_pod(0, said("PAUSED")), True, Outcome.PAUSED, ""),
         (a_pod(0, said("LOST")), False, Outcome.SUCCEEDED, ""),
         (a_pod(0, "[1, 2]"), False, Outcome.SUCCEEDED, ""),
-        (a_pod(3, "last\nwords"), False, Outcome.LOST, "(exit code 3). Its last message: last words."),
+        (a_pod(3, "last\nwords"), False, Outcome.LOST, "(exit code 3). Last message: last words."),
         (a_pod(139), False, Outcome.LOST, "signal 11"),
         (a_pod(137, reason="OOMKilled"), False, Outcome.FAILED, "more memory"),
         (a_pod(137, reason="OOMKilled"), True, Outcome.FAILED, "more memory"),
         (a_pod(127), False, Outcome.FAILED, "The image lab:1 has no jupyter-gq"),
         (a_pod(1, "No module named jupyter_gq"), False, Outcome.FAILED, "has no jupyter-gq"),
         (a_pod(128, "exec: python: not found", "StartError"), False, Outcome.FAILED, "could not be started"),
-        (a_pod(143), True, Outcome.KILLED, "in its time"),
-        (None, True, Outcome.KILLED, "in its time"),
+        (a_pod(143), True, Outcome.KILLED, "in time"),
+        (None, True, Outcome.KILLED, "in time"),
         (None, False, Outcome.LOST, "deleted by somebody else"),
         (a_pod(reason="", message="").__class__(namespace="t", name="p", uid="u"), False, Outcome.LOST, "deleted"),
     ],
@@ -61,30 +62,30 @@ LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module na
         (
             a_pod(1, LOG, "Error"),
             Outcome.LOST,
-            "Its server ended with exit code 1: ModuleNotFoundError: No module named 'jupyter_gq'.",
+            "The server ended with exit code 1: ModuleNotFoundError: No module named 'jupyter_gq'.",
         ),
-        (a_pod(127, reason="Error"), Outcome.LOST, "Its server ended with exit code 127."),
-        (a_pod(139, reason="Error"), Outcome.LOST, "Its server ended with signal 11."),
+        (a_pod(127, reason="Error"), Outcome.LOST, "The server ended with exit code 127."),
+        (a_pod(139, reason="Error"), Outcome.LOST, "The server ended with signal 11."),
         (
             a_pod(1, said("SUCCEEDED"), "Error"),
             Outcome.LOST,
-            f"Its server ended with exit code 1: {said('SUCCEEDED')}.",
+            f"The server ended with exit code 1: {said('SUCCEEDED')}.",
         ),
         (a_pod(0, reason="Completed"), Outcome.SUCCEEDED, ""),
         (
             a_pod(128, 'exec: "lab": not found', "StartError"),
             Outcome.FAILED,
-            'Its container could not be started: exec: "lab": not found.',
+            'The container could not be started: exec: "lab": not found.',
         ),
         (
             a_pod(137, LOG, "OOMKilled"),
             Outcome.FAILED,
-            "It used more memory of its node than its limit allows, and was killed.",
+            "The container used more memory of its node than its limit allows, and was killed.",
         ),
         (
             a_pod(143, LOG, "Error", disruption="EvictionByEvictionAPI"),
             Outcome.LOST,
-            "Somebody drained its node, or evicted it.",
+            "Somebody drained the node, or evicted the pod.",
         ),
     ],
 )
@@ -95,8 +96,8 @@ def test_the_end_of_a_server_is_told_by_the_last_line_of_its_log(pod, outcome, s
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("PreemptionByScheduler", "scheduler gave its place"),
-        ("EvictionByEvictionAPI", "drained its node"),
+        ("PreemptionByScheduler", "scheduler gave the pod's place"),
+        ("EvictionByEvictionAPI", "drained the node"),
         ("DeletionByTaintManager", "taint"),
         ("DeletionByPodGC", "node is gone"),
         ("TerminationByKubelet", "ran out of resources"),
@@ -114,7 +115,7 @@ def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words):
 def test_who_saved_its_state_because_it_was_taken_away_is_paused_and_told_by_whom():
     pod = a_pod(0, said("PAUSED"), disruption="EvictionByEvictionAPI", disruption_message="because")
     assert read_result(pod, stopped=False) == Result(
-        outcome=Outcome.PAUSED, sentence="Somebody drained its node, or evicted it: because."
+        outcome=Outcome.PAUSED, sentence="Somebody drained the node, or evicted the pod: because."
     )
     assert read_result(pod, stopped=True).sentence == "", "we had told it to"
 
@@ -129,7 +130,7 @@ def test_a_place_that_the_kubelet_does_not_give_is_refused_and_an_eviction_is_a_
         return PodView(namespace="t", name="p", uid="u", node="n1", phase="Failed", reason=reason, message="why")
 
     refused = read_result(status("UnexpectedAdmissionError"), stopped=False)
-    assert refused == Result(outcome=Outcome.REFUSED, sentence="Its node n1 did not take it: why.")
+    assert refused == Result(outcome=Outcome.REFUSED, sentence="The node n1 rejected the pod: why.")
     assert read_result(status("OutOfnvidia.com/gpu"), stopped=False).outcome is Outcome.REFUSED
     assert read_result(status("Evicted"), stopped=False).outcome is Outcome.LOST
 
@@ -166,5 +167,5 @@ def test_only_some_trouble_may_pass():
 
     assert waits("InvalidImageName") == ("The image i cannot be used (InvalidImageName): m.", False)
     assert waits("ImagePullBackOff") == ("The image i cannot be used (ImagePullBackOff): m.", True)
-    assert waits("CreateContainerConfigError") == ("Its container cannot be made: m.", True)
+    assert waits("CreateContainerConfigError") == ("The container cannot be made: m.", True)
     assert waits("ContainerCreating") == ("", True)

@@ -56,7 +56,7 @@ async def test_its_end_is_seen(paper, pod_first):
     paper.no_pod("nb-ann")
     seen = await paper.observed("nb-ann")
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.LOST)
-    assert seen.sentence.startswith("Somebody drained its node")
+    assert seen.sentence.startswith("Somebody drained the node")
 
 
 async def test_it_is_found_again_by_a_service_that_was_started_anew(paper):
@@ -73,7 +73,10 @@ async def test_it_may_run_anywhere_and_waits_for_a_place_as_long_as_its_spawner_
     for _ in range(10):
         paper.clock.at += 30
         seen = await paper.observed("nb-ann")
-        assert (seen.phase, seen.sentence) == (Phase.STARTING, f"The cluster does not place its pod yet: {FULL}")
+        assert (seen.phase, seen.sentence) == (
+            Phase.STARTING,
+            f"The cluster does not place the pod gq-nb-ann-1-0 yet: {FULL}",
+        )
     assert not paper.runs.cluster_nodes.back_off.until("n1"), "nobody asked that node"
 
 

@@ -1,0 +1,55 @@
+"""The users of the Hub with their groups."""
+
+import json
+from collections.abc import Mapping
+from typing import Protocol
+
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
+
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.json_types import JsonObject
+
+#: Users in one answer; the Hub may send fewer.
+_PAGE = 200
+_TIMEOUT = 10.0
+
+
+class Directory(Protocol):
+    """Knows who may log in."""
+
+    async def groups_by_user(self) -> Mapping[str, frozenset[str]]:
+        """Return the groups of every user by name; raise `BackendError` if that is not known now."""
+        ...
+
+
+class HubDirectory:
+    """Asks the Hub, by its API, with a token that has the scopes `list:users` and `read:users:groups`."""
+
+    def __init__(self, api_url: str, token: str) -> None:
+        """`api_url` ends in `/hub/api`."""
+        self._api_url, self._token = api_url.rstrip("/"), token
+
+    async def groups_by_user(self) -> Mapping[str, frozenset[str]]:
+        """Return the groups of every user by name; raise `BackendError` if the Hub refuses or does not answer."""
+        found: dict[str, frozenset[str]] = {}
+        while page := await self._page(len(found)):
+            before = len(found)
+            found.update((str(user["name"]), frozenset(map(str, user.get("groups") or ()))) for user in page)
+            if len(found) == before:
+                break  # a Hub that ignores the offset would send the same users for ever
+        return found
+
+    async def _page(self, offset: int) -> list[JsonObject]:
+        request = HTTPRequest(
+            f"{self._api_url}/users?offset={offset}&limit={_PAGE}",
+            headers={"Authorization": f"token {self._token}", "Accept": "application/json"},
+            request_timeout=_TIMEOUT,
+        )
+        try:
+            response = await AsyncHTTPClient().fetch(request, raise_error=False)
+            users = json.loads(response.body) if response.code == 200 else None
+        except (OSError, HTTPClientError, ValueError) as error:
+            raise BackendError(f"The Hub could not be asked for its users: {error}.") from error
+        if not isinstance(users, list):
+            raise BackendError(f"The Hub refused to list its users: {response.code} {response.reason}.")
+        return users

@@ -1,0 +1,109 @@
+"""`jupyter-gq check-config`: whether the Hub's configuration file is good, and what it would change."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from traitlets import TraitError
+from traitlets.config import Config, Configurable
+
+from jupyter_gq.backends.local import LocalBackend
+from jupyter_gq.backends.servers import ServersBackend
+from jupyter_gq.client.state import LiveState, read_state
+from jupyter_gq.controller.settings.config import Settings, build_settings
+from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.last_good import LastGood
+from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
+from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.planning.files import load_state
+from jupyter_gq.planning.snapshot import add_service_arguments, ask_state
+from jupyter_gq.service import SchedulerService, names_by_section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq check-config`."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the Hub's configuration file, as it shall be")
+    parser.add_argument(
+        "--state", type=Path, metavar="SNAPSHOT.json", help="compare with this state, written by `jupyter-gq snapshot`"
+    )
+    add_service_arguments(parser)
+    parser.epilog = (
+        "Without --state and --url the file is checked by itself. The exit code is 1 if the file cannot be used."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is wrong with the file, what is probably not meant, and what the file would change."""
+    state = _live_state(arguments)
+    stored = None if state is None else LastGood(sections=state.settings, files={})
+    nodes = () if state is None else state.offered_nodes
+    backends = _backends()
+    try:
+        file = PolicyFile(arguments.file, lambda: nodes, names_by_section(*backends), stored)
+        problem: object = file.error or _describe_bad_trait(file, backends)
+    except ConfigFileError as error:
+        problem = error
+    if problem:
+        print(f"{arguments.file} cannot be used. {problem}")
+        return 1
+    print(f"{arguments.file} can be used.")
+    _print("Probably not meant", file.warnings)
+    if state is None or stored is None:
+        print("Nothing is compared: name a running service with --url, or a snapshot with --state.")
+        return 0
+    if not state.settings:
+        print("Nothing is compared: the state does not say which settings are in force.")
+        return 0
+    _compare(build_settings(stored.to_config(), nodes), file.current, state)
+    return 0
+
+
+def _live_state(arguments: argparse.Namespace) -> LiveState | None:
+    if arguments.state is not None:
+        return load_state(arguments.state).state
+    if arguments.url:
+        return read_state(ask_state(arguments)).state
+    return None
+
+
+def _backends() -> tuple[type[Configurable], ...]:
+    """Return the classes that have settings beside the policy. Without its extra nothing runs on Kubernetes."""
+    local = (LocalBackend, ServersBackend, SimulatedDevices)
+    try:
+        from jupyter_gq.backends.kubernetes import KubernetesBackend
+    except ModuleNotFoundError:
+        return local
+    return (*local, KubernetesBackend)
+
+
+def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]) -> str:
+    """Return why the service or a backend would refuse a value of the file; "" if they take all of them."""
+    config = Config() if file.last_good is None else file.last_good.to_config()
+    try:
+        SchedulerService(config=config)
+        for backend in backends:
+            backend(config=config)
+    except TraitError as error:
+        return str(error)
+    return ""
+
+
+def _compare(before: Settings, after: Settings, state: LiveState) -> None:
+    groups = {user: frozenset(names) for user, names in state.groups.items()}
+    lost = list(find_lost_quotas(before, after, groups))
+    over = list(find_work_over_quota(before, after, groups, list(state.snapshot.workloads)))
+    if lost:
+        _print("Lower than now", lost)
+    else:
+        print("No quota is lower than now.")
+    if over:
+        _print("Running work that becomes over quota, and may be paused or stopped for others", over)
+    else:
+        print("No running work becomes over quota.")
+
+
+def _print(title: str, lines: Iterable[str]) -> None:
+    listed = list(lines)
+    if listed:
+        print("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))

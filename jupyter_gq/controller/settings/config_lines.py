@@ -1,0 +1,94 @@
+"""The lines of a config file: where a setting is written, and which key or setting is written twice."""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+
+def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
+    """Return the line where `c.<trait>` is set for the last time, or of the key that `path` leads to."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    wanted = trait.split(".")
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _mentions(node, wanted)]
+    if not found:
+        return None
+    statement: ast.AST = max(found, key=lambda node: node.lineno)
+    line: int = statement.lineno  # type: ignore[attr-defined]
+    for key in path:
+        inner = _value_at(statement, key)
+        if inner is None:
+            break
+        line, statement = inner
+    return line
+
+
+def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
+    """Tell whether a simple statement names `<anything>.Section.trait`, or `.Section` if `wanted` has only that."""
+    if isinstance(statement, ast.FunctionDef | ast.If | ast.For | ast.With | ast.Try | ast.While | ast.ClassDef):
+        return False
+    return any(_names(node)[: len(wanted)] == wanted for node in ast.walk(statement) if isinstance(node, ast.Attribute))
+
+
+def _names(node: ast.Attribute) -> list[str]:
+    """Return the attribute names, such as ["FixedQuota", "users"] for `c.FixedQuota.users`.
+
+    Returns [] if the expression does not start with a plain name.
+    """
+    names: list[str] = []
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        names.append(inner.attr)
+        inner = inner.value
+    return names[::-1] if isinstance(inner, ast.Name) else []
+
+
+def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
+    """Return the line and value of `key` in the first dict literal or keyword argument inside `within` that has it."""
+    for node in ast.walk(within):
+        if isinstance(node, ast.Dict):
+            for name, value in zip(node.keys, node.values, strict=True):
+                if isinstance(name, ast.Constant) and name.value == key:
+                    return name.lineno, value
+        if isinstance(node, ast.keyword) and node.arg == key:
+            return node.value.lineno, node.value
+    return None
+
+
+def find_duplicates(source: str) -> list[str]:
+    """Return a sentence for each key that a dict has twice, and for each setting that two plain lines set.
+
+    Python takes the last one without a word. A source that is no valid Python has none.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return []
+    found = sorted([*_repeated_keys(tree), *_repeated_settings(tree)])
+    return [
+        f"line {line}: {what} is written in line {first} too. Only the last one counts." for line, first, what in found
+    ]
+
+
+def _repeated_keys(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
+    """Yield the line of each repeated key, the line of the key before it, and a name for the key."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            names = [(key.value, key.lineno) for key in node.keys if isinstance(key, ast.Constant)]
+            yield from ((line, first, f"the key {name!r}") for line, first, name in _repeated(names))
+
+
+def _repeated_settings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
+    """Yield the same for settings that two assignments of the top level set, such as `c.FixedQuota.users = ...`."""
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    names = [(".".join(_names(each)), each.lineno) for each in targets if isinstance(each, ast.Attribute)]
+    yield from ((line, first, f"c.{name}") for line, first, name in _repeated([pair for pair in names if pair[0]]))
+
+
+def _repeated(names: Sequence[tuple[object, int]]) -> Iterator[tuple[int, int, object]]:
+    seen: dict[object, int] = {}
+    for name, line in names:
+        if name in seen:
+            yield line, seen[name], name
+        seen[name] = line

@@ -1,0 +1,95 @@
+"""The quotas that are lower after a change of the settings, and the running work that would then be above them."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from jupyter_gq.domain.amount import format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.workload import Kind, Workload
+
+from .config import Settings
+
+#: The amounts of a queue: a name, how to read the amount, and how to write it. None = nothing is guaranteed.
+_QUOTAS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], ...] = (
+    ("quota", lambda queue: queue.quota, lambda milli: f"{format_gpus(milli)} GPU"),
+    ("quota_cpus", lambda queue: queue.cpu_quota, lambda milli: f"{format_cpus(milli)} CPU cores"),
+    ("quota_memory", lambda queue: queue.memory_quota, format_memory),
+)
+
+
+def find_lost_quotas(before: Settings, after: Settings, groups: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    """Yield a line for each user, group and queue whose quota is lower after the change.
+
+    `groups` maps users who have work to their groups; other users are compared by the names in the settings.
+    """
+    if after.default_quota < before.default_quota:
+        yield f"users who are named nowhere: {_change(before.default_quota, after.default_quota)}"
+    for group in sorted({*before.group_quotas, *after.group_quotas}):
+        old, new = (each.group_quotas.get(group, each.default_quota) for each in (before, after))
+        if new < old:
+            yield f"group {group}: {_change(old, new)}"
+    for user in sorted({*before.user_quotas, *after.user_quotas, *groups}):
+        old, new = (each.fixed_quota(user, groups.get(user, frozenset())) for each in (before, after))
+        if new < old:
+            yield f"user {user}: {_change(old, new)}"
+    queues = {entry.queue.name: entry.queue for entry in after.training}
+    for entry in before.training:
+        yield from _lost_by_queue(entry.queue, queues.get(entry.queue.name))
+
+
+def find_work_over_quota(
+    before: Settings, after: Settings, groups: Mapping[str, frozenset[str]], workloads: list[Workload]
+) -> Iterator[str]:
+    """Yield a line for each running job and user whose use above the quota grows with the change."""
+    holding = [workload for workload in workloads if workload.holds]
+    jobs = [workload for workload in holding if workload.kind is Kind.TRAINING]
+    old, new = over_quota_by_job(jobs, before), over_quota_by_job(jobs, after)
+    queues = {entry.queue.name for entry in after.training}
+    for job in jobs:
+        name = f"{job.owner}'s job {job.name or job.id} in {job.queue}"
+        if job.queue not in queues:
+            yield f"{name}: the queue is removed"
+        elif new[job.id] > old.get(job.id, 0):
+            yield f"{name}: {format_gpus(new[job.id])} GPU above the quota of the queue"
+    for user in sorted({workload.owner for workload in holding if workload.kind is Kind.NOTEBOOK}):
+        used = sum(each.milli for each in holding if each.kind is Kind.NOTEBOOK and each.owner == user)
+        was, will = (each.fixed_quota(user, groups.get(user, frozenset())) for each in (before, after))
+        if used > will and will < was:
+            yield f"{user}'s servers: {format_gpus(used - will)} GPU above the fixed quota of {format_gpus(will)}"
+
+
+def over_quota_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
+    """Return the milli-GPU of each running job above the quota of its queue or of one above it; the newest go first."""
+    queues = {entry.queue.name: entry.queue for entry in settings.training}
+    over = {job.id: 0 for job in jobs}
+    for queue in queues.values():
+        inside = [job for job in jobs if queue.name in _path(job.queue, queues)]
+        left = sum(job.milli for job in inside) - queue.quota
+        for job in sorted(inside, key=lambda job: (job.started_at or 0.0, job.id), reverse=True):
+            over[job.id] = max(over[job.id], min(job.milli, max(0, left)))
+            left -= job.milli
+    return over
+
+
+def _path(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
+    path = []
+    while name is not None and name in queues:
+        path.append(name)
+        name = queues[name].parent
+    return path
+
+
+def _lost_by_queue(before: Queue, after: Queue | None) -> Iterator[str]:
+    if after is None:
+        yield f"queue {before.name}: {format_gpus(before.quota)} GPU -> the queue is removed"
+        return
+    for name, read, write in _QUOTAS:
+        old, new = read(before), read(after)
+        if old is not None and (new is None or new < old):
+            yield f"queue {before.name}, {name}: {write(old)} -> {'none' if new is None else write(new)}"
+    if after.limit is not None and (before.limit is None or after.limit < before.limit):
+        was = "none" if before.limit is None else f"{format_gpus(before.limit)} GPU"
+        yield f"queue {before.name}, limit: {was} -> {format_gpus(after.limit)} GPU"
+
+
+def _change(before: int, after: int) -> str:
+    return f"{format_gpus(before)} GPU -> {format_gpus(after)} GPU"

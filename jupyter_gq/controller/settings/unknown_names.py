@@ -1,0 +1,43 @@
+"""Users and groups that the settings name and JupyterHub does not know: probably misspelt."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from .config import Settings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownNames:
+    """The users of the Hub, and the groups that have a user."""
+
+    users: frozenset[str]
+    groups: frozenset[str]
+
+
+def find_unknown_names(settings: Settings, known: KnownNames) -> tuple[str, ...]:
+    """Return a sentence for each name in the settings that the Hub does not know, with a similar name if any."""
+    found = []
+    for setting, names, noun in _named(settings):
+        there = known.users if noun == "user" else known.groups
+        for name in sorted(set(names) - there):
+            close = get_close_matches(name, sorted(there), n=1)
+            guess = f" Did you mean {close[0]!r}?" if close else ""
+            lacks = "has no such user" if noun == "user" else "has no user in such a group"
+            found.append(f"{setting} names the {noun} {name!r}, but JupyterHub {lacks}.{guess}")
+    return tuple(found)
+
+
+def _named(settings: Settings) -> Iterator[tuple[str, Collection[str], str]]:
+    """Yield each setting that names users or groups, with its names and what they are."""
+    yield "c.FixedQuota.users", settings.user_quotas, "user"
+    yield "c.FixedQuota.groups", settings.group_quotas, "group"
+    for entry in settings.training:
+        queue = f"c.TrainingQueues.queues[{entry.queue.name!r}]"
+        yield f"{queue}['users']", entry.users, "user"
+        yield f"{queue}['groups']", entry.groups, "group"
+        # The managers of a queue above are named there.
+        above = next((each for each in settings.training if each.queue.name == entry.queue.parent), None)
+        managers, groups = (above.managers, above.manager_groups) if above else (frozenset(), frozenset())
+        yield f"{queue}['managers']", entry.managers - managers, "user"
+        yield f"{queue}['manager_groups']", entry.manager_groups - groups, "group"

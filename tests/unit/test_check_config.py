@@ -1,0 +1,139 @@
+"""`jupyter-gq check-config`: what is wrong with a file, and what it would change."""
+
+import asyncio
+import json
+
+import pytest
+
+from jupyter_gq.app import main
+from jupyter_gq.controller.settings.policy_file import PolicyFile
+from tests.fakes import a_node
+from tests.unit.controller.world import ANN, BOB, World
+
+NOW = """c.FixedQuota.default = "0.25"
+c.FixedQuota.groups = {"vision": "0.5"}
+c.FixedQuota.users = {"zoe": 1}
+c.TrainingQueues.queues = {
+    "top": {"quota": 3},
+    "vision": {"quota": 2, "parent": "top"},
+    "nlp": {"quota": 1, "parent": "top", "limit": 2},
+}
+"""
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    """Check a file against a service on which ann runs a server and two jobs, and bob one job."""
+    current = tmp_path / "current.py"
+    current.write_text(NOW)
+    nodes = (a_node(4),)
+    policy = PolicyFile(current, lambda: nodes)
+    world = World(tmp_path, settings=policy.current, nodes=nodes)
+    world.settings.last_good = policy.last_good
+
+    async def fill():
+        await world.start_server(ANN, "0.5", "lab")
+        world.send(ANN, "vision", "1", name="old")
+        await world.step(2)
+        world.send(ANN, "vision", "1", name="young")
+        world.send(BOB, "nlp", "1", name="bobs")
+        await world.step(3)
+
+    asyncio.run(fill())
+    state = tmp_path / "state.json"
+    state.write_text(json.dumps(world.controller.overview.read_state()))
+    world.close()
+
+    def run(text, *, compare=True):
+        file = tmp_path / "jupyterhub_config.py"
+        file.write_text(text)
+        code = main(["check-config", str(file), *(["--state", str(state)] if compare else [])])
+        return code, capsys.readouterr().out.replace(str(file), "FILE")
+
+    return run
+
+
+def test_a_file_that_changes_nothing_says_so(check):
+    assert check(NOW) == (
+        0,
+        "FILE can be used.\nNo quota is lower than now.\nNo running work becomes over quota.\n",
+    )
+
+
+def test_without_a_service_only_the_file_is_checked(check):
+    code, told = check(NOW, compare=False)
+    assert code == 0
+    assert "Nothing is compared: name a running service with --url" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def x(:", "line 1: this is not valid Python"),
+        (NOW + "c.FixedQuota.default = 1.5\n", "line 9: c.FixedQuota.default = 1.5"),
+        (NOW + "c.LocalBackend.cpus = 'many'\n", "c.LocalBackend.cpus = 'many'"),
+        (NOW + "c.SchedulerService.backend = 'kubernets'\n", "backend"),
+        ("c.FixedQuota.default = '0.25'\n", "these are in force: nlp, top, vision"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(check, text, words):
+    code, told = check(text)
+    assert code == 1
+    assert told.startswith("FILE cannot be used. ")
+    assert words in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ('"0.25"', '"0.1"', ["users who are named nowhere: 0.25 GPU -> 0.1 GPU", "user bob: 0.25 GPU -> 0.1 GPU"]),
+        ('"vision": "0.5"', '"vision": "0.3"', ["group vision: 0.5 GPU -> 0.3 GPU", "user ann: 0.5 GPU -> 0.3 GPU"]),
+        ('"vision": "0.5"', '"nlp": "0.5"', ["group vision: 0.5 GPU -> 0.25 GPU", "user ann: 0.5 GPU -> 0.25 GPU"]),
+        ('{"zoe": 1}', '{"zoe": "0.5"}', ["user zoe: 1 GPU -> 0.5 GPU"]),
+        ('{"zoe": 1}', '{"ann": 1}', ["user zoe: 1 GPU -> 0.25 GPU"]),
+        ('"quota": 2, "parent"', '"quota": 1, "parent"', ["queue vision, quota: 2 GPU -> 1 GPU"]),
+        ('"limit": 2', '"limit": 1', ["queue nlp, limit: 2 GPU -> 1 GPU"]),
+        ('    "nlp": {"quota": 1, "parent": "top", "limit": 2},\n', "", ["queue nlp: 1 GPU -> the queue is removed"]),
+    ],
+)
+def test_who_loses_quota_is_listed(check, old, new, lines):
+    code, told = check(NOW.replace(old, new))
+    assert code == 0
+    (_, _, rest) = told.partition("Lower than now:\n")
+    listed = [line.strip() for line in rest.splitlines() if line.startswith("  ")]
+    assert listed[: len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        (
+            '"quota": 2, "parent"',
+            '"quota": 1, "parent"',
+            ["ann's job young in vision: 1 GPU above the quota of the queue"],
+        ),
+        (
+            '"quota": 2, "parent"',
+            '"quota": "0.5", "parent"',
+            [
+                "ann's job old in vision: 0.5 GPU above the quota of the queue",
+                "ann's job young in vision: 1 GPU above the quota of the queue",
+            ],
+        ),
+        ('"vision": "0.5"', '"vision": "0.3"', ["ann's servers: 0.2 GPU above the fixed quota of 0.3"]),
+        (
+            '    "nlp": {"quota": 1, "parent": "top", "limit": 2},\n',
+            "",
+            ["bob's job bobs in nlp: the queue is removed"],
+        ),
+    ],
+)
+def test_running_work_that_becomes_over_quota_is_listed(check, old, new, lines):
+    _, told = check(NOW.replace(old, new))
+    (_, _, rest) = told.partition("becomes over quota, and may be paused or stopped for others:\n")
+    assert [line.strip() for line in rest.splitlines()] == lines
+
+
+def test_what_is_probably_not_meant_is_listed(check):
+    _, told = check(NOW.replace('{"zoe": 1}', '{"zoe": 1, "zoe": 1}'))
+    assert "Probably not meant:\n  FILE, line 3: the key 'zoe' is written in line 3 too." in told
