@@ -25,12 +25,14 @@ COMMANDS = {
         "kubernetes",
         "find out which visibility of devices works on a node",
     ),
+    "backup": ("jupyter_gq.store.backup_command", "service", "write the service's database to a file, while it runs"),
+    "restore": ("jupyter_gq.store.restore_command", "service", "put a backup back into a database"),
+    "copy-database": ("jupyter_gq.store.copy_command", "service", "copy the service's data to another database"),
     "check-config": (
         "jupyter_gq.check_config",
         "service",
         "say what is wrong with a configuration file, and what it would change",
     ),
-    "copy-database": ("jupyter_gq.store.command", "service", "copy the service's data to another database"),
     "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on a given number of GPUs"),
 }
 #: Each command that reads its own arguments, as settings: its module, its class, the extra and its line of help.

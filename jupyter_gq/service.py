@@ -25,7 +25,7 @@ from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
-from jupyter_gq.backends.local import LocalBackend
+from jupyter_gq.backends.local import LocalBackend, jobs_with_files
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.controller.clock import SystemClock
@@ -40,9 +40,10 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.reachability import check_reachable, peek_setting
+from jupyter_gq.store.engine import parse_url
+from jupyter_gq.store.reachability import check_reachable, has_content, peek_setting
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -216,6 +217,7 @@ class SchedulerService(Application):
             controller.status,
             controller,
             bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
+            bundle_values=lambda: controller.settings.current.max_bundle_values,
             page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
             pods=parts.pods,
         ):
@@ -267,6 +269,7 @@ class SchedulerService(Application):
             names_by_section(LocalBackend, ServersBackend, SimulatedDevices),
             self._stored,
         )
+        expect_database(self._url(), state)
         store = self._open_store()
         try:
             controller = Controller(
@@ -373,6 +376,7 @@ class SchedulerService(Application):
         """Open the store and take it over: from now on only this service writes to it."""
         store = SqlStore(self._url())
         try:
+            store.check_pages()
             store.take_over()
         except BaseException:
             store.close()
@@ -388,6 +392,23 @@ class _Late:
     def __call__(self) -> None:
         if self.call is not None:
             self.call()
+
+
+def expect_database(url: str, state: Path) -> None:
+    """Raise `AdminError` if the state folder holds files of jobs, and the SQLite file with their records is missing.
+
+    A new database would know none of these jobs.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return
+    file = Path(parsed.database or "")
+    if not has_content(file) and (jobs := jobs_with_files(state)):
+        raise AdminError(
+            f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, "
+            f"deleted or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without "
+            f"these jobs, move the folders {state}/jobs and {state}/runs away."
+        )
 
 
 def _hub() -> tuple[str, str]:

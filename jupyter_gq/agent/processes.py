@@ -16,6 +16,8 @@ PodFinder = Callable[[Path], str | None]
 
 #: The environment variable that names the pod if a kubelet runs pods without cgroups.
 POD_VARIABLE = "JUPYTER_GQ_POD_UID"
+#: Bytes; the owner of a process chooses the size of its environment.
+_MOST_ENVIRONMENT = 256 * 1024
 #: A segment of a cgroup's path. With systemd `kubepods-burstable-pod<uid>.slice`, its dashes written as underscores;
 #: with cgroupfs `pod<uid>`. The uid of a static pod is a hash without dashes.
 _POD = re.compile(
@@ -48,7 +50,8 @@ def find_pod_by_cgroup(process: Path) -> str | None:
 
 def find_pod_by_environment(process: Path) -> str | None:
     """Return the uid of the pod in a process's environment, for kubelets that run pods as plain processes."""
-    return parse_pod_of_environment((process / "environ").read_bytes())
+    with (process / "environ").open("rb") as file:
+        return parse_pod_of_environment(file.read(_MOST_ENVIRONMENT))
 
 
 class Processes:

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import logging
+import re
 import secrets
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from types import TracebackType
 
@@ -19,9 +21,9 @@ from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
 from .errors import ApiRefusal, refusal, refusal_of
-from .parse import parse_model
+from .parse import parse_count, parse_model
 from .pods import no_pods
-from .route import Media, Parameter, Route
+from .route import PATH_PARTS, Media, Parameter, Route
 from .wiring import SMALL_BODY, Wiring
 
 log = logging.getLogger(__name__)
@@ -110,7 +112,7 @@ class Endpoint(RequestHandler):
     # The requester
 
     def _find(self) -> Route:
-        if not self._routes:
+        if not self._routes or not self._has_valid_path():
             raise refusal(404, "not_found", f"There is nothing at {self.request.path}.")
         method = "GET" if self.request.method == "HEAD" else self.request.method
         route = self._routes.get(method or "")
@@ -119,6 +121,9 @@ class Endpoint(RequestHandler):
             message = f"{self.request.method} is not possible here; use {allowed}."
             raise refusal(405, "method_not_allowed", message, Allow=allowed)
         return route
+
+    def _has_valid_path(self) -> bool:
+        return all(re.fullmatch(PATH_PARTS[name], str(part)) for name, part in self.path_kwargs.items())
 
     async def _authorise(self, route: Route) -> Requester:
         if route.access is Access.PUBLIC:
@@ -171,24 +176,30 @@ class Endpoint(RequestHandler):
         return bool(headers.get("Transfer-Encoding")) or headers.get("Content-Length", "0") != "0"
 
     def _declared_length(self) -> int:
-        given = self.request.headers.get("Content-Length", "0")
-        return int(given) if given.isdecimal() else 0
+        """Return the length that the request declares; a length that is no number of 64 bits counts as endless."""
+        length = parse_count(self.request.headers.get("Content-Length", "0"))
+        return sys.maxsize if length is None else length
 
     def _parsed(self, route: Route) -> BaseModel | str | None:
         if route.request is None:
             return None
         if isinstance(route.request, Media):
             return self._body.decode("utf-8", "replace")
-        return parse_model(route.request, bytes(self._body))
+        return parse_model(route.request, bytes(self._body), self._wiring.most_values(route.size))
 
     def _parameter(self, parameter: Parameter) -> str | int | None:
         given = self.get_query_argument(parameter.name, None)
         if given is None:
             return parameter.default
         if parameter.type == "string":
+            if len(given) > parameter.max_length:
+                message = (
+                    f"{parameter.name}: at most {parameter.max_length} characters were expected, not {len(given)}."
+                )
+                raise refusal(422, "invalid_request", message, field=parameter.name)
             return given
-        number = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else -1
-        if not parameter.minimum <= number <= parameter.maximum:
+        number = parse_count(given)
+        if number is None or not parameter.minimum <= number <= parameter.maximum:
             message = f"{parameter.name}: a whole number from {parameter.minimum} "
             message += f"to {parameter.maximum} was expected, not {given[:60]!r}."
             raise refusal(422, "invalid_request", message, field=parameter.name)

@@ -17,6 +17,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.NotThisRun, 403, None),
     (errors.NotFound, 404, None),
     (errors.Conflict, 409, None),
+    (errors.UnusableFile, 409, None),
     (errors.TooLarge, 413, None),
     (errors.StorageFull, 507, None),
     (errors.StoreUnavailable, 503, None),

@@ -21,12 +21,12 @@ from jupyter_gq.controller.events import Subscription
 
 from .call import Call, Reply
 from .errors import refusal
+from .parse import parse_count
 
 #: Seconds between two pieces of the stream at most.
 PING = 15.0
 #: Seconds between two checks of the token.
 RECHECK = 10.0
-_LARGEST_ID = 2**63 - 1
 
 
 def follow(call: Call) -> Reply:
@@ -34,10 +34,10 @@ def follow(call: Call) -> Reply:
     after = call.optional_integer("after")
     given = call.headers.get("last-event-id", "").strip()
     if given:
-        if not (given.isascii() and given.isdecimal() and int(given) <= _LARGEST_ID):
+        after = parse_count(given)
+        if after is None:
             message = "The header Last-Event-ID must be the whole number of an event, as it was sent."
             raise refusal(422, "invalid_request", message, field="Last-Event-ID")
-        after = int(given)
     subscription = call.services.events.subscribe(call.caller, after)
     return Reply(
         stream=event_stream(subscription, call.current_caller),

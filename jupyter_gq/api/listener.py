@@ -10,7 +10,7 @@ from .app import make_application, make_server
 from .auth import HubAuthenticator
 from .pods import PodAuthenticator
 from .services import Services, Status
-from .wiring import DEFAULT_BUNDLE, Wiring
+from .wiring import DEFAULT_BUNDLE, DEFAULT_BUNDLE_VALUES, Wiring
 
 
 @dataclass(kw_only=True, slots=True)
@@ -39,6 +39,7 @@ class Listener:
         *,
         page: bool = False,
         bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE,
+        bundle_values: Callable[[], int] = lambda: DEFAULT_BUNDLE_VALUES,
         pods: PodAuthenticator | None = None,
     ) -> AsyncIterator[None]:
         """Answer requests while the context is open; without `services`, only say why none are answered.
@@ -46,7 +47,12 @@ class Listener:
         `page` adds the web page; the others are fields of `Wiring`.
         """
         wiring = Wiring(
-            status=status, services=services, authenticator=self.authenticator, bundle_limit=bundle_limit, pods=pods
+            status=status,
+            services=services,
+            authenticator=self.authenticator,
+            bundle_limit=bundle_limit,
+            bundle_values=bundle_values,
+            pods=pods,
         )
         address = urlsplit(self.url)
         server = make_server(make_application(wiring, self.prefix, page=page))

@@ -39,6 +39,11 @@ def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
     yield _gauge("jupyter_gq_runs_found_unseen", "1 while running work cannot be observed.", health.runs != "ok")
+    yield _gauge(
+        "jupyter_gq_workload_found_unusable",
+        "Workloads that the service cannot read, decide on or show; its log names them.",
+        len(health.set_aside),
+    )
     troubled = sum(1 for each in services.tickets.list_notebooks(_EVERYTHING, "*").notebooks if each.trouble)
     yield _gauge("jupyter_gq_notebook_found_troubled", "Running notebooks that have a problem.", troubled)
     queues = services.overview.list_queues(_EVERYTHING).queues

@@ -12,7 +12,7 @@ from jupyter_gq.client import models
 from jupyter_gq.domain.json_types import JsonObject
 
 from .access import ADMIN_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
-from .route import Media, Parameter, Route
+from .route import PATH_PARTS, Media, Parameter, Route
 
 _PODS = frozenset({Access.POD, Access.AGENT})
 
@@ -168,13 +168,16 @@ def _security_schemes() -> JsonObject:
 
 
 def _path_parameter(name: str) -> JsonObject:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    schema: JsonObject = {"type": "string", "pattern": f"^{PATH_PARTS[name]}$"}
+    return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def _parameter(parameter: Parameter, where: str) -> JsonObject:
     schema: JsonObject = {"type": parameter.type}
     if parameter.type == "integer":
         schema |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
+    else:
+        schema |= {"maxLength": parameter.max_length}
     if parameter.default is not None:
         schema["default"] = parameter.default
     return {"name": parameter.name, "in": where, "description": parameter.help, "schema": schema}

@@ -47,6 +47,8 @@ class PageContent(BaseModel):
     jobs: list[models.JobView]
     policy: str
     runs: str
+    #: A sentence for admins about each workload that was set aside.
+    set_aside: list[str]
 
 
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
@@ -153,6 +155,7 @@ class PageData(_Browser):
             jobs=services.jobs.list(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
             policy=health.policy if caller.admin else "ok",
             runs=health.runs,
+            set_aside=health.set_aside if caller.admin else [],
         )
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(content.model_dump_json())

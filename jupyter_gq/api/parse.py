@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue
 
 from .errors import ApiRefusal, refusal
@@ -16,10 +18,11 @@ Model = TypeVar("Model", bound=BaseModel)
 #: Parts of the paths in pydantic's errors that name a branch of a union or a validator, not a field.
 _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
+_LONGEST_COUNT = 20
 
 
-def parse_json(body: bytes) -> JsonValue:
-    """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8.
+def parse_json(body: bytes, max_values: int = bounded_json.MAX_NODES) -> JsonValue:
+    """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8 within the bounds of this service.
 
     RFC 8259 forbids NaN and lone surrogates.
     """
@@ -27,18 +30,22 @@ def parse_json(body: bytes) -> JsonValue:
         raise bad_json("the body is empty")
     try:
         text = body.decode("utf-8")
-        document = json.loads(text, parse_constant=_no_constant)
+        document = bounded_json.parse(text, max_nodes=max_values)
         if "\\ud" in text.lower():  # an escape may make half of a character, which no file or database takes
             json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except RecursionError as error:
-        raise bad_json("it is nested too deeply") from error
     except UnicodeError as error:
         raise bad_json("it is not valid Unicode text in UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise bad_json(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
-    except ValueError as error:
+    except InvalidJson as error:
         raise bad_json(str(error)) from error
     return document
+
+
+def parse_count(text: str) -> int | None:
+    """Return a whole number of decimal digits that fits into 64 bits; None for any other text."""
+    if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_COUNT):
+        return None
+    number = int(text)
+    return number if number < 2**63 else None
 
 
 def bad_json(why: str) -> ApiRefusal:
@@ -46,9 +53,12 @@ def bad_json(why: str) -> ApiRefusal:
     return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
 
 
-def parse_model(model: type[Model], body: bytes) -> Model:
-    """Return the body as an instance of the model; types are not converted ("3" is not a number)."""
-    document = parse_json(body)
+def parse_model(model: type[Model], body: bytes, max_values: int = bounded_json.MAX_NODES) -> Model:
+    """Return the body as an instance of the model; types are not converted ("3" is not a number).
+
+    `max_values` is the number of JSON values that the body may have.
+    """
+    document = parse_json(body, max_values)
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
@@ -65,10 +75,6 @@ def invalid_fields(error: ValidationError) -> ApiRefusal:
     if more > 0:
         sentences.append(f"And {more} more.")
     return refusal(422, "invalid_request", " ".join(sentences), field=next(iter(found)) or None)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -30,6 +30,13 @@ class Media(StrEnum):
     EVENTS = "text/event-stream"
 
 
+#: Text without control characters: names of people, servers and nodes come in any script.
+_NAME = r"[^\x00-\x1f\x7f]{1,255}"
+_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
+#: The form of each variable part of a path. A request with another form is refused before its token is looked at.
+PATH_PARTS: Mapping[str, str] = {"job": _ID, "ticket": _ID, "node": _NAME, "server": _NAME}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
     """A parameter in the query or in a header of a request."""
@@ -40,6 +47,8 @@ class Parameter:
     #: Smallest and largest value of an integer.
     minimum: int = 0
     maximum: int = 2**63 - 1
+    #: Most characters of a text.
+    max_length: int = 255
     #: Used when the parameter is not given.
     default: str | int | None = None
 

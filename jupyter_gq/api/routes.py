@@ -181,6 +181,7 @@ ROUTES: tuple[Route, ...] = (
         summary="The executed notebook so far; 404 before there is one.",
         run=jobs.read_notebook,
         response=Media.JSON,
+        refusals=(409,),
     ),
     Route(
         method="GET",
@@ -189,6 +190,7 @@ ROUTES: tuple[Route, ...] = (
         summary="The last 64 KiB of the log of the last run.",
         run=jobs.read_log,
         response=Media.TEXT,
+        refusals=(409,),
     ),
     Route(
         method="POST",

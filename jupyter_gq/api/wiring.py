@@ -13,6 +13,11 @@ DEFAULT_BUNDLE = 20 * 1024 * 1024
 SMALL_BODY = 1024 * 1024
 LOG_BODY = 64 * 1024
 OUTPUTS_BODY = 32 * 1024 * 1024
+#: JSON values of a body; each takes some 60 bytes of memory.
+SMALL_VALUES = 50_000
+OUTPUTS_VALUES = 1_000_000
+#: JSON values of a job's bundle, if the configuration says nothing.
+DEFAULT_BUNDLE_VALUES = 200_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +30,8 @@ class Wiring:
     authenticator: Authenticator
     #: Returns the bytes that a job's bundle may have now; the configuration can change that.
     bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE
+    #: Returns the JSON values that a job's bundle may have now.
+    bundle_values: Callable[[], int] = lambda: DEFAULT_BUNDLE_VALUES
     #: Checks the tokens of pods; None: the routes for pods are not found.
     pods: PodAuthenticator | None = None
 
@@ -36,3 +43,9 @@ class Wiring:
         if size is Size.BUNDLE:
             return 2 * self.bundle_limit() + SMALL_BODY
         return {Size.OUTPUTS: OUTPUTS_BODY, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
+
+    def most_values(self, size: Size) -> int:
+        """Return the number of JSON values that a body of this size class may have, unpacked."""
+        if size is Size.BUNDLE:
+            return self.bundle_values() + SMALL_VALUES
+        return OUTPUTS_VALUES if size is Size.OUTPUTS else SMALL_VALUES

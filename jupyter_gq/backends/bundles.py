@@ -33,15 +33,22 @@ class BundleStore(Protocol):
         ...
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one.
+
+        Raises `UnusableFile` if the job has put something else into its place.
+        """
         ...
 
-    def log(self, job: str, owner: str, tail: int) -> str | None:
-        """Return the last `tail` bytes of the newest run's log; None before there is one."""
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
+        """Return the last `tail` bytes of the newest run's log; None before there is one.
+
+        `run` is the number of that run and `tasks` the number of its tasks, so that no folder of the job is listed.
+        Raises `UnusableFile` if the job has put something else into the place of its log.
+        """
         ...
 
     def delete(self, job: str, owner: str) -> None:
-        """Delete all files of the job; do nothing if there are none."""
+        """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         ...
 
 

@@ -43,7 +43,7 @@ class Attestation:
 
     @property
     def is_settled(self) -> bool:
-        """Whether waiting longer would not change the result soon."""
+        """Whether the result will not change soon, so that waiting longer is useless."""
         if self.result is AttestationResult.UNWATCHED:
             return not self.required
         return self.result is not AttestationResult.UNCHECKED

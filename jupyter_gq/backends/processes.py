@@ -21,6 +21,8 @@ _PROC = Path("/proc")
 _DEAD = frozenset("ZXx")
 #: Age in seconds up to which a cached process table is used if no process has ended.
 _MAX_TABLE_AGE = 3.0
+#: Bytes of an environment that are read.
+_MOST_ENVIRONMENT = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,9 +146,13 @@ def read_process(pid: int) -> Process | None:
 
 
 def environment_of(pid: int) -> dict[str, str] | None:
-    """Return the environment with which a process was started; None if it is gone or may not be read."""
+    """Return the environment with which a process was started; None if it is gone or may not be read.
+
+    Only the first `_MOST_ENVIRONMENT` bytes are read: its owner chooses its size, and all processes are looked at.
+    """
     try:
-        content = (_PROC / str(pid) / "environ").read_bytes()
+        with (_PROC / str(pid) / "environ").open("rb") as file:
+            content = file.read(_MOST_ENVIRONMENT)
     except OSError:
         return None
     entries = (entry.partition(b"=") for entry in content.split(b"\0") if entry)

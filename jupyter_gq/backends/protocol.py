@@ -56,6 +56,9 @@ class Observation:
     sentence: str = ""
     #: Processes of the run on this machine (for sampling); empty elsewhere.
     pids: tuple[int, ...] = ()
+    #: Owner and devices of the run, as the backend itself remembers them; empty where it keeps no memory of its own.
+    owner: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

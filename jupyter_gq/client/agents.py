@@ -4,54 +4,63 @@ from typing import Literal
 
 from pydantic import Field
 
+from .bounds import MOST_ENTRIES, MOST_VARIABLES, Count, Name, Text
 from .strict_model import StrictModel
 
 
 class AgentDevice(StrictModel):
     """A GPU as its driver describes it."""
 
-    uuid: str
-    index: int
-    model: str
-    memory_mib: int
+    uuid: Name
+    index: Count
+    model: Name
+    memory_mib: Count
     healthy: bool = True
 
 
 class AgentAllocation(StrictModel):
     """Devices that the kubelet gave to a pod."""
 
-    namespace: str
-    pod: str
-    container: str
-    resource: str = Field(description="Such as nvidia.com/gpu.")
-    device_ids: list[str]
+    namespace: Name
+    pod: Name
+    container: Name
+    resource: Name = Field(description="Such as nvidia.com/gpu.")
+    device_ids: list[Name] = Field(max_length=MOST_ENTRIES)
 
 
 class AgentShare(StrictModel):
     """The use that the processes of a watched pod make of their share."""
 
-    pod_uid: str
-    memory_mib: int | None = None
-    utilisation: int | None = Field(default=None, description="Highest value among the processes of the pod, 0 to 100.")
-    visible: list[str] | None = Field(
-        default=None, description="Devices that the pod's containers can open; null: unknown."
+    pod_uid: Name
+    memory_mib: Count | None = None
+    utilisation: Count | None = Field(
+        default=None, description="Highest value among the processes of the pod, 0 to 100."
+    )
+    visible: list[Name] | None = Field(
+        default=None, max_length=MOST_ENTRIES, description="Devices that the pod's containers can open; null: unknown."
     )
 
 
 class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
-    probe: str = Field(description="State of the driver: OK, NO_DRIVER, ...")
-    detail: str = Field(default="", description="One sentence on the state of the driver.")
-    devices: list[AgentDevice] = Field(default_factory=list)
+    probe: Name = Field(description="State of the driver: OK, NO_DRIVER, ...")
+    detail: Text = Field(default="", description="One sentence on the state of the driver.")
+    devices: list[AgentDevice] = Field(default_factory=list, max_length=MOST_ENTRIES)
     allocations: list[AgentAllocation] | None = Field(
-        default=None, description="What the kubelet assigned; null: the kubelet did not answer."
+        default=None,
+        max_length=MOST_ENTRIES,
+        description="What the kubelet assigned; null: the kubelet did not answer.",
     )
-    shares: list[AgentShare] = Field(default_factory=list)
-    missing: dict[str, str] = Field(
-        default_factory=dict, description="Abilities that this node lacks, such as suspend, and why."
+    shares: list[AgentShare] = Field(default_factory=list, max_length=MOST_ENTRIES)
+    missing: dict[Name, Text] = Field(
+        default_factory=dict,
+        max_length=MOST_VARIABLES,
+        description="Abilities that this node lacks, such as suspend, and why.",
     )
-    done: list[str] = Field(default_factory=list, description="Ids of commands that were carried out.")
+    done: list[Name] = Field(
+        default_factory=list, max_length=MOST_ENTRIES, description="Ids of commands that were carried out."
+    )
 
 
 class WatchedPod(StrictModel):

@@ -5,7 +5,7 @@ Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI do
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
+from .bounds import MOST_ARGUMENTS, MOST_ENTRIES, MOST_VARIABLES, Count, Duration, Line, Name, Text, Time, Value
 from .pods import PodAdditions
 from .strict_model import StrictModel
 
@@ -21,7 +22,7 @@ MAX_NAME = 100
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
-HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "devices_missing"]
+HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "workloads_set_aside", "devices_missing"]
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
@@ -36,32 +37,40 @@ class Problem(BaseModel):
 class Kernel(StrictModel):
     """The kernel that the notebook used, and how it is started."""
 
-    name: str
-    display_name: str = ""
-    language: str = "python"
-    argv: list[str] = Field(description="Command of the kernelspec, with {connection_file}.")
-    env: dict[str, str] = Field(default_factory=dict)
+    name: Name
+    display_name: Name = ""
+    language: Name = "python"
+    argv: list[Line] = Field(
+        max_length=MOST_ARGUMENTS, description="Command of the kernelspec, with {connection_file}."
+    )
+    env: dict[Name, Value] = Field(default_factory=dict, max_length=MOST_VARIABLES)
 
 
 class CellRef(StrictModel):
     """A cell that will be run."""
 
-    cell_id: str
-    source_hash: str = Field(description="SHA-256 of the source, hex.")
-    seconds: float | None = Field(default=None, description="Duration of the cell's last run in the notebook.")
+    cell_id: Name
+    source_hash: Name = Field(description="SHA-256 of the source, hex.")
+    seconds: Duration | None = Field(default=None, description="Duration of the cell's last run in the notebook.")
 
 
 class Manifest(StrictModel):
     """The origin and the needs of a job; see docs/reference/bundle."""
 
     mode: Literal["replay", "notebook"] = "replay"
-    server: str = Field(default="", description="Name of the server from which the job was sent.")
-    notebook_path: str = Field(description="Relative to the root folder of that server.")
-    cwd: str = Field(description="Absolute working folder of the kernel.")
+    server: Name = Field(default="", description="Name of the server from which the job was sent.")
+    notebook_path: Line = Field(description="Relative to the root folder of that server.")
+    cwd: Line = Field(description="Absolute working folder of the kernel.")
     kernel: Kernel
-    environment: dict[str, str] = Field(default_factory=dict, description="Allow-listed variables of the server.")
-    prefix: list[CellRef] = Field(default_factory=list, description="Cells replayed first, in run order.")
-    targets: list[CellRef] = Field(min_length=1, description="Cells whose output goes back to the notebook.")
+    environment: dict[Name, Value] = Field(
+        default_factory=dict, max_length=MOST_VARIABLES, description="Allow-listed variables of the server."
+    )
+    prefix: list[CellRef] = Field(
+        default_factory=list, max_length=MOST_ENTRIES, description="Cells replayed first, in run order."
+    )
+    targets: list[CellRef] = Field(
+        min_length=1, max_length=MOST_ENTRIES, description="Cells whose output goes back to the notebook."
+    )
 
 
 class Bundle(StrictModel):
@@ -77,7 +86,7 @@ class JobRequest(StrictModel):
     """A user's request for a job, without its bundle, as a preview needs it."""
 
     name: str = Field(default="", max_length=MAX_NAME)
-    queue: str
+    queue: Name
     gpus: Amount = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
     cpus: Amount | None = Field(
         default=None, description='CPU cores for each task, such as 4 or "0.5". Default: as the queue says.'
@@ -130,7 +139,7 @@ class Progress(BaseModel):
     """The progress that a job reports."""
 
     fraction: float | None = Field(default=None, ge=0, le=1)
-    text: str = ""
+    text: Text = ""
 
 
 class ExpectedStart(BaseModel):
@@ -214,6 +223,33 @@ class OutputEvent(TypedDict):
     outputs: NotRequired[list[JsonObject]]
 
 
+class _KnownFields(BaseModel):
+    """The types of the fields of a piece of output that the service itself reads; others are passed on as they are."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    seq: Count | None = None
+    run: Count | None = None
+    at: Time | None = None
+    op: Name | None = None
+    state: Name | None = None
+    cell: Name | None = None
+    role: Name | None = None
+    index: Count | None = None
+    output: JsonObject | None = None
+    outputs: list[JsonObject] | None = None
+
+
+def _check_known_fields(piece: JsonObject) -> JsonObject:
+    """Return the piece; raise `ValueError` if a field that the service reads has another type."""
+    try:
+        _KnownFields.model_validate(piece)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        raise ValueError(f"the field {wrong['loc'][0]} is wrong: {wrong['msg']}") from error
+    return piece
+
+
 class _DescribedAs:
     """An annotation: the documented form of a field whose values are passed on as they are, unchecked."""
 
@@ -227,6 +263,8 @@ class _DescribedAs:
 
 #: Newer runners may send more fields and operations: neither is refused.
 AnyOutputEvent = Annotated[JsonObject, _DescribedAs(OutputEvent)]
+#: The same in a request.
+SentOutputEvent = Annotated[AnyOutputEvent, AfterValidator(_check_known_fields)]
 
 
 class OutputPage(BaseModel):
@@ -285,7 +323,7 @@ class NotebookList(BaseModel):
 class TicketRequest(StrictModel):
     """A spawner's request for a share. A repeated request for the same user and server returns the same ticket."""
 
-    server: str = ""
+    server: Name = ""
     gpus: Amount = "0"
 
 
@@ -306,24 +344,24 @@ class TicketView(BaseModel):
 class ProcessReport(StrictModel):
     """A spawner's report of the process that holds the share."""
 
-    pid: int = Field(gt=0)
-    started: float = Field(description="Start time of the process, as the operating system tells it.")
+    pid: Count = Field(gt=0)
+    started: Time = Field(description="Start time of the process, as the operating system tells it.")
 
 
 class KernelActivity(StrictModel):
     """A kernel as the Jupyter server sees it."""
 
-    id: str
-    name: str = ""
+    id: Name
+    name: Name = ""
     busy: bool | None = Field(description="None: unknown (starting, dead).")
-    last_active: float = Field(description="End of its last execution, or its start.")
+    last_active: Time = Field(description="End of its last execution, or its start.")
 
 
 class ActivityReport(StrictModel):
     """The report that the server extension sends every few seconds."""
 
-    at: float
-    kernels: list[KernelActivity]
+    at: Time
+    kernels: list[KernelActivity] = Field(max_length=MOST_ENTRIES)
 
 
 class Choice(BaseModel):
@@ -418,6 +456,9 @@ class DeviceView(BaseModel):
     healthy: bool
     used: str
     holders: list[dict[str, str]] = Field(default_factory=list)
+    note: str = Field(
+        default="", description='Which run without a record keeps it, for admins; "" = there is no such run.'
+    )
 
 
 class DeviceList(BaseModel):
@@ -429,7 +470,7 @@ class DeviceList(BaseModel):
 class OutputReport(StrictModel):
     """Pieces of output from a job's runner."""
 
-    events: list[AnyOutputEvent] = Field(max_length=2000)
+    events: list[SentOutputEvent] = Field(max_length=2000)
 
 
 class OutputAck(BaseModel):
@@ -441,9 +482,9 @@ class OutputAck(BaseModel):
 class Heartbeat(StrictModel):
     """A runner's report that it is alive."""
 
-    run: int
+    run: Count
     progress: Progress | None = None
-    saved_at: float | None = Field(default=None, description="When the job last saved its state; null: unknown.")
+    saved_at: Time | None = Field(default=None, description="When the job last saved its state; null: unknown.")
 
 
 class Health(BaseModel):
@@ -452,7 +493,8 @@ class Health(BaseModel):
     status: Literal["ok", "degraded"]
     code: HealthCode = Field(
         default="ok",
-        description="The first thing that is wrong: config_refused, step_failed, runs_unobserved or devices_missing.",
+        description="The first thing that is wrong: config_refused, step_failed, runs_unobserved, "
+        "workloads_set_aside or devices_missing.",
     )
     version: str = Field(default="", description="For admins.")
     devices: str = Field(default="", description="For admins: real or simulated devices, and why.")
@@ -464,6 +506,10 @@ class Health(BaseModel):
     warnings: list[str] = Field(
         default_factory=list,
         description="For admins: what in the configuration is probably not meant, such as unknown users.",
+    )
+    set_aside: list[str] = Field(
+        default_factory=list,
+        description="For admins: the workloads that the service cannot read, decide on or show, with the reasons.",
     )
 
     def without_reasons(self) -> "Health":

@@ -2,11 +2,11 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.backends.protocol import Backend, Observation
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
@@ -22,9 +22,10 @@ from jupyter_gq.store.protocol import Record, Store
 
 from .caller import Caller
 from .clock import Clock
-from .core_view import CoreView
+from .core_view import CoreView, without
 from .events import Broker
 from .records.records import Records
+from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Live runs without a record, from the last observation: a restored backup may lack their records.
+    unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed the last time.
@@ -79,13 +82,20 @@ class Context:
     _by_kind: dict[Kind, Backend] = field(init=False)
     #: The last result of `nodes`, and its input: a large cluster changes far less often than its nodes are read.
     _nodes: tuple[Node, ...] = ()
-    _nodes_of: tuple[Settings, list[tuple[Node, ...]]] | None = None
+    _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
+    #: Workloads about which no decision can be made, as they were when that was found.
+    _excluded: dict[str, Workload] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the backends by the kinds of workload that they run."""
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
+
+    @property
+    def set_aside(self) -> SetAside:
+        """The workloads on which a step failed."""
+        return self.records.set_aside
 
     @property
     def settings(self) -> Settings:
@@ -97,10 +107,15 @@ class Context:
         return self._by_kind[kind]
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes of all backends, each once and with each device in its pool."""
+        """Return the nodes of all backends, each once and with each device in its pool.
+
+        Devices of runs without a record take nothing new.
+        """
         settings, offers = self.settings, self._offers()
-        if (settings, offers) != self._nodes_of:
-            self._nodes, self._nodes_of = settings.nodes(_merge_offers(offers)), (settings, offers)
+        taken = frozenset(device for run in self.unknown_runs for device in run.devices)
+        if (settings, offers, taken) != self._nodes_of:
+            self._nodes = settings.nodes(_without_devices(_merge_offers(offers), taken))
+            self._nodes_of = settings, offers, taken
         return self._nodes
 
     def offered_nodes(self) -> tuple[Node, ...]:
@@ -144,7 +159,7 @@ class Context:
         workloads = self._core_view.views_of(self.records.unfinished())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
-        return Snapshot(
+        snapshot = Snapshot(
             nodes=self.nodes(),
             queues=queues,
             workloads=workloads,
@@ -154,6 +169,21 @@ class Context:
             unobserved=tuple(sorted(self.unobserved)),
             launch_capacity=self.launch_capacity(),
         )
+        return without(snapshot, self._still_excluded(workloads))
+
+    def exclude(self, workload: Workload, error: Exception) -> None:
+        """Leave a workload out of snapshots until it changes, because no decision about it can be made."""
+        self._excluded[workload.id] = workload
+        self.set_aside.add(workload.id, "deciding", error)
+
+    def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
+        """Return the excluded workloads; one that has changed or ended is no longer excluded."""
+        if self._excluded:
+            present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
+            for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:
+                del self._excluded[name]
+                self.set_aside.forget(name)
+        return self._excluded.values()
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """Return the present nodes and queues without any workload, with leaf queues for the callers `also`."""
@@ -197,6 +227,19 @@ def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
         known = found.get(node.name)
         found[node.name] = node if known is None else _merge_node(known, node)
     return [found[name] for name in sorted(found)]
+
+
+def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]:
+    """Return the nodes, with the taken devices marked so that nothing new is placed on them."""
+    return [
+        replace(
+            node,
+            devices=tuple(replace(device, healthy=False) if device.id in taken else device for device in node.devices),
+        )
+        if any(device.id in taken for device in node.devices)
+        else node
+        for node in nodes
+    ]
 
 
 def _merge_node(one: Node, other: Node) -> Node:

@@ -4,13 +4,31 @@ The form adds to a record its back-off, the estimate of its duration from histor
 do not hold the last two, which may change while a workload waits.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record
+
+
+def without(snapshot: Snapshot, excluded: Collection[Workload]) -> Snapshot:
+    """Return the snapshot without these workloads.
+
+    The devices that they hold count as out of order, since something may still run there.
+    """
+    if not excluded:
+        return snapshot
+    names = {workload.id for workload in excluded}
+    held = {device for workload in excluded for task in workload.placement for device in task.devices}
+    nodes = tuple(
+        replace(node, devices=tuple(replace(d, healthy=d.healthy and d.id not in held) for d in node.devices))
+        for node in snapshot.nodes
+    )
+    workloads = tuple(workload for workload in snapshot.workloads if workload.id not in names)
+    return replace(snapshot, nodes=nodes, workloads=workloads)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -44,6 +44,8 @@ _ENTRY = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<model>\S+)")  # noqa: RU
 _MEMORY = re.compile(r".+-(?P<gb>\d{1,4})GB", re.IGNORECASE)
 #: Bytes of a memory report that are read.
 _MAX_REPORT_BYTES = 32
+#: MiB; a process may report any number.
+_MAX_REPORT = 2**31
 #: Shortest time in seconds over which CPU use is measured; over less time the figure is noise.
 _MIN_WINDOW = 0.5
 
@@ -189,7 +191,7 @@ def _reported_memory(process: psutil.Process) -> MiB:
         # A file that is older than the process was left by an earlier process with the same id.
         if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_mtime < process.create_time() - 1:
             return MiB(0)
-        return MiB(max(0, int(os.read(handle, _MAX_REPORT_BYTES))))
+        return MiB(min(_MAX_REPORT, max(0, int(os.read(handle, _MAX_REPORT_BYTES)))))
     except (OSError, ValueError):
         return MiB(0)
     finally:

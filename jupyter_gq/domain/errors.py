@@ -160,6 +160,22 @@ class TooLarge(UserError):
     code = "too_large"
 
 
+class InvalidJson(UserError, ValueError):
+    """A text that is no JSON document, or one beyond the bounds of its reader; the text is a phrase that says why."""
+
+    code = "bad_json"
+
+
+class UnusableFile(UserError):
+    """A file that user code can write and that cannot be read within the bounds of its reader; the text says why."""
+
+    code = "unusable_file"
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"The file {name} cannot be used: {problem}.")
+        self.name, self.problem = name, problem
+
+
 class StorageFull(MachineError):
     """A write that the disk refused; nothing was kept."""
 
@@ -173,6 +189,18 @@ class StoreUnavailable(MachineError):
 
     def __init__(self, place: str, told: str) -> None:
         super().__init__(f"The scheduler's database {place} does not answer ({told}). The service tries again.")
+        self.place, self.told = place, told
+
+
+class DamagedDatabase(AdminError):
+    """A database file that SQLite cannot read: a damaged page or header, or a file that was cut off."""
+
+    def __init__(self, place: str, told: str) -> None:
+        super().__init__(
+            f"The database {place} is damaged ({told}). Stop the Hub, move this file away, and put a backup in its "
+            f"place: jupyter-gq restore BACKUP {place}. Without a backup, `sqlite3 {place} .recover` saves what can be "
+            "read."
+        )
         self.place, self.told = place, told
 
 

@@ -93,7 +93,7 @@ async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: C
 
 
 async def _ask(service: ServiceClient, here: HubEnvironment, wait: float) -> DeviceCheckResult | None:
-    """Return the check that the service has within `wait` seconds; None if it does not know this server."""
+    """Return the device check that the service has within `wait` seconds; None if it does not know this server."""
     try:
         found = await service.server_devices(here.ticket, wait)
     except ServiceError as error:

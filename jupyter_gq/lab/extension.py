@@ -102,7 +102,7 @@ class JupyterGQ(ExtensionApp):
         return await asyncio.shield(self._connecting)
 
     async def _make_connection(self, watch: KernelWatch) -> ServiceConnection:
-        """Import and make the connection in a thread, so that the user's server does not start later."""
+        """Return a new connection to the service, importing its module in a thread because that is slow."""
         module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.lab.service_connection")
         connection: ServiceConnection = module.ServiceConnection(
             self.serverapp, self.hub_environment, watch, self.environment

@@ -69,7 +69,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
             self.finish(text if isinstance(text, str) else json.dumps(text), set_content_type=content_type)
 
     def respond_with_problem(self, status: int, code: str, message: str, field: str | None = None) -> None:
-        """Answer with this problem."""
+        """Answer with this HTTP status and this problem as JSON."""
         self.set_status(status)
         self.finish(json.dumps({"code": code, "message": message, "field": field}))
 
@@ -122,7 +122,7 @@ class MeHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Relay the request to the service."""
+        """Answer with the user's quota, choices and queues, relayed from the service."""
         await self.respond(lambda connection: connection.service.me())
 
 
@@ -132,7 +132,7 @@ class QueuesHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Relay the request to the service."""
+        """Answer with the queues that the user may see, relayed from the service."""
         await self.respond(lambda connection: connection.service.queues())
 
 
@@ -142,7 +142,7 @@ class NotebooksHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Relay the request to the service."""
+        """Answer with the user's servers and their shares, relayed from the service."""
         await self.respond(lambda connection: connection.service.notebooks())
 
 
@@ -152,7 +152,7 @@ class JobsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Relay the request to the service."""
+        """Answer with a page of the user's jobs, relayed from the service."""
         before = self.get_query_argument("before", None)
         await self.respond(lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before))
 
@@ -163,13 +163,13 @@ class JobHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Relay the request to the service."""
+        """Answer with one job of the user, relayed from the service."""
         await self.respond(lambda connection: connection.service.job(job))
 
     @authenticated
     @authorized
     async def delete(self, job: str) -> None:
-        """Cancel the job."""
+        """Cancel a job of the user; answer with 202 and the job."""
         self.set_status(202)
         await self.respond(lambda connection: connection.service.cancel(job))
 
@@ -180,7 +180,7 @@ class OutputsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Relay the request to the service."""
+        """Answer with the outputs of a job after a given piece, relayed from the service."""
         await self.respond(lambda connection: connection.service.outputs(job, after=self.read_number("after") or 0))
 
 
@@ -190,7 +190,7 @@ class JobNotebookHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Relay the request to the service."""
+        """Answer with the executed notebook of a job, relayed from the service."""
         await self.respond(lambda connection: connection.service.notebook(job))
 
 
@@ -200,7 +200,7 @@ class LogHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Relay the request to the service."""
+        """Answer with the end of a job's log, relayed from the service."""
         await self.respond(lambda connection: connection.service.log(job), content_type="text/plain; charset=UTF-8")
 
 
@@ -210,7 +210,7 @@ class PreviewHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Relay the request to the service."""
+        """Answer with the service's forecast for the job in the body; nothing is sent."""
         await self.respond(lambda connection: connection.preview(self.read_body()))
 
 
@@ -220,7 +220,7 @@ class KeepHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Relay the request to the service."""
+        """Tell the service that this server's share is still needed."""
         await self.respond(lambda connection: connection.service.keep(self.extension.hub_environment.server))
 
 

@@ -85,7 +85,7 @@ class ServiceConnection:
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
 
     async def open_result(self, job_id: str) -> str:
-        """Copy the executed notebook into the user's folder; return its path."""
+        """Copy the executed notebook of a job into the user's folder; return the path of the copy."""
         job, notebook = await asyncio.gather(self.service.job(job_id), self.service.notebook(job_id))
         return await save_result(self._app.contents_manager, job.id, job.name, notebook)
 

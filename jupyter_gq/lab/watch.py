@@ -148,7 +148,10 @@ class KernelWatch:
             self._watched[kernel_id] = _WatchedKernel(record, stream, session)
 
     def _send_question(self, kernel_id: str, watched: _WatchedKernel) -> None:
-        """Ask the kernel unless a question waits; the answer counts on IOPub, where it also proves the subscription."""
+        """Send a `kernel_info_request` to the kernel, unless an earlier one waits for its reply.
+
+        The request shows on IOPub too, which proves that the subscription works and that the kernel is idle.
+        """
         if watched.session is None or kernel_id in self._questions:
             return
         connection = self._kernels.get_kernel(kernel_id).connect_shell()

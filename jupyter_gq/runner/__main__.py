@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _remove_working_folder_from_path() -> None:
-    """Import nothing from the user's folder, which may hold a `random.py`; the user's kernel still imports from it."""
+    """Remove the user's folder from `sys.path`: the runner must not import a `random.py` from there."""
     if sys.path and not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]
 

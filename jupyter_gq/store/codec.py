@@ -39,6 +39,8 @@ _STORED_NAMES: Final = {
     "named_devices": "named",
 }
 _UNKNOWN: Final = "unknown"
+#: What JSON may hold for each type of a field.
+_SCALARS: Final[Mapping[object, type | types.UnionType]] = {str: str, bool: bool, int: int, float: int | float}
 
 
 def encode_workload(workload: Workload) -> str:
@@ -138,7 +140,7 @@ def _decoder_of(kind: object) -> _Decoder:
         return _mapping_decoder(*get_args(kind))
     if origin in (Union, types.UnionType):
         return _optional_decoder(kind)
-    return _unchanged
+    return _scalar_decoder(getattr(kind, "__supertype__", kind))
 
 
 def _dataclass_decoder(kind: type) -> _Decoder:
@@ -172,6 +174,20 @@ def _optional_decoder(kind: object) -> _Decoder:
     inner = [part for part in get_args(kind) if part is not type(None)]
     decoder = _decoder_of(inner[0]) if len(inner) == 1 else _unchanged
     return lambda value: None if value is None else decoder(value)
+
+
+def _scalar_decoder(kind: object) -> _Decoder:
+    """Return a decoder that refuses a value of another type: such a value would fail in the middle of a step."""
+    if kind not in _SCALARS:
+        return _unchanged
+    accepted = _SCALARS[kind]
+
+    def decode(value: JsonValue) -> JsonValue:
+        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+            raise TypeError(f"{value!r} was stored where a value of type {accepted} was expected")
+        return value
+
+    return decode
 
 
 def _unchanged(value: JsonValue) -> JsonValue:

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import AdminError, JupyterGQError, StorageFull, StoreUnavailable
+from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError, StorageFull, StoreUnavailable
 
 #: Names of SQLite's errors when the disk, or a quota on it, refuses a write. SQLite reports a quota as an I/O error.
 _SQLITE_FULL = frozenset(
@@ -10,6 +10,8 @@ _SQLITE_FULL = frozenset(
 )
 #: Beginnings of the names of SQLite's errors when the file cannot be used now: it is locked, or its disk is away.
 _SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY")
+#: SQLite errors of a file with a damaged page, with a damaged header, or cut off.
+_SQLITE_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 #: PostgreSQL's "disk full".
 _FULL = "53100"
 #: PostgreSQL's "insufficient privilege".
@@ -29,6 +31,8 @@ def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError
     name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
     if name in _SQLITE_FULL or state == _FULL:
         return StorageFull(f"The disk with the scheduler's database refused a write ({told}). Free some space there.")
+    if name.startswith(_SQLITE_DAMAGED):
+        return DamagedDatabase(place, told)
     if state == _FORBIDDEN:
         return AdminError(
             f"The database {place} refuses what the scheduler needs ({told}). Make its user the owner of the database."

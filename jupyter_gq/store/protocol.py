@@ -13,11 +13,13 @@ Full disk: a full disk raises `domain.errors.StorageFull` and changes nothing.
 Outage: a database that does not answer raises `StoreUnavailable`, and it is unknown whether that write was kept. From
 then on every call raises at once, until `confirm` reaches the database again.
 
+Damaged rows: a row that cannot be read is left out of every answer and listed in `unreadable`.
+
 One writer: after `take_over`, every write of stores that were opened on this database before raises `Superseded` and
 changes nothing, even a write that began at the same moment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -77,6 +79,11 @@ class OutputPiece:
 
 class Store(Protocol):
     """The database of the service; see the module for its guarantees."""
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """The rows that could not be read since the store was opened, each with the reason."""
+        ...
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.

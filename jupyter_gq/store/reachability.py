@@ -17,8 +17,8 @@ def peek_setting(url: str, name: str) -> JsonObject | None:
     """Return a small named document; None if there is none, or no database that can be read."""
     try:
         parsed = parse_url(url)
-        if parsed.get_backend_name() == "sqlite" and not (parsed.database and Path(parsed.database).is_file()):
-            return None
+        if parsed.get_backend_name() == "sqlite" and not has_content(Path(parsed.database or "")):
+            return None  # opening the file would make a database of it
         engine = open_engine(url)
     except AdminError:
         return None
@@ -30,6 +30,11 @@ def peek_setting(url: str, name: str) -> JsonObject | None:
     finally:
         engine.dispose()
     return None if value is None else decode_json(value)
+
+
+def has_content(file: Path) -> bool:
+    """Tell whether the file of a SQLite database is there and not empty."""
+    return file.is_file() and file.stat().st_size > 0
 
 
 def check_reachable(url: str) -> None:

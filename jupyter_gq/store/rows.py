@@ -1,11 +1,23 @@
-"""Records and events as rows of the tables, and back."""
+"""Records, outputs and events as rows of the tables, and back."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import FINAL
 
 from . import statements
 from .codec import decode_detail, decode_json, decode_workload, encode_detail, encode_workload
-from .protocol import Record, StoredEvent
+from .protocol import OutputPiece, Record, StoredEvent
+
+log = logging.getLogger(__name__)
+
+Decoded = TypeVar("Decoded")
+
+#: Errors of a document that does not have the form that this release, or an older one, has written.
+_DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def row_of(record: Record) -> statements.Values:
@@ -24,13 +36,46 @@ def row_of(record: Record) -> statements.Values:
     }
 
 
-def record_or_none(row: statements.Row | None) -> Record | None:
-    """Return the record of a row; None for None."""
-    return None if row is None else record_of(row)
+class RowDecoder:
+    """Decodes rows; a row that cannot be read is left out, logged once, and listed."""
+
+    def __init__(self) -> None:
+        #: The rows that could not be read, each with the reason.
+        self.unreadable: dict[str, str] = {}
+
+    def records(self, rows: Iterable[statements.Row]) -> tuple[Record, ...]:
+        """Return the records of these rows."""
+        return tuple(self._decode(rows, _record_of, lambda row: f"The workload {row.id}"))
+
+    def outputs(self, rows: Iterable[statements.Row]) -> tuple[OutputPiece, ...]:
+        """Return the pieces of output of these rows."""
+        return tuple(self._decode(rows, _output_of, lambda row: f"The output {row.seq} of {row.workload}"))
+
+    def events(self, rows: Iterable[statements.Row]) -> tuple[StoredEvent, ...]:
+        """Return the events of these rows."""
+        return tuple(self._decode(rows, _event_of, lambda row: f"The event {row.id}"))
+
+    def _decode(
+        self,
+        rows: Iterable[statements.Row],
+        decode: Callable[[statements.Row], Decoded],
+        name: Callable[[statements.Row], str],
+    ) -> Iterator[Decoded]:
+        for row in rows:
+            try:
+                decoded = decode(row)
+            except _DAMAGED as error:
+                self._set_aside(name(row), f"{type(error).__name__}: {error}")
+                continue
+            yield decoded
+
+    def _set_aside(self, place: str, why: str) -> None:
+        if place not in self.unreadable:
+            log.error("%s cannot be read from the database and is set aside. %s", place, why)
+        self.unreadable[place] = why
 
 
-def record_of(row: statements.Row) -> Record:
-    """Return the record of a row of the table `workloads`."""
+def _record_of(row: statements.Row) -> Record:
     return Record(
         workload=decode_workload(row.document),
         detail=decode_detail(row.detail),
@@ -39,13 +84,23 @@ def record_of(row: statements.Row) -> Record:
     )
 
 
-def stored_event(row: statements.Row) -> StoredEvent:
-    """Return the event of a row of the table `events`."""
+def _output_of(row: statements.Row) -> OutputPiece:
+    return OutputPiece(seq=row.seq, payload=_object(row.payload))
+
+
+def _event_of(row: statements.Row) -> StoredEvent:
     return StoredEvent(
         id=row.id,
         at=Instant(row.at),
         owner=row.owner,
         kind=row.kind,
         object=row.object,
-        payload=decode_json(row.payload),
+        payload=_object(row.payload),
     )
+
+
+def _object(document: str) -> JsonObject:
+    value = decode_json(document)
+    if not isinstance(value, dict):
+        raise TypeError("an object was expected")
+    return value

@@ -40,6 +40,18 @@ def migrate(connection: sa.Connection) -> None:
             upgrade(connection)
 
 
+def expect_newest(connection: sa.Connection, place: str) -> None:
+    """Raise `AdminError` if the database at `place` is empty, or was written by another release."""
+    found = revision(connection)
+    if found is None:
+        raise AdminError(f"{place} is no database of jupyter-gq.")
+    if _is_outdated(connection):
+        raise AdminError(
+            f"The database {place} has the schema {found} of an older release, and this release has {NEWEST}. "
+            "Use the release that wrote it, or start the service of this one first."
+        )
+
+
 def _is_outdated(connection: sa.Connection) -> bool:
     """Tell whether the schema lacks migrations; raise `AdminError` if this release does not know it."""
     found = revision(connection)

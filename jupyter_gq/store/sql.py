@@ -1,6 +1,6 @@
 """The store in a SQL database: SQLite in WAL mode, or PostgreSQL by its URL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -12,7 +12,7 @@ from jupyter_gq.domain.workload import Kind
 from . import statements
 from .codec import decode_json, encode_json
 from .protocol import NewEvent, OutputPiece, Record, StoredEvent
-from .rows import record_of, record_or_none, row_of, stored_event
+from .rows import RowDecoder, row_of
 from .transactions import Transactions
 
 #: Operations that change the outputs of a cell; a later `set` makes them superfluous.
@@ -27,6 +27,16 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self._database = Transactions(url)
+        self._decoder = RowDecoder()
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """The rows that could not be read since the store was opened, each with the reason."""
+        return self._decoder.unreadable
+
+    def check_pages(self) -> None:
+        """Raise `DamagedDatabase` if a part of a SQLite file cannot be read."""
+        self._database.check_pages()
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
@@ -41,12 +51,12 @@ class SqlStore:
     def get(self, workload: str) -> Record | None:
         """Return the record of the workload of that id; None if there is none."""
         with self._database.read() as connection:
-            return record_or_none(statements.workload_by_id(connection, workload))
+            return self._record_or_none(statements.workload_by_id(connection, workload))
 
     def unfinished(self) -> tuple[Record, ...]:
         """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         with self._database.read() as connection:
-            return tuple(record_of(row) for row in statements.unfinished_workloads(connection))
+            return self._decoder.records(statements.unfinished_workloads(connection))
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
@@ -57,14 +67,26 @@ class SqlStore:
         """
         with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
-            rows = statements.newest_workloads(connection, kind=kind, owner=owner, limit=limit, before=age)
-            return tuple(record_of(row) for row in rows)
+            found: list[Record] = []
+            while rows := statements.newest_workloads(
+                connection, kind=kind, owner=owner, limit=limit - len(found), before=age
+            ):
+                found += self._decoder.records(rows)
+                if len(found) == limit:
+                    break
+                age = (rows[-1].submitted_at, rows[-1].id)
+            return tuple(found)
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
         """Return at most `limit` final records that were submitted before that time, with ids above `after`, by id."""
         with self._database.read() as connection:
-            rows = statements.finished_workloads(connection, submitted_before, after, limit)
-            return tuple(record_of(row) for row in rows)
+            found: list[Record] = []
+            while rows := statements.finished_workloads(connection, submitted_before, after, limit - len(found)):
+                found += self._decoder.records(rows)
+                if len(found) == limit:
+                    break
+                after = rows[-1].id
+            return tuple(found)
 
     def delete_portion(self, workload: str, pieces: int = 20) -> bool:
         """Delete one portion of a workload: `pieces` pieces of output, or else its files, or else its record.
@@ -87,7 +109,7 @@ class SqlStore:
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
         """Return the record that the owner submitted with that idempotency key; None if there is none."""
         with self._database.read() as connection:
-            return record_or_none(statements.workload_by_key(connection, owner, key))
+            return self._record_or_none(statements.workload_by_key(connection, owner, key))
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
         """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
@@ -111,7 +133,7 @@ class SqlStore:
         """
         with self._database.read() as connection:
             rows = statements.outputs_after(connection, workload, after, limit)
-        return tuple(OutputPiece(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
+        return self._decoder.outputs(rows)
 
     def last_seq(self, workload: str) -> int:
         """Return the highest stored sequence number of a workload's output; 0 if there is none."""
@@ -122,7 +144,7 @@ class SqlStore:
         """Return at most `limit` events with an id above `event`, in order."""
         with self._database.read() as connection:
             rows = statements.events_after(connection, event, limit)
-        return tuple(stored_event(row) for row in rows)
+        return self._decoder.events(rows)
 
     def event_range(self) -> tuple[int, int]:
         """Return the smallest and the largest id of the stored events; (0, 0) if there is none."""
@@ -177,6 +199,9 @@ class SqlStore:
     def close(self) -> None:
         """Close all connections to the database."""
         self._database.close()
+
+    def _record_or_none(self, row: statements.Row | None) -> Record | None:
+        return None if row is None else next(iter(self._decoder.records([row])), None)
 
 
 def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:

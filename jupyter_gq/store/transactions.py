@@ -21,18 +21,22 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import DamagedDatabase, StoreUnavailable, Superseded
 
 from . import statements
 from .engine import WRITES, describe_database, open_engine
 from .failures import translate_error
-from .schema import migrate
+from .schema import expect_newest, migrate
 
 
 class Transactions:
-    """The transactions on the database at `url`. Opening it runs the migrations that it lacks."""
+    """The transactions on the database at `url`.
 
-    def __init__(self, url: str) -> None:
+    The database is brought to the present schema first. With `read_only` nothing is changed, and `AdminError` is raised
+    if the schema is another one.
+    """
+
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         self._engine = open_engine(url)
         self._place = describe_database(self._engine)
         self._writing = self._engine.execution_options(**{WRITES: True})
@@ -43,8 +47,12 @@ class Transactions:
         #: Why the database is away; None while it answers.
         self._away: StoreUnavailable | None = None
         try:
-            with self._translated_errors(), self._writing.begin() as connection:
-                migrate(connection)
+            if read_only:
+                with self._translated_errors(), self._engine.connect() as connection:
+                    expect_newest(connection, self._place)
+            else:
+                with self._translated_errors(), self._writing.begin() as connection:
+                    migrate(connection)
         except BaseException:
             self._engine.dispose()
             raise
@@ -55,6 +63,27 @@ class Transactions:
         self._refuse_while_away()
         with self._translated_errors(), self._engine.connect() as connection:
             yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """Provide a transaction that reads one state of the database, whoever writes meanwhile."""
+        self._refuse_while_away()
+        with self._translated_errors(), self._engine.connect() as connection:
+            if connection.dialect.name == "postgresql":  # a transaction of SQLite always reads one state
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+    def check_pages(self) -> None:
+        """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged.
+
+        PostgreSQL checks its pages itself, whenever it reads them.
+        """
+        if self._engine.dialect.name != "sqlite":
+            return
+        with self.read() as connection:
+            told = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+        if told != "ok":
+            raise DamagedDatabase(self._place, " ".join(told.split()))
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:

@@ -1,6 +1,7 @@
 """The files of jobs: everything or nothing, and clear answers, wherever they are kept."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBundles
-from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge
+from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge, UnusableFile
 from jupyter_gq.store.sql import SqlStore
 
 BUNDLE = {"manifest": {"cwd": "/"}, "notebook": {"cells": ["ä"]}}
@@ -66,8 +67,8 @@ def local(tmp_path):
 def test_before_there_is_a_notebook_or_a_log_there_is_none(bundles):
     bundles.write("job-1", "ann", BUNDLE, 1000)
     assert bundles.executed_notebook("job-1", "ann") is None
-    assert bundles.log("job-1", "ann", 1000) is None
-    assert bundles.log("job-2", "ann", 1000) is None
+    assert bundles.log("job-1", "ann", 1000, run=1, tasks=1) is None
+    assert bundles.log("job-2", "ann", 1000, run=1, tasks=1) is None
 
 
 def test_a_bundle_above_the_limit_is_refused_with_numbers(bundles):
@@ -93,14 +94,14 @@ def test_ids_cannot_leave_the_folder(bundles):
 def test_the_log_is_that_of_the_newest_run_with_all_its_tasks(kept):
     kept.bundles.write("job-1", "ann", BUNDLE, 1000)
     kept.put_log("job-1", 2, 0, "old")
-    assert kept.bundles.log("job-1", "ann", 8) == "old"
+    assert kept.bundles.log("job-1", "ann", 8, run=2, tasks=1) == "old"
     kept.put_log("job-1", 10, 0, "first")
     kept.put_log("job-1", 10, 0, "x" * 50 + "zero")
     kept.put_log("job-1", 10, 1, "one")
     kept.put_log("job-1", 9, 3, "late")
-    assert kept.bundles.log("job-1", "ann", 8) == "== task 0 ==\nzero\n== task 1 ==\none"
+    assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=2) == "== task 0 ==\nzero\n== task 1 ==\none"
     kept.bundles.delete("job-1", "ann")
-    assert kept.bundles.log("job-1", "ann", 8) is None
+    assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=2) is None
 
 
 def test_a_full_disk_keeps_nothing_on_this_machine(small_disk):
@@ -147,14 +148,55 @@ def test_a_bundle_that_is_refused_leaves_no_folder(local, tmp_path):
     assert not (tmp_path / "state/jobs/job-1").exists()
 
 
-def test_a_notebook_that_is_not_one_is_none(local, tmp_path):
+def test_a_notebook_that_is_not_one_is_refused_with_the_reason(local, tmp_path):
     local.write("job-1", "ann", BUNDLE, 1000)
     file = tmp_path / "state/jobs/job-1/output.ipynb"
-    for content in ("", "{", "[]"):
+    for content in ("", "{", "[]", "[" * 200_000, '{"x": 1e999}'):
         file.write_text(content)
-        assert local.executed_notebook("job-1", "ann") is None
+        with pytest.raises(UnusableFile, match=r"^The file output\.ipynb cannot be used: it "):
+            local.executed_notebook("job-1", "ann")
     file.write_text('{"cells": []}')
     assert local.executed_notebook("job-1", "ann") == {"cells": []}
+
+
+def test_fake_task_folders_are_not_listed_by_the_log(local, tmp_path):
+    local.write("job-1", "ann", BUNDLE, 1000)
+    run = tmp_path / "state/jobs/job-1/runs/1"
+    for name in ("0", "7", "9" * 200, "\u0663"):
+        (run / name).mkdir(parents=True)
+        (run / name / "log").write_text(f"of {name[:5]}")
+    (tmp_path / "state/jobs/job-1/runs/99").mkdir()
+    assert local.log("job-1", "ann", 1000, run=1, tasks=1) == "of 0"
+
+
+def test_a_deep_wide_and_closed_folder_is_deleted(local, tmp_path):
+    local.write("job-1", "ann", BUNDLE, 1000)
+    job = tmp_path / "state/jobs/job-1"
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "kept").write_text("of somebody else")
+    handle = os.open(job / "checkpoint", os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=handle)
+        inner = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.mkfifo("pipe", dir_fd=handle)
+    os.symlink(secret, "link", dir_fd=handle)
+    os.close(handle)
+    (job / os.fsdecode(b"name-\xff")).mkdir()
+    (job / "closed").mkdir(mode=0o000)
+    local.delete("job-1", "ann")
+    assert list((tmp_path / "state/jobs").iterdir()) == list((tmp_path / "state/deleted").iterdir()) == []
+    assert (secret / "kept").read_text() == "of somebody else"
+
+
+def test_the_next_deletion_finds_what_a_killed_service_left(local, tmp_path):
+    left = tmp_path / "state/deleted/0123"
+    left.mkdir(parents=True)
+    (left / "file").write_text("x")
+    local.delete("job-none", "ann")
+    assert not left.exists()
 
 
 # --- in the store
@@ -173,6 +215,6 @@ def test_only_the_store_serves_pods(tmp_path, local):
 def test_of_a_log_the_end_is_kept(tmp_path):
     files = StoredFiles(tmp_path)
     files.bundles.put_log("job-1", 1, 0, "x" * 70_000 + "end")
-    log = files.bundles.log("job-1", "ann", 10**6)
+    log = files.bundles.log("job-1", "ann", 10**6, run=1, tasks=1)
     assert (len(log), log[-4:]) == (64 * 1024, "xend")
     files.close()

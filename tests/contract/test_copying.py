@@ -5,12 +5,10 @@ import pytest
 from jupyter_gq.app import main
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import AdminError, Superseded
-from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store import copying
-from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
+from jupyter_gq.store.protocol import NewEvent
 from jupyter_gq.store.sql import SqlStore
-from tests.builders import a_job
+from tests.contract.filled import contents, fill
 
 
 @pytest.fixture
@@ -21,35 +19,6 @@ def old(tmp_path):
 @pytest.fixture
 def new(postgresql):
     return postgresql.new_database()
-
-
-def fill(url):
-    """A store in which something of everything was kept, and some of it forgotten."""
-    store = SqlStore(url)
-    store.take_over()
-    for number in range(450):
-        job = a_job(
-            "digits", "vision", id=f"job-{number}", owner="ann", state=State.PENDING if number % 2 else State.SUCCEEDED
-        )
-        record = Record(
-            workload=job,
-            detail=WorkloadDetail(sentence="ä\u0000", consecutive_losses=number),
-            idempotency_key=f"k{number}",
-        )
-        store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
-    store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
-    store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
-    store.put_setting("policy", {"half_life": 3600})
-    store.prune_events(20)
-    return store
-
-
-def contents(store):
-    """All that can be read of it."""
-    records = store.list(limit=1000)
-    outputs = {record.workload.id: store.outputs(record.workload.id) for record in records}
-    keys = [store.by_idempotency_key("ann", f"k{number}") for number in (0, 1)]
-    return records, outputs, keys, store.events_after(0), store.setting("policy"), store.file("job-1", "bundle")
 
 
 def test_all_is_taken_along_there_and_back_and_the_numbers_go_on(old, new, tmp_path, capsys, monkeypatch):

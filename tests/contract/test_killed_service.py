@@ -12,6 +12,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.app import main
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobSubmission
 from tests.api.hubs import Hub
@@ -222,3 +223,83 @@ def test_a_service_whose_first_config_is_bad_does_not_start(tmp_path):
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 1
     assert "line 1: c.FixedQuota.default = -1: it is negative. Use 0 or more GPUs." in ended.stderr
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_a_restored_backup_lacks_goes_on_and_keeps_its_device(service, tmp_path):
+    ann = ServiceClient(f"{service.url}/services/jupyter-gq/", "ann")
+    admin = ServiceClient(f"{service.url}/services/jupyter-gq/", "root")
+    await until(ann.health, "the service", service)
+    backup, database = tmp_path / "backup.sqlite", tmp_path / "jupyter-gq-state" / "service.sqlite"
+    assert main(["backup", str(backup), "--database", str(database)]) == 0
+    view, _ = await ann.submit(a_job(tmp_path), "key-1")
+
+    async def counts():
+        return (tmp_path / "count").exists() and int((tmp_path / "count").read_text() or 0) > 3
+
+    await until(counts, "the job at work", service)
+    runners = service.runners(view.id)
+    service.kill()
+    assert main(["restore", str(backup), str(database), "--replace", str(tmp_path / "kept.sqlite")]) == 0
+    service.start()
+
+    async def noted():
+        return [device for device in (await admin.devices()).devices if device.note]
+
+    (device,) = await until(noted, "the note at the device", service)
+    assert f"{view.id} of ann runs and is in no record; it is left alone, with its devices (processes " in device.note
+    assert not device.healthy
+    assert [each.note for each in (await ann.devices()).devices] == ["", ""], "other people's work is for admins"
+    assert service.runners(view.id) == runners
+    counted = int((tmp_path / "count").read_text())
+
+    async def counts_on():
+        return int((tmp_path / "count").read_text() or 0) > counted + 20
+
+    await until(counts_on, "the job still at work", service)
+    (tmp_path / "enough").touch()
+
+    async def free():
+        return all(device.healthy and not device.note for device in (await admin.devices()).devices)
+
+    await until(free, "the device free again", service)
+    assert service.runners(view.id) == []
+    assert not list((tmp_path / "jupyter-gq-state" / "runs").glob("*.json")), "an ended run is forgotten"
+    ann.close()
+    admin.close()
+
+
+def damaged(file):
+    file.write_bytes(b"not a database!!" + file.read_bytes()[16:])
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("happens", "sentence"),
+    [
+        (damaged, "is damaged (file is not a database)"),
+        (Path.unlink, "is missing or empty, but"),
+        (lambda file: file.write_bytes(b""), "is missing or empty, but"),
+    ],
+)
+async def test_a_service_without_its_database_does_not_begin_anew(service, tmp_path, happens, sentence):
+    client = ServiceClient(f"{service.url}/services/jupyter-gq/", "ann")
+    await until(client.health, "the service", service)
+    view, _ = await client.submit(a_job(tmp_path), "key-1")
+    (tmp_path / "enough").touch()
+
+    async def done():
+        return (await client.job(view.id)).phase == "done"
+
+    await until(done, "the end of the job", service)
+    service.kill()
+    database = tmp_path / "jupyter-gq-state" / "service.sqlite"
+    for log in ("service.sqlite-wal", "service.sqlite-shm"):
+        database.with_name(log).unlink(missing_ok=True)
+    happens(database)
+    service.start()
+    assert await asyncio.to_thread(service.process.wait, PATIENCE) == 1
+    assert f"The scheduler service cannot start. The database {database} {sentence}" in service.log()
+    assert "jupyter-gq restore BACKUP" in service.log()
+    assert "Traceback" not in service.log()
+    client.close()

@@ -105,7 +105,7 @@ async def test_environment_and_files_of_a_job(local):
     for private in (token, local.task(workload) / "log", local.job(workload) / "bundle.json"):
         assert stat.S_IMODE(private.stat().st_mode) == 0o600, private
     assert stat.S_IMODE(local.job(workload).stat().st_mode) == 0o700
-    assert local.bundles.log(workload.id, "ann", 1000) == "standin is here\n"
+    assert local.bundles.log(workload.id, "ann", 1000, run=1, tasks=1) == "standin is here\n"
 
 
 async def test_job_runs_although_its_working_folder_is_gone(local):
@@ -212,7 +212,7 @@ async def test_the_next_run_has_its_own_folder_and_keeps_the_checkpoint(local):
     assert (await local.observed(again)).phase is Phase.RUNNING
     assert (local.job(workload) / "checkpoint/epoch").read_text() == "7"
     assert (local.task(workload) / "log").exists()
-    assert local.bundles.log(workload.id, "ann", 7) == "s here\n"
+    assert local.bundles.log(workload.id, "ann", 7, run=2, tasks=1) == "s here\n"
 
 
 async def test_next_service_finds_the_runs_of_a_killed_one(local):
@@ -230,7 +230,7 @@ async def test_next_service_finds_the_runs_of_a_killed_one(local):
     assert local.leader(workload) in seen.pids
     marked = ProcessTable.read().find_marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
     assert marked == {local.leader(workload), local.kernel(workload)}, "no second copy"
-    assert local.bundles.log(workload.id, "ann", 1000) == "standin is here\n"
+    assert local.bundles.log(workload.id, "ann", 1000, run=1, tasks=1) == "standin is here\n"
     await local.backend.stop(workload.id, 1, 0)
     local.clock.ahead += 1
     assert (await local.end(workload)).outcome is Outcome.KILLED
@@ -304,6 +304,42 @@ async def test_service_starts_with_a_damaged_ledger_entry(local):
     (local.folder / "state/runs/job-other.1.json").write_text("")
     local.backend = local.new_backend()
     assert (await local.running(workload)).phase is Phase.RUNNING
+
+
+def _a_sparse_file(place):
+    with place.open("wb") as file:
+        file.truncate(200 * 10**9)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda place: place.write_text("[" * 200_000),
+        lambda place: place.write_text('{"outcome": ["FAILED"], "sentence": {}}'),
+        lambda place: place.write_bytes(b"\xff\xfe"),
+        lambda place: place.symlink_to("/dev/zero"),
+        os.mkfifo,
+        os.mkdir,
+        _a_sparse_file,
+    ],
+)
+async def test_a_result_that_cannot_be_read_hurts_its_own_job_only(local, plant):
+    bad, good = local.workload("bad"), local.workload("good")
+    for workload in (bad, good):
+        await local.launch(workload)
+    plant(local.task(bad) / "result.json")
+    assert (await local.running(bad)).phase is (await local.running(good)).phase is Phase.RUNNING
+    os.kill(local.leader(bad), signal.SIGKILL)
+    assert (await local.end(bad)).outcome is Outcome.LOST
+    assert (await local.running(good)).phase is Phase.RUNNING
+
+
+async def test_a_bundle_that_cannot_be_read_fails_the_launch_with_the_reason(local):
+    workload = local.workload()
+    local.prepare(workload)
+    (local.job(workload) / "bundle.json").write_text('{"manifest":' * 500)
+    with pytest.raises(BackendError, match=r"The file bundle\.json cannot be used: it is not valid JSON"):
+        await local.request(workload)
 
 
 def _intent(workload):

@@ -22,6 +22,8 @@ class FakeBundles:
         self.executed: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
         self._full = full
+        #: Jobs whose files the disk does not delete.
+        self.stuck: set[str] = set()
 
     def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
         if self._full:
@@ -31,11 +33,13 @@ class FakeBundles:
     def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
         return self.executed.get(job)
 
-    def log(self, job: str, owner: str, tail: int) -> str | None:
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         text = self.logs.get(job)
         return None if text is None else text[-tail:]
 
     def delete(self, job: str, owner: str) -> None:
+        if job in self.stuck:
+            raise RecursionError("maximum recursion depth exceeded")
         self.kept.pop(job, None)
 
 

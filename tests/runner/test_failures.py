@@ -97,7 +97,9 @@ def test_damaged_bundle(job: Job) -> None:
     job.cwd.mkdir()
     (job.folder / "bundle.json").write_text('{"manifest": {}')
     job.write_bundle = lambda: None
-    assert job.run()["sentence"].startswith("The job's bundle is damaged (JSONDecodeError")
+    assert job.run()["sentence"].startswith(
+        "The job's bundle could not be read. The file bundle.json cannot be used: it is not valid JSON: "
+    )
 
 
 def test_full_disk_under_the_spool(job: Job) -> None:

@@ -84,11 +84,11 @@ class StoredBundles:
         except (CellsMissing, KeyError, TypeError, AttributeError):
             return None  # the job cannot run either: the runner says why
 
-    def log(self, job: str, owner: str, tail: int) -> str | None:
-        """Return the last `tail` bytes of the newest run's log, shared by its tasks; None before there is a log."""
-        tasks = self._log_index(job)[1]
-        found = [(task, self._files.file(job, _log_name(task))) for task in tasks]
-        kept = tail // max(1, len(tasks))
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
+        """Return the last `tail` bytes of the log of the newest run that sent one, shared by its tasks."""
+        logged = self._log_index(job)[1]
+        found = [(task, self._files.file(job, _log_name(task))) for task in logged]
+        kept = tail // max(1, len(logged))
         texts = [(task, content[-kept:].decode(errors="replace")) for task, content in found if content is not None]
         if len(texts) <= 1:
             return texts[0][1] if texts else None

@@ -2,7 +2,8 @@
 
 from .backend import LocalRuns
 from .bundles import LocalBundles
+from .folders import jobs_with_files
 from .options import LocalOptions
 from .settings import LocalBackend
 
-__all__ = ["LocalBackend", "LocalBundles", "LocalOptions", "LocalRuns"]
+__all__ = ["LocalBackend", "LocalBundles", "LocalOptions", "LocalRuns", "jobs_with_files"]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, boot_id, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.devices.limits import share_environment
@@ -43,7 +44,7 @@ class LocalRuns:
     """The backend for training workloads on this machine; see `backends.protocol.Backend` for the guarantees."""
 
     kinds = frozenset({Kind.TRAINING})
-    capabilities = Capabilities()
+    capabilities = Capabilities(keeps_unknown=True)
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
@@ -59,6 +60,7 @@ class LocalRuns:
         self._starter = TaskStarter(state_dir=self._root, command=options.command)
         self._ledger = Ledger(self._root / "runs")
         self._tables = ProcessTableCache(now)
+        self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()
         #: Child processes that were not reaped yet, and the exit codes of those that were.
         self._children: set[int] = set()
@@ -100,6 +102,7 @@ class LocalRuns:
             tasks=(None,) * workload.tasks,
             launched_at=self._now(),
             boot=boot_id(),
+            devices=tuple(sorted({device for task in workload.placement for device in task.devices})),
         )
         try:
             self._record(run)
@@ -126,13 +129,14 @@ class LocalRuns:
         table = self._tables.read((t.pid, t.ticks) if t else (0, 0) for run in runs for t in run.tasks)
         # Reaped after the table was read: each child that is dead in the table has an exit code then.
         self._reap_children()
-        return [self._ended.get(run.key) or self._observe(run, table) for run in self._ledger.all()]
+        return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
         """Remove a run whose end is recorded from the ledger; its files stay."""
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
+        self._observer.forget((workload, run))
 
     # -- starting
 
@@ -207,6 +211,9 @@ class LocalRuns:
 
     # -- watching
 
+    def _observe_alone(self, run: Run, table: ProcessTable) -> Observation:
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._observe(run, table))
+
     def _observe(self, run: Run, table: ProcessTable) -> Observation:
         """Return the state of a run that has not been observed as ended; stop or kill processes that are due."""
         run = self._adopt(run, table)
@@ -222,6 +229,8 @@ class LocalRuns:
             phase=Phase.RUNNING,
             since=Instant(run.launched_at),
             pids=tuple(sorted(left)),
+            owner=run.owner,
+            devices=run.devices,
         )
 
     def _observe_end(self, run: Run) -> Observation:

@@ -1,17 +1,17 @@
 """The files of jobs on this machine; see `backends.bundles.BundleStore` for the guarantees."""
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import PodFiles, encode_bundle
+from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
-from .accounts import Account, Accounts, acting_as
-from .files import DISK_FULL_ERRORS, make_private_folder, read_owned, write_private
-from .folders import job_folder, make_service_folders
+from .accounts import Account, Accounts
+from .deletion import delete_folder
+from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_json, write_private
+from .folders import job_folder, make_service_folders, task_folder
 
 
 class LocalBundles:
@@ -39,7 +39,7 @@ class LocalBundles:
         try:
             self._write_files(folder, content, account)
         except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            self.delete(job, owner)
             if isinstance(error, PermissionError) and account.switch:
                 raise BackendError(
                     f"The system user {account.name} cannot reach {folder.parent}. Let others pass (chmod o+x) the "
@@ -49,30 +49,23 @@ class LocalBundles:
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """Return the notebook with the outputs so far; None before there is one."""
-        content = read_owned(job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner))
-        try:
-            notebook = json.loads(content or b"null")
-        except ValueError:
-            return None
-        return notebook if isinstance(notebook, dict) else None
+        return read_owned_json(
+            job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
+        )
 
-    def log(self, job: str, owner: str, tail: int) -> str | None:
-        """Return the end of the newest run's log, `tail` bytes for all tasks together; None before the first run."""
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
+        """Return the last `tail` bytes of the log of that run, shared by its tasks; None before the run has one."""
         account = self._accounts.look_up(owner)
-        run = _find_newest_run(job_folder(self._root, job) / "runs", account)
-        if run is None:
-            return None
-        tasks = _list_numbered(run, account)
-        logs = [(task.name, read_owned(task / "log", account, tail=tail // len(tasks))) for task in tasks]
-        texts = [(name, content.decode(errors="replace")) for name, content in logs if content is not None]
+        files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]
+        logs = [read_owned_end(file, account, size=tail // tasks) for file in files]
+        texts = [(task, log.decode(errors="replace")) for task, log in enumerate(logs) if log is not None]
         if len(texts) <= 1:
             return texts[0][1] if texts else None
-        return "\n".join(f"== task {name} ==\n{text}" for name, text in texts)
+        return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; do nothing if there are none."""
-        # rmtree uses file descriptors of folders and follows no link, so it is safe for root too.
-        shutil.rmtree(job_folder(self._root, job), ignore_errors=True)
+        delete_folder(job_folder(self._root, job), self._root / "deleted")
 
     def _write_files(self, folder: Path, content: bytes, account: Account) -> None:
         """Give the folder to the account, and write the bundle and the folder for checkpoints into it."""
@@ -90,17 +83,3 @@ def _translate_error(error: OSError) -> StorageFull | BackendError:
             "administrator for more."
         )
     return BackendError(f"The files of the job could not be written: {error.strerror or error}.")
-
-
-def _find_newest_run(runs: Path, account: Account) -> Path | None:
-    found = _list_numbered(runs, account)
-    return found[-1] if found else None
-
-
-def _list_numbered(folder: Path, account: Account) -> list[Path]:
-    """Return the entries of a folder whose names are numbers, in the order of the numbers."""
-    with acting_as(account):
-        try:
-            return sorted((entry for entry in folder.iterdir() if entry.name.isdecimal()), key=lambda e: int(e.name))
-        except OSError:
-            return []

@@ -1,9 +1,12 @@
-"""Files in a job's folder: written atomically, readable by their owner alone, and read without following a link."""
+"""Files in a job's folder: written atomically, readable by their owner alone, read as `client.user_files` does."""
 
 import errno
 import os
 import stat
 from pathlib import Path
+
+from jupyter_gq.client import user_files
+from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, acting_as
 
@@ -11,28 +14,22 @@ from .accounts import Account, acting_as
 DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def read_owned(path: Path, account: Account, *, tail: int | None = None) -> bytes | None:
-    """Return the content of a regular file of this account, or its last `tail` bytes.
+def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject | None:
+    """Return the JSON object in a file of this account, of at most `limit` bytes; None if there is no such file.
 
-    Return None if the file is missing, is no regular file, or belongs to another user.
+    Raises `UnusableFile` as `client.user_files` does.
     """
     with acting_as(account):
-        try:
-            # Without O_NONBLOCK a pipe in place of the file would block the whole service.
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != account.uid:
-        os.close(handle)
-        return None
-    with open(handle, "rb") as file:
-        if tail is not None:
-            file.seek(max(0, found.st_size - tail))
-        try:
-            return file.read(tail if tail is not None else -1)
-        except OSError:
-            return None
+        return user_files.read_json(path, limit=limit, uid=account.uid)
+
+
+def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
+    """Return the last `size` bytes of a file of this account; None if there is no such file.
+
+    Raises `UnusableFile` as `client.user_files` does.
+    """
+    with acting_as(account):
+        return user_files.read_end(path, size=size, uid=account.uid)
 
 
 def write_private(path: Path, content: bytes, account: Account) -> None:

@@ -26,6 +26,12 @@ def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
     return job_folder(state_dir, job) / "runs" / str(run) / str(task)
 
 
+def jobs_with_files(state_dir: Path) -> int:
+    """Return the number of jobs that have a folder, or a run in the ledger."""
+    folders = {folder.name for folder in (state_dir / "jobs").glob("*")}
+    return len(folders | {run.name.partition(".")[0] for run in (state_dir / "runs").glob("*.json")})
+
+
 def make_service_folders(state_dir: Path, *, open_path: bool) -> None:
     """Make the folders of the service, or correct their permissions.
 

@@ -8,12 +8,14 @@ service would signal that process.
 import json
 import logging
 import os
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from jupyter_gq.backends.processes import boot_id
-from jupyter_gq.domain.json_types import JsonMapping
+from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 
 from .folders import require_safe_id
 
@@ -42,6 +44,8 @@ class Run:
     launched_at: float
     #: `boot_id` of the machine at that time.
     boot: str
+    #: Devices of all tasks, so that they stay taken if the record of the job is lost.
+    devices: tuple[str, ...] = ()
     #: Whether the run was told to stop.
     stop_asked: bool = False
     #: When the processes of the run are killed, in seconds since the epoch; None if they are not.
@@ -62,6 +66,9 @@ class Run:
     def mark(self, task: int) -> str:
         """Return the mark that the processes of a task carry in their environment."""
         return f"{self.job}/{self.number}/{task}"
+
+
+_RUN = TypeAdapter(Run)
 
 
 class Ledger:
@@ -109,18 +116,15 @@ class Ledger:
 
 
 def _read_entry(file: Path) -> Run | None:
-    """Return the run in this file; log and return None if the file is damaged."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return _parse_entry(json.loads(file.read_text(encoding="utf-8")))
-    # A power cut leaves such a file, and then no process of the run is alive any more.
-    log.warning("ledger entry cannot be read and is ignored: %s", os.fspath(file))
-    return None
-
-
-def _parse_entry(entry: JsonMapping) -> Run:
-    """Return the run of a ledger entry; after a restart of the machine its processes count as ended."""
-    # After a restart another process may have the same id and start time.
-    same_boot = entry["boot"] == boot_id()
+    """Return the run in this file, whose processes count as ended after a restart; log and return None if damaged."""
+    try:
+        run = _RUN.validate_python(read_json(file, limit=SMALL_FILE))
+    except (UnusableFile, ValidationError) as error:
+        # A power cut leaves such a file, and then no process of the run is alive any more.
+        log.warning("ledger entry cannot be read and is ignored: %s: %s", os.fspath(file), error)
+        return None
+    if run.boot == boot_id():
+        return run
+    # After a restart of the machine another process may have the same id and start time.
     gone = TaskProcess(pid=0, ticks=-1)
-    tasks = tuple(task and (TaskProcess(**task) if same_boot else gone) for task in entry["tasks"])
-    return Run(**{**entry, "tasks": tasks})
+    return replace(run, tasks=tuple(task and gone for task in run.tasks))

@@ -1,19 +1,22 @@
 """The results of tasks and runs: from what a task's runner wrote last, from what was asked of it, and from its exit."""
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.domain.errors import UnusableFile
 
 from .accounts import Account
-from .files import read_owned
+from .files import read_owned_json
 from .ledger import Run
 
 #: Outcomes that a task may write about itself. A task can know no other.
 _OWN_OUTCOMES = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
+#: The most characters of a sentence that a task may write about itself.
+_MAX_SENTENCE = 2000
 #: Outcomes of the tasks of a run: the first of these that occurs is the outcome of the run.
 _GRAVEST_FIRST = (Outcome.FAILED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
 
@@ -29,14 +32,11 @@ class Result:
 
 def read_result(folder: Path, account: Account) -> Result | None:
     """Return the result that the task's runner wrote to `result.json`; None if it wrote none that is valid."""
-    content = read_owned(folder / "result.json", account)
-    if content is None:
-        return None
-    with suppress(ValueError, KeyError, TypeError, AttributeError):
-        result = json.loads(content)
-        outcome = Outcome(result["outcome"])
-        if outcome in _OWN_OUTCOMES:
-            return Result(outcome=outcome, sentence=str(result.get("sentence") or ""))
+    with suppress(UnusableFile, ValueError):
+        result = read_owned_json(folder / "result.json", account, limit=SMALL_FILE)
+        outcome = None if result is None else Outcome(str(result.get("outcome")))
+        if result is not None and outcome in _OWN_OUTCOMES:
+            return Result(outcome=outcome, sentence=str(result.get("sentence") or "")[:_MAX_SENTENCE])
     return None
 
 

@@ -1,7 +1,6 @@
 """The start of the processes of a run."""
 
 import contextlib
-import json
 import os
 import socket
 import subprocess
@@ -10,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.backends.processes import read_process
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.client.user_files import LARGE_FILE
+from jupyter_gq.domain.errors import BackendError, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .accounts import Account, acting_as
 from .environment import MARK
-from .files import make_private_folder, open_log, read_owned, write_private
+from .files import make_private_folder, open_log, read_owned_json, write_private
 from .folders import job_folder, task_folder
 from .ledger import Run, TaskProcess
 
@@ -52,7 +52,7 @@ class TaskStarter:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
                 [*self.command, str(job), "--run", str(run.number), "--task", str(task)],
                 cwd=place,
-                env={**inputs.environment, MARK: run.mark(task)},
+                env={MARK: run.mark(task), **inputs.environment},  # the mark comes first: see `environment_of`
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -77,12 +77,12 @@ class TaskInputs:
 
 
 def read_manifest(state_dir: Path, job: str, account: Account) -> JsonMapping:
-    """Return the manifest in the job's bundle; empty if there is none."""
-    content = read_owned(job_folder(state_dir, job) / "bundle.json", account)
+    """Return the manifest in the job's bundle, empty if there is none; raise `BackendError` for an unusable bundle."""
     try:
-        manifest = json.loads(content or b"{}").get("manifest", {})
-    except (ValueError, AttributeError):
-        return {}
+        bundle = read_owned_json(job_folder(state_dir, job) / "bundle.json", account, limit=LARGE_FILE)
+    except UnusableFile as error:
+        raise BackendError(str(error)) from error
+    manifest = {} if bundle is None else bundle.get("manifest")
     return manifest if isinstance(manifest, dict) else {}
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import (
     Process,
     ProcessTable,
@@ -86,6 +87,7 @@ class ServerRuns:
         self._now = now
         self._attach_timeout = attach_timeout
         self._tables = ProcessTableCache(now)
+        self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
         self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
@@ -142,11 +144,12 @@ class ServerRuns:
         """Return all servers that were launched; ended servers until `forget`."""
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
         table = self._tables.read((process.pid, process.ticks) for process in watched)
-        return [server.ended or self._observe(server, table) for server in self._servers.values()]
+        return [server.ended or self._observe_alone(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
         """Forget a run whose end is recorded, so that `observe` no longer returns it."""
         server = self._servers.pop((workload, run), None)
+        self._observer.forget((workload, run))
         if server is not None and server.asking is not None:
             server.asking.cancel()
 
@@ -154,6 +157,10 @@ class ServerRuns:
         """Take this process for the server's, with its user."""
         server.process = process
         server.uid = None if process.dead else user_of(process.pid)
+
+    def _observe_alone(self, server: _Server, table: ProcessTable) -> Observation:
+        key = (server.workload.id, server.workload.run)
+        return self._observer.observe(key, Instant(server.launched_at), lambda: self._observe(server, table))
 
     def _observe(self, server: _Server, table: ProcessTable) -> Observation:
         """Return the state of a server that has not ended; stop or kill processes that are due."""

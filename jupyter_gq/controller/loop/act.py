@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.controller.context import Context, token_hash
@@ -58,11 +59,12 @@ class Executor:
     # --- from the decision to the records
 
     def record_decision(self, decision: Decision) -> None:
-        """Save all instructions of a decision in one commit."""
+        """Save all instructions of a decision in one commit, without those of workloads that have to be set aside."""
         changes: list[Change] = []
         for instruction in decision.instructions:
-            changes.extend(self._changes(instruction))
-        self._context.records.commit(changes)
+            attempt = partial(self._changes, instruction)
+            changes.extend(self._context.set_aside.attempt(instruction.workload, "deciding", attempt) or ())
+        self._context.records.commit_each(changes)
 
     def _changes(self, instruction: Instruction) -> list[Change]:
         """Return the changes of records by which an instruction is recorded."""
@@ -199,7 +201,7 @@ class Executor:
         launched, self._launched = self._launched, []
         records = [record for name in launched if (record := self._context.records.find_unfinished(name)) is not None]
         admitted = [record.workload.id for record in records if record.workload.state is State.ADMITTED]
-        self._context.records.commit([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
+        self._context.records.commit_each([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
         """Record that a workload has failed, because its backend could not launch it."""

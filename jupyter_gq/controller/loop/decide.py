@@ -8,6 +8,8 @@ one, not the size of the cluster. The answers are those of `run_cycle` on the sa
 Fresh after a failure: the scheduler is kept only if a question was answered. After a failure the next question indexes
 the whole snapshot.
 
+One workload: if no decision can be made because of one workload, the workload is set aside until it changes.
+
 No effect: a preview changes nothing. Nothing is awaited while the scheduler is in use.
 """
 
@@ -34,8 +36,17 @@ class Decider:
         self._scheduler: Scheduler | None = None
 
     def decide(self) -> Decision:
-        """Return the decision about the present state."""
-        return self.decide_on(self._context.snapshot(), self._context.clock.now())
+        """Return the decision about the present state, without the workloads about which none can be made."""
+        snapshot, now = self._context.snapshot(), self._context.clock.now()
+        try:
+            return self.decide_on(snapshot, now)
+        except Exception as error:
+            culprits = self._find_culprits(snapshot, now)
+            if not culprits:
+                raise
+            for culprit in culprits:
+                self._context.exclude(culprit, error)
+            return self.decide_on(self._context.snapshot(), now)
 
     def decide_on(self, snapshot: Snapshot, now: Instant) -> Decision:
         """Return the decision about a snapshot of the present state."""
@@ -52,6 +63,29 @@ class Decider:
         # Another queue tree needs another index. The kept scheduler would have to index everything twice for it.
         snapshot = _only_same_pools(self._context.snapshot([caller]), queues)
         return self._preview_each(Scheduler(snapshot, self._context.settings.policy), snapshot, workloads)
+
+    def _find_culprits(self, snapshot: Snapshot, now: Instant) -> Sequence[Workload]:
+        """Return the workloads that each make every decision fail, found by halving; none if there is no such workload.
+
+        Each trial costs a cycle, of which `2 * log2(workloads)` are needed for one culprit.
+        """
+        policy = self._context.settings.policy
+
+        def fails(some: Sequence[Workload]) -> bool:
+            try:
+                Scheduler(replace(snapshot, workloads=tuple(some)), policy).decide(now)
+            except Exception:  # noqa: BLE001 - any failure counts
+                return True
+            return False
+
+        def search(group: Sequence[Workload]) -> Sequence[Workload]:
+            if len(group) <= 1:
+                return group
+            middle = len(group) // 2
+            failing = [half for half in (group[:middle], group[middle:]) if fails(half)]
+            return [culprit for half in failing for culprit in search(half)]
+
+        return () if fails(()) else search(snapshot.workloads)
 
     def _preview_each(
         self, scheduler: Scheduler, snapshot: Snapshot, workloads: Sequence[Workload]

@@ -93,13 +93,14 @@ class Forecasts:
         context, now = self._context, self._context.clock.now()
         self._due_since = None
         self._due.clear()
-        jobs = (record.workload for record in context.records.unfinished() if record.workload.kind is Kind.TRAINING)
+        snapshot = context.snapshot()
+        jobs = (workload for workload in snapshot.workloads if workload.kind is Kind.TRAINING)
         waiting = sorted(filter(_waits, jobs), key=lambda w: (w.submitted_at, w.id))
         if not waiting:
             return
         expected = await asyncio.to_thread(
             forecast,
-            context.snapshot(),
+            snapshot,
             context.settings.policy,
             now,
             context.durations.expected,

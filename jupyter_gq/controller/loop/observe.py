@@ -37,6 +37,13 @@ class ObservedRuns:
         return found[1] if found else None
 
 
+def describe_unknown_run(run: Observation) -> str:
+    """Return a sentence about a live run without a record, with its owner and processes if the backend knows them."""
+    owner = f" of {run.owner}" if run.owner else ""
+    pids = f" (processes {', '.join(map(str, run.pids))})" if run.pids else ""
+    return f"{run.workload}{owner} runs and is in no record; it is left alone, with its devices{pids}"
+
+
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
@@ -73,16 +80,13 @@ class Observer:
             change
             for record in self._context.records.holding()
             if record.workload.kind not in observed.unobserved
-            for change in self._changes(record, observed, now)
+            for change in self._changes_alone(record, observed, now)
         ]
-        self._context.records.commit(changes)
+        self._context.records.commit_each(changes)
         self._tell_owners(changes)
         self._remember_processes(observed)
         self._remember_troubles(observed)
-        for (workload, run), (backend, observation) in observed.runs.items():
-            record = self._context.records.find_unfinished(workload)
-            if record is None or not record.workload.holds or record.workload.run != run:
-                await self._clean_up(backend, workload, run, observation)
+        await self._clean_up_all(observed)
         strays = [
             stray
             for backend in self._context.backends
@@ -92,6 +96,11 @@ class Observer:
         self._report_strays(strays)
         if not observed.unobserved:
             self._unknown &= {workload for workload, _ in observed.runs} | {stray.pod for stray in strays}
+
+    def _changes_alone(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
+        """Return the changes of one record; none if they cannot be computed, and the record is set aside."""
+        set_aside = self._context.set_aside
+        return set_aside.attempt(record.workload.id, "observing", lambda: self._changes(record, observed, now)) or []
 
     def _changes(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
         """Return the changes of one record that follow from the observations."""
@@ -136,11 +145,23 @@ class Observer:
         record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
 
+    async def _clean_up_all(self, observed: ObservedRuns) -> None:
+        """Clean up each run that no record holds; remember the live ones that the store has never heard of."""
+        # A run that cannot be observed is remembered as it was.
+        unknown = {run.workload: run for run in self._context.unknown_runs if observed.unobserved}
+        for (workload, run), (backend, observation) in observed.runs.items():
+            record = self._context.records.find_unfinished(workload)
+            if record is not None and record.workload.holds and record.workload.run == run:
+                continue
+            if self._is_unknown(backend, observation):
+                unknown[workload] = observation
+                self._report_unknown(observation)
+            else:
+                await self._clean_up(backend, workload, run, observation)
+        self._context.unknown_runs = tuple(unknown.values())
+
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
         """Let the backend forget an ended run whose end is recorded, and end a live run that should not exist."""
-        if backend.capabilities.keeps_unknown and self._context.records.get(workload) is None:
-            self._report_unknown(workload)
-            return
         try:
             if observation.phase is Phase.ENDED:
                 await backend.forget(workload, run)
@@ -150,14 +171,22 @@ class Observer:
         except (BackendError, OSError) as error:
             log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error)
 
-    def _report_unknown(self, workload: str) -> None:
-        """Log a run without a record.
+    def _is_unknown(self, backend: Backend, observation: Observation) -> bool:
+        """Return True for a live run that its backend keeps, of a workload that the store has never heard of."""
+        return (
+            backend.capabilities.keeps_unknown
+            and observation.phase is not Phase.ENDED
+            and self._context.records.get(observation.workload) is None
+        )
+
+    def _report_unknown(self, observation: Observation) -> None:
+        """Log a run without a record, once.
 
         The run goes on: the database may be a restored backup that lost the record.
         """
-        if workload not in self._unknown:
-            self._unknown.add(workload)
-            log.warning("%s runs and is in no record; it is left alone. End it by hand if nobody needs it", workload)
+        if observation.workload not in self._unknown:
+            self._unknown.add(observation.workload)
+            log.warning("%s. End it by hand if nobody needs it", describe_unknown_run(observation))
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
         """Log each notebook's pod that has no ticket and keeps devices from other work, once.

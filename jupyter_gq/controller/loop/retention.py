@@ -11,6 +11,8 @@ killed service left.
 Hidden at once: a job is hidden from requests before anything of it is deleted. A lab that read a part of its output
 would write that part under the cell.
 
+One record: a record that cannot be deleted is named in the log, and the sweep goes on with the others.
+
 Short transactions: the work is done in a thread, in short transactions, so that requests and the loop go on.
 """
 
@@ -19,6 +21,7 @@ import logging
 
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.errors import StoreUnavailable
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
@@ -55,8 +58,7 @@ class Retention:
             last = page[-1].workload.id
             for record in page:
                 if self._is_due(record, before):
-                    await self._delete(record)
-                    deleted += 1
+                    deleted += await self._delete_alone(record)
         if deleted:
             log.info("%d jobs and servers that ended more than %.0f days ago were deleted", deleted, kept_for / 86400)
         return deleted
@@ -67,6 +69,17 @@ class Retention:
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
 
+    async def _delete_alone(self, record: Record) -> bool:
+        """Delete a record; if that fails, log the failure for the administrator and return False."""
+        try:
+            await self._delete(record)
+        except StoreUnavailable:
+            raise  # the other records cannot be deleted either
+        except Exception:  # the defect of one record must not keep the others
+            log.exception("%s could not be deleted; it is tried again in an hour", record.workload.id)
+            return False
+        return True
+
     async def _delete(self, record: Record) -> None:
         """Delete the files, the output and the record of a workload, in this order."""
         workload, context = record.workload, self._context
@@ -76,4 +89,5 @@ class Retention:
         while not await asyncio.to_thread(context.store.delete_portion, workload.id):
             pass  # each call deletes a few pieces of output; between two calls other requests may write
         context.last_seqs.pop(workload.id, None)
+        context.set_aside.forget(workload.id)
         context.deleting.discard(workload.id)

@@ -14,16 +14,18 @@ the last change. Then nothing is changed until `reload_after_outage` has read al
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 from jupyter_gq.controller.clock import Clock
-from jupyter_gq.domain.errors import NotFound, StoreUnavailable
+from jupyter_gq.domain.errors import MachineError, NotFound, StoreUnavailable
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import FINAL, Event
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
 
 from .changes import Change, apply_change
+from .set_aside import SetAside
 from .unfinished import UnfinishedRecords
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,8 @@ class Records:
         """
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish
         self._unfinished = UnfinishedRecords(store.unfinished())
+        #: Workloads that could not be observed, recorded or shown.
+        self.set_aside = SetAside()
         #: Why it is unknown whether the last change was stored; None = memory and store agree.
         self._in_doubt: StoreUnavailable | None = None
         self._events_since_pruning = 0
@@ -102,6 +106,22 @@ class Records:
         for before, after, event in moves:
             _log_move(before, after, event)
 
+    def commit_each(self, changes: Sequence[Change]) -> None:
+        """Apply the changes of each workload as `commit` does, and set aside a workload whose changes are impossible.
+
+        The changes of one workload are saved together. Errors of the store are raised.
+        """
+        grouped: dict[str, list[Change]] = {}
+        for change in changes:
+            grouped.setdefault(change.workload, []).append(change)
+        try:
+            self.commit(changes)
+        except MachineError:
+            raise
+        except Exception:  # noqa: BLE001 - each workload is tried alone, and the failure is kept with its workload
+            for workload, own in grouped.items():
+                self.set_aside.attempt(workload, "recording", partial(self.commit, own))
+
     def change_in_memory(self, change: Change) -> None:
         """Apply a change in memory only, for samples that are worthless after a restart.
 
@@ -131,15 +151,19 @@ class Records:
             # The store may answer again, but the change was made from records that may be outdated.
             raise StoreUnavailable(self._in_doubt.place, self._in_doubt.told)
         now = self._clock.now()
+        described = {
+            name: self.set_aside.attempt(name, "showing", partial(self._describe, records[name])) for name in announced
+        }
         events = [
             NewEvent(
                 at=now,
                 owner=records[name].workload.owner,
                 kind=event_kind(records[name]),
                 object=name,
-                payload=self._describe(records[name]),
+                payload=payload,
             )
-            for name in announced
+            for name, payload in described.items()
+            if payload is not None
         ]
         try:
             stored = self._store.save(tuple(records.values()), events)
@@ -150,6 +174,7 @@ class Records:
         for name, record in records.items():
             if record.workload.state in FINAL:
                 self._unfinished.drop(name)
+                self.set_aside.forget(name)
             else:
                 self._unfinished.put(record)
         for event in stored:

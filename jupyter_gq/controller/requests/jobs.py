@@ -131,7 +131,7 @@ class Jobs:
         )
         shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found[:limit]]
         following = shown[-1].workload.id if len(found) > limit and shown else None
-        return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
+        return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """Return the next `PAGE` pieces of output after number `after`, and whether these are the last ones."""
@@ -154,8 +154,9 @@ class Jobs:
 
     def read_log(self, caller: Caller, job: str) -> str:
         """Return the last `LOG_TAIL` bytes of the log of the newest run as text; "" if there is no log."""
-        record = self._find_job(caller, job)
-        return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
+        workload = self._find_job(caller, job).workload
+        log = self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=workload.tasks)
+        return log or ""
 
     # --- requests of the job's own runner
 
@@ -315,10 +316,10 @@ def _source_cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
 def _read_error(output: JsonObject) -> CodeError | None:
     """Return the error of an output of type `error`, shortened; None if the output is malformed."""
     try:
-        error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", ""))[:_ERROR_TEXT])
+        error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", "")))
     except ValidationError:
         return None
-    return CodeError(ename=error.ename, evalue=error.evalue)
+    return CodeError(ename=error.ename[:_ERROR_TEXT], evalue=error.evalue[:_ERROR_TEXT])
 
 
 def _read_seq(event: JsonObject) -> int | None:
@@ -329,5 +330,5 @@ def _read_seq(event: JsonObject) -> int | None:
 
 def _job_name(submission: JobSubmission) -> str:
     """Return the name of a new job: the one that the owner wrote, or else that of the notebook."""
-    written = " ".join(submission.name.split())
+    written = "".join(character for character in " ".join(submission.name.split()) if character.isprintable())
     return written or PurePosixPath(submission.bundle.manifest.notebook_path).stem or "job"

@@ -28,10 +28,12 @@ class ServiceStatus:
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
+        set_aside = self._list_set_aside()
         wrong: dict[HealthCode, bool] = {
             "config_refused": error is not None,
             "step_failed": bool(self.failures),
             "runs_unobserved": bool(context.unobserved),
+            "workloads_set_aside": bool(set_aside),
             "devices_missing": probe is not ProbeState.OK,
         }
         code: HealthCode = next((code for code, holds in wrong.items() if holds), "ok")
@@ -44,7 +46,13 @@ class ServiceStatus:
             runs=UNOBSERVED if context.unobserved else "ok",
             failures=[f"{what}: {failure}" for what, failure in sorted(self.failures.items())],
             warnings=[*context.settings_source.warnings, *self.names.warnings],
+            set_aside=set_aside,
         )
+
+    def _list_set_aside(self) -> list[str]:
+        """Return a sentence about each workload that the service cannot read, decide on or show."""
+        unreadable = [f"{place} cannot be read. {why}" for place, why in sorted(self.context.store.unreadable.items())]
+        return unreadable + self.context.set_aside.sentences()
 
     def explain_unready(self) -> str:
         """Return why requests should go to another service or be repeated later; "" = this service answers them."""

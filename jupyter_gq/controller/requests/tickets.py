@@ -124,7 +124,7 @@ class Tickets:
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
-        return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
+        return NotebookList(notebooks=self._presenter.show_each(found, self._presenter.notebook))
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
         """Record a server's report about its kernels."""
@@ -151,7 +151,7 @@ class Tickets:
         context.ticket_polled_at = {name: at for name, at in context.ticket_polled_at.items() if name in ids}
         lapsed = [record for record in waiting if now > context.ticket_polled_at[record.workload.id] + LAPSE_AFTER]
         told = f"The request lapsed: nobody asked after it for {LAPSE_AFTER:.0f} s."
-        context.records.commit([change for record in lapsed for change in self._end_ticket(record, told)])
+        context.records.commit_each([change for record in lapsed for change in self._end_ticket(record, told)])
 
     # --- inside
 

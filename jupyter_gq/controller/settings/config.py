@@ -98,7 +98,18 @@ class TrainingQueues(Configurable):
         help="Seconds that a cancelled job has before it is ended, at most an hour. Default: 5.",
     ).tag(config=True)
     max_bundle_mib = Number(
-        20, minimum=0.001, unit="MiB", help="Largest bundle of cells that a job may bring, in MiB. Default: 20."
+        20,
+        minimum=0.001,
+        maximum=128,
+        unit="MiB",
+        help="Largest bundle of cells that a job may bring, in MiB. Default: 20.",
+    ).tag(config=True)
+    max_bundle_values = Number(
+        200_000,
+        minimum=1,
+        unit="values",
+        help="""Most JSON values (texts, numbers, lists, objects) that the bundle of a job may have: each takes some 60
+        bytes of the service's memory while it is read. Default: 200000.""",
     ).tag(config=True)
     keep_finished_days = Number(
         30,
@@ -302,8 +313,9 @@ class Settings:
     grace: Seconds = DEFAULT_GRACE
     #: Time that a cancelled job has to save its state.
     cancel_grace: Seconds = DEFAULT_CANCEL_GRACE
-    #: Largest bundle of a job, in bytes.
+    #: Largest bundle of a job, in bytes and in JSON values.
     max_bundle_bytes: int = 20 * MEBIBYTE
+    max_bundle_values: int = 200_000
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
 
@@ -457,6 +469,7 @@ def build_settings(
         grace=Seconds(training.grace),
         cancel_grace=Seconds(training.cancel_grace),
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
+        max_bundle_values=int(training.max_bundle_values),
         keep_finished=Seconds(training.keep_finished_days * DAY),
     )
 

@@ -8,6 +8,7 @@ from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Decider
+from jupyter_gq.controller.loop.observe import describe_unknown_run
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceProbe
@@ -82,8 +83,11 @@ class Overview:
         snapshot = self._context.snapshot()
         found = [device for node in snapshot.nodes for device in node.devices]
         used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
+        notes = {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
+        if not caller.admin:
+            holders, notes = {}, {}
         views = [
-            _device_view(device, used.get(device.id, 0), holders.get(device.id, []) if caller.admin else [])
+            _device_view(device, used.get(device.id, 0), holders.get(device.id, []), notes.get(device.id, ""))
             for device in found
         ]
         return DeviceList(devices=views)
@@ -314,7 +318,7 @@ def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
     return holders
 
 
-def _device_view(device: Device, used: int, holders: Sequence[Workload]) -> DeviceView:
+def _device_view(device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
     """Return the view of a device of which `used` milli-GPU are held."""
     named = [
         {
@@ -334,4 +338,5 @@ def _device_view(device: Device, used: int, holders: Sequence[Workload]) -> Devi
         healthy=device.healthy,
         used=format_gpus(used),
         holders=named,
+        note=note,
     )

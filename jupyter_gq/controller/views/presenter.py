@@ -1,7 +1,8 @@
 """The views of records with everything that is known now, and announcements if only that knowledge has changed."""
 
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Literal, TypeVar
 
 from jupyter_gq.client.models import JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
@@ -19,6 +20,8 @@ from . import workload_views
 from .announcements import Announcements
 from .overview import over_quota_by_job
 from .workload_views import ViewContext
+
+Shown = TypeVar("Shown")
 
 
 class Presenter:
@@ -60,12 +63,19 @@ class Presenter:
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
 
+    def show_each(self, records: Iterable[Record], show: Callable[[Record], Shown]) -> list[Shown]:
+        """Return the view of each record; a record that cannot be shown is set aside and left out."""
+        attempt = self._context.set_aside.attempt
+        views = (attempt(record.workload.id, "showing", partial(show, record)) for record in records)
+        return [view for view in views if view is not None]
+
     def announce(self, workload: str) -> None:
         """Send the present view of the workload of that id to its listeners, as an event that is not stored."""
         record = self._context.records.find_unfinished(workload)
         if record is not None and self._has_listener(workload):
             kind: Literal["job", "notebook"] = event_kind(record)
-            self._context.broker.announce(record.workload.owner, kind, workload, self.describe(record))
+            for described in self.show_each([record], self.describe):
+                self._context.broker.announce(record.workload.owner, kind, workload, described)
 
     def update_pending(self, pending: Iterable[Pending]) -> None:
         """Store why each pending workload waits, and announce workloads whose sentence, position or trouble changed."""
@@ -109,7 +119,7 @@ class Presenter:
             idle=context.settings.policy.idle,
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
-            trouble=context.troubles.get(workload.id, ""),
+            trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
         )
 

@@ -137,7 +137,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
         return " ".join(filter(None, [told or why, _queue_sentence(context)]))
     if phase == "waiting":
-        return context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
+        return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
     if workload.state in FINAL:
         return told or _final_sentence(workload)
     if workload.stop is not None:
@@ -190,7 +190,7 @@ def notebook_sentence(record: Record, context: ViewContext) -> str:
         case "waiting" if workload.state is State.ADMITTED:
             return "Your share is reserved; the server starts next."
         case "waiting":
-            return context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
+            return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
         case "starting":
             return f"The server starts with {_share_phrase(workload, record.detail.place, context)}."
         case "running":

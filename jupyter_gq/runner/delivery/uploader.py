@@ -74,7 +74,10 @@ class Uploader:
         self._more.set()
 
     async def fetch_stored(self, seconds: float) -> None:
-        """Ask the service which pieces it has, for at most `seconds`; without an answer nothing changes."""
+        """Ask the service which pieces it has, and continue the numbering after them.
+
+        Without an answer within `seconds` nothing changes.
+        """
         try:
             async with asyncio.timeout(seconds):
                 self.stored = await self._channel.send([])
@@ -151,5 +154,5 @@ class Uploader:
 
 
 def _is_final(error: ServiceError) -> bool:
-    """Return whether the service itself rejects the pieces, not a proxy in front of a service that starts."""
+    """Return whether the service itself rejects the pieces; the error of a proxy in front of it may pass."""
     return error.status in _UNWANTED and error.problem.code != "unexpected_answer"

@@ -1,10 +1,11 @@
 """The bundle of a job: the manifest and its cells, paired. Standard library only."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair_cells
+from jupyter_gq.client.user_files import LARGE_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import BundleError
 
@@ -31,7 +32,9 @@ class Bundle:
 def read_bundle(path: Path) -> Bundle:
     """Read a job's bundle; raise `BundleError` with a sentence if it cannot be run."""
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path, limit=LARGE_FILE)
+        if document is None:
+            raise BundleError("The job's bundle is gone, so the job cannot run.")
         manifest, notebook = document["manifest"], document["notebook"]
         kernel = manifest["kernel"]
         return Bundle(
@@ -44,8 +47,8 @@ def read_bundle(path: Path) -> Bundle:
             argv=tuple(kernel["argv"]),
             env=dict(kernel.get("env", {})),
         )
-    except OSError as error:
-        raise BundleError(f"The job's bundle could not be read: {error.strerror or error}.") from error
+    except UnusableFile as error:
+        raise BundleError(f"The job's bundle could not be read. {error}") from error
     except CellsMissing as error:
         raise BundleError(str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

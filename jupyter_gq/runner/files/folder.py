@@ -8,11 +8,17 @@
 import json
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
 _RESERVED = 8192
+_MOST_CHECKPOINTS = 10_000
+#: The latest time that is believed, in seconds since the epoch.
+_LATEST = 1e11
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,17 +90,24 @@ class RunFolder:
     def progress(self) -> tuple[float | None, str] | None:
         """Return (fraction, text) of the last call of `jupyter_gq.progress`; None if no readable call was made."""
         try:
-            said = json.loads((self.path / "progress.json").read_text(encoding="utf-8"))
+            said = read_json(self.path / "progress.json", limit=SMALL_FILE)
+            if said is None:
+                return None
             fraction = said["fraction"]
-            return (None if fraction is None else float(fraction), str(said["text"])[:500])
-        except (OSError, ValueError, KeyError, TypeError):
+            return (None if fraction is None else min(1.0, max(0.0, float(fraction))), str(said["text"])[:500])
+        except (UnusableFile, ValueError, KeyError, TypeError):
             return None
 
     def saved_at(self) -> float | None:
-        """Return when a file in the checkpoint folder was last written, in seconds since the epoch; None if unknown."""
+        """Return when a file in the checkpoint folder was last written, in seconds since the epoch; None if unknown.
+
+        Only the first `_MOST_CHECKPOINTS` entries count, so that the heartbeat does not wait for a folder of millions.
+        """
         try:
             with os.scandir(self.checkpoint) as entries:
-                return max((entry.stat().st_mtime for entry in entries), default=None)
+                first = islice(entries, _MOST_CHECKPOINTS)
+                saved = (entry.stat(follow_symlinks=False).st_mtime for entry in first)
+                return max((at for at in saved if 0 <= at <= _LATEST), default=None)  # user code can set any time
         except OSError:
             return None
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from jupyter_gq.client.executed import KEY
 from jupyter_gq.client.outputs import CellOutputs, fold
+from jupyter_gq.client.user_files import LARGE_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import write_whole
 
@@ -25,10 +27,10 @@ def load_earlier_outputs(path: Path, later_pieces: Iterable[JsonObject]) -> tupl
     ended: frozenset[str] = frozenset()
     seq = 0
     try:
-        notebook = json.loads(path.read_bytes())
+        notebook = read_json(path, limit=LARGE_FILE) or {}
         about = notebook["metadata"][KEY]
         seq, ended = int(about["seq"]), frozenset(about["ended"])
         outputs = {cell["id"]: cell["outputs"] for cell in notebook["cells"] if cell.get("outputs")}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (UnusableFile, ValueError, KeyError, TypeError, AttributeError):
         pass  # there is no notebook yet, or it is damaged: the pieces alone count
     return fold((piece for piece in later_pieces if piece["seq"] > seq), outputs), ended

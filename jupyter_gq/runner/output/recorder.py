@@ -98,7 +98,7 @@ class Recorder:
         return wait if self._budget.allows(size, now) else max(wait, OVER_BUDGET_WAIT)
 
     def flush(self, now: float, *, everything: bool = False) -> None:
-        """Hand the changes on if the budget allows it, or in any case if `everything` is set."""
+        """Emit the pending changes if the budget allows it, or in any case if `everything` is set."""
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
             return

@@ -70,7 +70,7 @@ class Checkpoints:
                 raise RetriesExhausted(f"The checkpoints of earlier runs could not be fetched: {self._last_message()}")
 
     def poll(self) -> None:
-        """Record a copy that has ended; start one if the interval is over and a file has changed."""
+        """Record the end of a running copy, or start a copy if the interval is over and a file has changed."""
         if self._child is not None:
             code = self._child.poll()
             if code is not None:

@@ -1,6 +1,5 @@
 """The run of a task in a pod, from the exchange of its token to its result."""
 
-import json
 import logging
 import os
 import signal
@@ -11,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult
+from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
@@ -204,7 +205,7 @@ class TaskRun:
         return monotonic() >= self.sigterm.deadline - self._reserved_seconds() + END_RESERVE / 2
 
     def _reserved_seconds(self) -> float:
-        """Return how many seconds of the grace period are not the runner's."""
+        """Return the seconds of the grace period that process 1 keeps for itself after the runner's end."""
         copying = min(MAX_COPY_SECONDS, COPY_FRACTION * self.settings.grace) if self.checkpoints is not None else 0.0
         return min(END_RESERVE + copying, self.settings.grace / 2)
 
@@ -217,9 +218,9 @@ class TaskRun:
     def _result(self, runner: "subprocess.Popen[bytes]", overdue: bool) -> Result:
         """Return the result that the runner wrote, or one that explains why there is none."""
         try:
-            said = json.loads((self.folder.path / "result.json").read_text(encoding="utf-8"))
+            said = read_json(self.folder.path / "result.json", limit=SMALL_FILE) or {}
             return {"outcome": str(said["outcome"]), "sentence": str(said["sentence"])}
-        except (OSError, ValueError, KeyError, TypeError):
+        except (UnusableFile, KeyError):
             pass  # the runner wrote no result
         result = self._explain_missing_result(runner.returncode, overdue)
         log.info("%s %s", result["outcome"], result["sentence"])

@@ -1,8 +1,8 @@
 """The answer to a TokenReview: which pod a token was made for."""
 
 import base64
-import json
 
+from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.json_types import JsonMapping
 
@@ -38,6 +38,7 @@ def _expires(token: str) -> float | None:
     """Return the expiry that a JWT names; nothing is verified, so only for a token that the cluster vouches for."""
     try:
         _, claims, _ = token.split(".")
-        return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
+        document = bounded_json.parse(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode())
+        return float(document["exp"])
     except (ValueError, KeyError, TypeError):
         return None

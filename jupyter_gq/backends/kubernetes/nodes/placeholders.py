@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 #: Seconds that a node may take to get ready for us once its devices can be asked for.
-_PATIENCE = 60.0
+_READY_TIMEOUT = 60.0
 #: Seconds for which a node that has just come is left to the placeholder that made it come.
 _FRESH = 10.0
 
@@ -227,7 +227,7 @@ class Placeholders:
 
     def _is_ready(self, pod: PodView, pool: PodPool, used: Callable[[], Collection[str]]) -> bool:
         """Return True if work is on the pod's node, can be placed there, or will hardly ever be."""
-        if self._now() - self._bound_at.get(pod.uid, self._now()) >= _PATIENCE or pod.node in used():
+        if self._now() - self._bound_at.get(pod.uid, self._now()) >= _READY_TIMEOUT or pod.node in used():
             return True
         if not self._nodes.ready(pod.node) or not self._nodes.slots(pod.node):
             return False

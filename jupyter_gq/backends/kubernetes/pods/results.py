@@ -10,7 +10,6 @@ Rules
   seconds (see `runs.judging`).
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from dataclasses import dataclass, replace
 from jupyter_gq.backends.kubernetes.api.containers import Ended
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.domain import bounded_json
 
 #: Outcomes that a runner may report of itself.
 _CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
@@ -145,7 +145,7 @@ def _read_claim(pod: PodView) -> Result | None:
     if pod.ended is None:
         return None
     with suppress(ValueError, KeyError, TypeError, AttributeError):
-        result = json.loads(pod.ended.message)
+        result = bounded_json.parse(pod.ended.message)
         outcome = Outcome(result["outcome"])
         if outcome in _CLAIMS:
             return Result(outcome=outcome, sentence=str(result.get("sentence") or ""))

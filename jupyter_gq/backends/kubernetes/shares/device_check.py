@@ -11,7 +11,6 @@ Rules
 """
 
 import asyncio
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, noth
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.visible import MESSAGE_VARIABLE
+from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
@@ -182,7 +182,7 @@ def _read_finding(pod: PodView) -> Finding:
     """Return what the container of an ended pod reported."""
     told = pod.ended.message if pod.ended is not None else ""
     try:
-        document = json.loads(told)
+        document = bounded_json.parse(told)
         return Finding(devices=tuple(document["devices"]), problem=str(document["problem"]))
     except (ValueError, KeyError, TypeError):
         reason = pod.message or pod.reason or (pod.ended.reason if pod.ended is not None else "")

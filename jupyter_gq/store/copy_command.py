@@ -5,22 +5,21 @@ import os
 
 from jupyter_gq.domain.errors import AdminError, JupyterGQError
 
-from .copying import copy
-
-_TARGET = "JUPYTER_GQ_DATABASE_URL"
+from .address import VARIABLE, database_url
+from .copying import copy, describe_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq copy-database`."""
     parser.add_argument(
-        "source", metavar="OLD", help="URL of the database to read, such as sqlite:////path/service.sqlite"
+        "source", metavar="OLD", help="database to read: its URL, such as sqlite:////path/service.sqlite, or its file"
     )
     parser.add_argument(
         "target",
         metavar="NEW",
         nargs="?",
-        default=os.environ.get(_TARGET),
-        help=f"URL of an empty database (default: ${_TARGET}, which keeps a password off the command line)",
+        default=os.environ.get(VARIABLE),
+        help=f"URL of an empty database (default: ${VARIABLE}, which keeps a password off the command line)",
     )
     parser.epilog = "Stop the service first. The old database stays as it is."
 
@@ -28,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Copy the database, and print the number of rows of each table. Raises `AdminError` if it cannot be copied."""
     if not arguments.target:
-        raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${_TARGET}.")
+        raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
     try:
-        copied = copy(arguments.source, arguments.target)
+        copied = copy(database_url(arguments.source), arguments.target)
     except JupyterGQError as error:
         raise AdminError(str(error)) from error
-    print("Copied: " + ", ".join(f"{number} {name}" for name, number in copied.items()) + ".")
+    print(f"Copied: {describe_rows(copied)}.")
     return 0

@@ -1,0 +1,31 @@
+"""The bounds of texts, lists and numbers in requests: each is far above honest use, and small enough to be kept.
+
+A text without control characters may be stored in any database, and shown and logged on one line.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+_ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+
+#: The name of a user's object, a queue, a server, a cell, a device.
+Name = Annotated[str, Field(max_length=255, pattern=_ONE_LINE)]
+#: A path, an argument of a command, a sentence.
+Line = Annotated[str, Field(max_length=4096, pattern=_ONE_LINE)]
+#: Text that a person or a program wrote, of one line or several.
+Text = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]
+#: The value of an environment variable, which may have several lines.
+Value = Annotated[str, Field(max_length=32_768, pattern=r"^[^\x00]*$")]
+#: An instant in seconds since the epoch.
+Time = Annotated[float, Field(ge=0, le=100_000_000_000)]
+#: A length of time in seconds, at most some three thousand years.
+Duration = Annotated[float, Field(ge=0, le=100_000_000_000)]
+#: The number of a run, or of a piece of output: databases keep 31 bits.
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+#: The most entries of an environment.
+MOST_VARIABLES = 1000
+#: The most cells of a job, and the most kernels, devices or pods in one report.
+MOST_ENTRIES = 10_000
+#: The most arguments of a command.
+MOST_ARGUMENTS = 200

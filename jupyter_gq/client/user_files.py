@@ -1,0 +1,116 @@
+"""The one way to read files that user code can write: results, notebooks, checkpoints and manifests of jobs.
+
+The service and the programs beside user code read such files here and nowhere else.
+
+Rules
+-----
+Regular files: a link, a pipe, a device and a folder are refused, and no open waits for another program.
+Owner: with a user id, a file of another user is refused, so that a link planted by a user shows nothing of others.
+Bounds: a file above the limit of its reader is refused before it is read; a JSON document has the bounds of
+    `domain.bounded_json`.
+Own fault: every refusal is an `UnusableFile`, which concerns the job of that file alone.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain.errors import InvalidJson, UnusableFile
+from jupyter_gq.domain.json_types import JsonObject
+
+_KIB = 1024
+#: Bytes of a small report, such as a result or a progress.
+SMALL_FILE = 64 * _KIB
+#: Bytes of the largest document that is read as a whole: a bundle, or a notebook with its outputs.
+LARGE_FILE = 128 * _KIB * _KIB
+# Without O_NONBLOCK a pipe in the place of the file would hold up the reader for ever.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def read_file(path: Path, *, limit: int, uid: int | None = None) -> bytes | None:
+    """Return the content of a file of at most `limit` bytes; None if there is no such file.
+
+    Raises `UnusableFile` for a file that the rules of this module refuse.
+    """
+    with _opened(path, uid) as file:
+        if file is None:
+            return None
+        if os.fstat(file).st_size > limit:
+            raise UnusableFile(path.name, f"it is larger than {_size(limit)}")
+        content = _read(file, limit + 1)
+    if len(content) > limit:  # the file grew meanwhile
+        raise UnusableFile(path.name, f"it is larger than {_size(limit)}")
+    return content
+
+
+def read_end(path: Path, *, size: int, uid: int | None = None) -> bytes | None:
+    """Return the last `size` bytes of a file; None if there is no such file.
+
+    Raises `UnusableFile` for a file that the rules of this module refuse.
+    """
+    with _opened(path, uid) as file:
+        if file is None:
+            return None
+        os.lseek(file, max(0, os.fstat(file).st_size - size), os.SEEK_SET)
+        return _read(file, size)
+
+
+def read_json(path: Path, *, limit: int, uid: int | None = None) -> JsonObject | None:
+    """Return the JSON object in a file of at most `limit` bytes; None if there is no such file.
+
+    Bytes that are not UTF-8, and halves of characters, are replaced. Raises `UnusableFile` for a file that the rules
+    of this module refuse, and for a file that holds no JSON object.
+    """
+    content = read_file(path, limit=limit, uid=uid)
+    if content is None:
+        return None
+    try:
+        document = bounded_json.parse(content.decode("utf-8", "replace"))
+    except InvalidJson as error:
+        raise UnusableFile(path.name, f"it is not valid JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise UnusableFile(path.name, "it holds no JSON object")
+    if b"\\ud" in content or b"\\uD" in content:
+        whole: JsonObject = json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
+        return whole
+    return document
+
+
+@contextmanager
+def _opened(path: Path, uid: int | None) -> Iterator[int | None]:
+    """Open a regular file of that user for reading; None if there is no file. Raises `UnusableFile` otherwise."""
+    try:
+        file = os.open(path, _READ)
+    except FileNotFoundError:
+        yield None
+        return
+    except (OSError, ValueError) as error:
+        raise UnusableFile(path.name, getattr(error, "strerror", None) or str(error)) from error
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise UnusableFile(path.name, "it is not a regular file")
+        if uid is not None and found.st_uid != uid:
+            raise UnusableFile(path.name, "it belongs to another user")
+        yield file
+    except OSError as error:
+        raise UnusableFile(path.name, error.strerror or str(error)) from error
+    finally:
+        os.close(file)
+
+
+def _read(file: int, most: int) -> bytes:
+    parts: list[bytes] = []
+    while most > 0 and (part := os.read(file, min(most, _KIB * _KIB))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
+def _size(limit: int) -> str:
+    unit, name = (_KIB**2, "MiB") if limit >= _KIB**2 else (_KIB, "KiB") if limit >= _KIB else (1, "bytes")
+    return f"{limit / unit:g} {name}"

@@ -1,0 +1,89 @@
+"""JSON documents of people and programs that are not trusted: requests, and files that user code can write.
+
+Rules
+-----
+Depth: lists and objects are nested at most `MAX_DEPTH` deep. So no later walk through the document ends the program.
+Nodes: a document has at most so many values as its reader allows. They are counted before the document is built, so a
+    small text that makes millions of objects takes no memory.
+Numbers: every number is finite, and every integer fits into 64 bits, as databases and other languages expect.
+"""
+
+import json
+import re
+from typing import NoReturn
+
+from .errors import InvalidJson
+from .json_types import JsonValue
+
+#: Deeper than any notebook or message: those of today nest some twenty levels.
+MAX_DEPTH = 100
+#: Values of one document, unless its reader allows another number.
+MAX_NODES = 1_000_000
+_LARGEST_INTEGER = 2**63 - 1
+#: Digits and sign of the longest integer of 64 bits.
+_LONGEST_INTEGER = 20
+_LONGEST_FLOAT = 400
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
+    """Return the value of a JSON document; raise `InvalidJson`, whose text is a phrase such as "it is empty"."""
+    if _count_nodes(text, max_nodes) > max_nodes:
+        raise InvalidJson(f"it has more than {max_nodes} values")
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_integer)
+    except RecursionError:
+        raise _nested_too_deeply() from None
+    except json.JSONDecodeError as error:
+        raise InvalidJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
+    _check_depth(document)
+    return document
+
+
+def _count_nodes(text: str, enough: int) -> int:
+    """Return an upper bound of the number of values; the bound is exact only if it may be above `enough`."""
+    bound = _count_separators(text)
+    return bound if bound <= enough else _count_separators(_TEXT.sub("", text))
+
+
+def _count_separators(text: str) -> int:
+    # Each value but the first follows a comma or opens a list or an object; a colon separates a key from its value.
+    return 1 + text.count(",") + text.count("[") + text.count("{")
+
+
+def _check_depth(document: JsonValue) -> None:
+    """Raise `InvalidJson` if the document is nested more than `MAX_DEPTH` levels deep."""
+    level = [document] if isinstance(document, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
+        raise _nested_too_deeply()
+
+
+def _nested_too_deeply() -> InvalidJson:
+    return InvalidJson(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidJson(f"{name} is not a JSON number")
+
+
+def _parse_float(text: str) -> float:
+    number = float(text) if len(text) <= _LONGEST_FLOAT else float("inf")
+    if number in {float("inf"), float("-inf")}:
+        raise InvalidJson(f"the number {text[:_LONGEST_INTEGER]} is too large")
+    return number
+
+
+def _parse_integer(text: str) -> int:
+    number = int(text) if len(text) <= _LONGEST_INTEGER else _LARGEST_INTEGER + 1
+    if not -_LARGEST_INTEGER - 1 <= number <= _LARGEST_INTEGER:
+        raise InvalidJson(f"the number {text[:_LONGEST_INTEGER]} does not fit into 64 bits")
+    return number

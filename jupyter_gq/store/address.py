@@ -1,0 +1,36 @@
+"""The address of a database as an administrator writes it: a URL, or the path of a SQLite file."""
+
+import os
+from pathlib import Path
+
+from jupyter_gq.domain.errors import AdminError
+
+from .engine import parse_url
+
+#: Environment variable that names the database, so that a password is on no command line.
+VARIABLE = "JUPYTER_GQ_DATABASE_URL"
+#: The service's own database, seen from the folder in which JupyterHub starts.
+_USUAL = Path("jupyter-gq-state/service.sqlite")
+#: Help of an argument that `database_url` reads.
+DATABASE_HELP = f"URL of the database, or path of its SQLite file (default: ${VARIABLE}, or {_USUAL})"
+
+
+def database_url(given: str | None) -> str:
+    """Return the URL of the database that `given` names; without it, of the environment's or of the usual one.
+
+    Raises `AdminError` if neither names one.
+    """
+    text = given or os.environ.get(VARIABLE, "") or (str(_USUAL) if _USUAL.is_file() else "")
+    if not text:
+        raise AdminError(f"Which database? Give its URL, or the path of its SQLite file, or set ${VARIABLE}.")
+    is_file = ":" not in text and ("/" in text or text.endswith(".sqlite") or Path(text).is_file())
+    return f"sqlite:///{Path(text).resolve()}" if is_file else text
+
+
+def expect_file(url: str) -> None:
+    """Raise `AdminError` if the SQLite file of the URL is missing, since opening would create it."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
+        raise AdminError(
+            f"There is no database at {parsed.database or url!r}. A full path has four slashes: sqlite:////var/…"
+        )

@@ -1,0 +1,31 @@
+"""`jupyter-gq backup`: write the service's database to a file, while it runs."""
+
+import argparse
+from pathlib import Path
+
+from jupyter_gq.domain.errors import AdminError, JupyterGQError
+
+from .address import DATABASE_HELP, database_url
+from .backups import back_up
+from .copying import describe_rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq backup`."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the new file; only you can read it")
+    parser.add_argument(
+        "--database",
+        metavar="DATABASE",
+        help=DATABASE_HELP,
+    )
+    parser.epilog = "The service may run meanwhile. The folders of jobs are not part of a backup."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make the backup, and print what it holds."""
+    try:
+        copied = back_up(database_url(arguments.database), arguments.file)
+    except JupyterGQError as error:
+        raise AdminError(str(error)) from error
+    print(f"Written to {arguments.file}: {describe_rows(copied)}.")
+    return 0

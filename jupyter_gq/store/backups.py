@@ -1,0 +1,138 @@
+"""Backups of a database: made while the service runs, and put back while it does not.
+
+Rules
+-----
+- One state: a backup holds the rows of one moment, whoever writes meanwhile.
+- One format: a backup is a SQLite file that only its owner may read, also a backup of PostgreSQL. So the backup of one
+  kind of database can be restored into the other kind.
+- All or nothing: a file has the name of a backup only once it is complete, and a restore is one transaction.
+- Nothing is lost: a restore into a database that holds something makes a backup of that first.
+
+See docs/decisions/0077-back-up-into-one-sqlite-file.md.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from jupyter_gq.domain.errors import AdminError, DamagedDatabase
+
+from .address import expect_file
+from .copying import copy_rows, delete_rows, describe_contents
+from .schema import revision
+from .transactions import Transactions
+
+
+def back_up(url: str, file: Path) -> Mapping[str, int]:
+    """Write a backup of the database at `url` into a new file; return how many rows of each table it holds.
+
+    The service may run meanwhile. Raises `AdminError` if the file exists, the database has another schema, or the disk
+    refuses; no file is left then.
+    """
+    expect_file(url)
+    database = Transactions(url, read_only=True)
+    try:
+        return _write(database, file)
+    finally:
+        database.close()
+
+
+def restore(file: Path, url: str, *, kept: Path | None = None) -> Mapping[str, int]:
+    """Put a backup into the database at `url`; return how many rows of each table.
+
+    If the database holds something, that is replaced, and a backup of it is written to the new file `kept` first.
+    Raises `AdminError` if the database holds something and `kept` is None, or if the file is no complete backup;
+    nothing has changed then. A service that still runs on the database ends.
+    """
+    with _opened(file) as backup:
+        database = Transactions(url)
+        try:
+            if (found := describe_contents(database)) and kept is None:
+                raise AdminError(
+                    f"The database holds something already ({found}), so nothing was restored. To replace that, add "
+                    "--replace KEPT: what the database holds now is written to the new file KEPT first."
+                )
+            database.take_over()
+            if kept is not None:
+                _write(database, kept)
+            with backup.snapshot() as reading, database.write() as writing:
+                delete_rows(writing)
+                return copy_rows(reading, writing)
+        finally:
+            database.close()
+
+
+def _write(database: Transactions, file: Path) -> Mapping[str, int]:
+    """Write a backup under a name of its own, and rename it once it is complete and on the disk."""
+    if file.exists():
+        raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.")
+    if not file.parent.is_dir():
+        raise AdminError(f"There is no folder {file.parent}, so no backup was made. Make it, or name another one.")
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
+            part = Path(folder, "part.sqlite")
+            copied = _copy_into(database, part)
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            os.link(part, file)  # unlike a rename, a link never replaces a file that came meanwhile
+    except OSError as error:
+        raise AdminError(f"The backup {file} could not be written: {error.strerror or error}.") from error
+    return copied
+
+
+def _copy_into(database: Transactions, part: Path) -> Mapping[str, int]:
+    backup = Transactions(f"sqlite:///{part}")
+    try:
+        with database.snapshot() as reading, backup.write() as writing:
+            return copy_rows(reading, writing)
+    finally:
+        backup.close()  # the last connection writes the log of SQLite into the file
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Transactions]:
+    """Open a copy of the backup, so that the file itself is only read, also when its schema is an older one."""
+    with tempfile.TemporaryDirectory(prefix="jupyter-gq-restore-") as folder:
+        backup = _open_copy(file, Path(folder, "backup.sqlite"))
+        try:
+            yield backup
+        finally:
+            backup.close()
+
+
+def _open_copy(file: Path, copied: Path) -> Transactions:
+    """Copy the backup and open the copy; raise `AdminError` if the file is no complete backup."""
+    try:
+        shutil.copyfile(file, copied)
+        log = file.with_name(file.name + "-wal")  # a database that was copied as files has its last writes there
+        if log.is_file():
+            shutil.copyfile(log, copied.with_name(copied.name + "-wal"))
+    except OSError as error:
+        raise AdminError(f"The backup {file} could not be read: {error.strerror or error}.") from error
+    _expect_backup(copied, file)
+    backup = Transactions(f"sqlite:///{copied}")
+    try:
+        backup.check_pages()
+    except DamagedDatabase as error:
+        backup.close()
+        raise AdminError(f"{file} is no complete backup ({error.told}), so nothing was restored.") from error
+    return backup
+
+
+def _expect_backup(copied: Path, file: Path) -> None:
+    """Raise `AdminError` if the file has no table of ours: a migration would make an empty database of it."""
+    engine = sa.create_engine(f"sqlite:///{copied}")
+    try:
+        with engine.connect() as connection:
+            found = revision(connection)
+    except sa.exc.DatabaseError as error:
+        raise AdminError(f"{file} is no backup of jupyter-gq ({error.orig}), so nothing was restored.") from error
+    finally:
+        engine.dispose()
+    if found is None:
+        raise AdminError(f"{file} is no backup of jupyter-gq: it has none of its tables. Nothing was restored.")

@@ -1,0 +1,38 @@
+"""`jupyter-gq restore`: put a backup back into a database."""
+
+import argparse
+from pathlib import Path
+
+from jupyter_gq.domain.errors import AdminError, JupyterGQError
+
+from .address import DATABASE_HELP, database_url
+from .backups import restore
+from .copying import describe_rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq restore`."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the backup; it is only read")
+    parser.add_argument(
+        "database",
+        metavar="DATABASE",
+        nargs="?",
+        help=DATABASE_HELP,
+    )
+    parser.add_argument(
+        "--replace",
+        metavar="KEPT",
+        type=Path,
+        help="replace what the database holds; a backup of that is written to this new file first",
+    )
+    parser.epilog = "Stop the Hub first. Jobs that run and are not in the backup go on, and are shown to the admin."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Restore, and print what was restored."""
+    try:
+        copied = restore(arguments.file, database_url(arguments.database), kept=arguments.replace)
+    except JupyterGQError as error:
+        raise AdminError(str(error)) from error
+    print(f"Restored: {describe_rows(copied)}.")
+    return 0

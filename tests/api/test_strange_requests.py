@@ -1,0 +1,126 @@
+"""Requests with impossible numbers, names and sizes: a refusal in words, never a status of 500."""
+
+import asyncio
+import gzip
+import json
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.controller.caller import Caller
+
+from .conftest import PREFIX
+from .world import World, submission
+
+pytestmark = pytest.mark.asyncio
+
+ANN = Caller(user="ann", groups=frozenset({"vision"}))
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path, bundle):
+    made = World(tmp_path)
+    made.job = made.controller.jobs.submit(ANN, submission(bundle), None)[0].id
+    await made.steps()
+    yield made
+    made.close()
+
+
+@pytest_asyncio.fixture
+async def served(serve, world):
+    return await serve(world.controller)
+
+
+async def raw(served, head: str) -> int:
+    """The status of a request whose headers no client library would send."""
+    address = urlsplit(served.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(f"{head}\r\nHost: x\r\nAuthorization: token ann\r\nConnection: close\r\n\r\n".encode())
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    await writer.wait_closed()
+    return int(answer.split()[1]) if answer else 0
+
+
+@pytest.mark.parametrize("part", ["%00", "a%00b", "..%2f..", "%0a", "x" * 101, "%e2%80%ae", "-"])
+@pytest.mark.parametrize("token", ["ann", "root", "wrong"])
+async def test_an_impossible_name_in_a_path_is_not_found_whoever_asks(served, part, token):
+    for method, path in (("GET", ""), ("GET", "/outputs"), ("GET", "/log"), ("POST", "/heartbeat"), ("DELETE", "")):
+        status, problem = await served.problem(method, f"api/v1/jobs/{part}{path}", token=token, body=None)
+        assert (status, problem["code"]) == (404, "not_found"), path
+    status, _ = await served.problem("GET", f"api/v1/tickets/{part}", token=token)
+    assert status == 404
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 20, str(2**63), "-1", "1e3", "0x10", "\u0663"])
+async def test_an_impossible_number_in_the_query_or_a_header_is_refused(served, digits):
+    from urllib.parse import quote
+
+    for path in ("jobs?limit=", "events?after="):
+        status, problem = await served.problem("GET", f"api/v1/{path}{quote(digits)}")
+        assert (status, problem["code"]) == (422, "invalid_request")
+    if digits.isascii():
+        assert await raw(served, f"GET {PREFIX}api/v1/events HTTP/1.1\r\nLast-Event-ID: {digits}") == 422
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "9" * 30, "-5", "abc"])
+async def test_an_impossible_content_length_is_refused(served, length):
+    status = await raw(served, f"POST {PREFIX}api/v1/jobs/preview HTTP/1.1\r\nContent-Length: {length}")
+    assert status in {0, 400, 413}, "the server refuses it, or the HTTP library closes the connection"
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [("1e999", 400), ("-1e999", 400), ("NaN", 400), ("1" * 5000, 400), (str(2**64), 400)]
+)
+async def test_a_number_that_no_database_holds_is_refused(served, number, status):
+    body = f'{{"queue": "vision", "gpus": 1, "expected_seconds": {number}}}'.encode()
+    assert (await served.problem("POST", "api/v1/jobs/preview", body=body))[0] == status
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"seq": 1, "op": "append", "cell": {"a": 1}, "output": {}},
+        {"seq": 1, "op": ["append"], "cell": "c1"},
+        {"seq": 1, "op": {}, "cell": "c1"},
+        {"seq": 1, "op": "set", "cell": "a\0b", "outputs": []},
+        {"seq": 1, "op": "set", "cell": "c1", "outputs": "all"},
+        {"seq": 1, "op": "replace", "cell": "c1", "index": -1, "output": {}},
+        {"seq": 2**31, "op": "append", "cell": "c1"},
+        {"seq": True, "op": "append", "cell": "c1"},
+        {"seq": 1, "op": "append", "cell": "c" * 300},
+    ],
+)
+async def test_a_piece_of_output_with_a_wrong_field_is_refused_by_name(served, world, piece):
+    token = world.job_token(world.job)
+    status, problem = await served.problem("POST", f"api/v1/jobs/{world.job}/outputs", token, {"events": [piece]})
+    assert (status, problem["code"]) == (422, "invalid_request")
+    assert any(name in problem["message"] for name in ("cell", "op", "outputs", "index", "seq"))
+
+
+async def test_a_piece_of_a_newer_runner_is_taken(served, world):
+    piece = {"seq": 1, "op": "of-tomorrow", "more": [1]}
+    response = await served.ask(
+        "POST", f"api/v1/jobs/{world.job}/outputs", world.job_token(world.job), {"events": [piece]}
+    )
+    assert (response.code, json.loads(response.body)) == (200, {"last_seq": 1})
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 200_000, b'{"queue":' * 500 + b"1" + b"}" * 500, b'{"bundle": [' + b"[]," * 2_000_000 + b"[]]}"]
+)
+async def test_a_small_body_that_unpacks_into_a_huge_document_is_refused(served, body):
+    packed = gzip.compress(body)
+    assert len(packed) < 20_000
+    status, problem = await served.problem("POST", "api/v1/jobs", body=packed, Content_Encoding="gzip")
+    assert (status, problem["code"]) == (400, "bad_json")
+    assert "levels deep" in problem["message"] or "values" in problem["message"]
+
+
+async def test_a_body_that_is_not_the_gzip_that_it_says_closes_only_itself(served):
+    status = await raw(
+        served, f"POST {PREFIX}api/v1/jobs/preview HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc"
+    )
+    assert status in {0, 400}
+    assert (await served.ask("GET", "api/v1/health", token=None)).code == 200

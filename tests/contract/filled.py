@@ -1,0 +1,37 @@
+"""Stores with a row of everything, and all that can be read of them."""
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload_detail import WorkloadDetail
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
+from jupyter_gq.store.sql import SqlStore
+from tests.builders import a_job
+
+
+def fill(url):
+    """Return a store in which something of everything was kept, and some of it forgotten."""
+    store = SqlStore(url)
+    store.take_over()
+    for number in range(450):
+        job = a_job(
+            "digits", "vision", id=f"job-{number}", owner="ann", state=State.PENDING if number % 2 else State.SUCCEEDED
+        )
+        record = Record(
+            workload=job,
+            detail=WorkloadDetail(sentence="ä\u0000", consecutive_losses=number),
+            idempotency_key=f"k{number}",
+        )
+        store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
+    store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
+    store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
+    store.put_setting("policy", {"half_life": 3600})
+    store.prune_events(20)
+    return store
+
+
+def contents(store):
+    """Return all that can be read of the store."""
+    records = store.list(limit=1000)
+    outputs = {record.workload.id: store.outputs(record.workload.id) for record in records}
+    keys = [store.by_idempotency_key("ann", f"k{number}") for number in (0, 1)]
+    return records, outputs, keys, store.events_after(0), store.setting("policy"), store.file("job-1", "bundle")

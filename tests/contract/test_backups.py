@@ -1,0 +1,199 @@
+"""A backup is a file with the rows of one moment, and is restored as a whole or not at all.
+
+The commands of docs/how-to/back-up-and-restore.md run here.
+"""
+
+import os
+import sqlite3
+import stat
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from jupyter_gq.app import main
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.errors import AdminError, Superseded
+from jupyter_gq.store import backups, copying, schema
+from jupyter_gq.store.protocol import NewEvent
+from jupyter_gq.store.sql import SqlStore
+from tests.contract.filled import contents, fill
+
+EVENT = NewEvent(at=Instant(1), owner="ann", kind="job", object="job-1", payload={})
+
+
+@pytest.fixture(autouse=True)
+def without_a_usual_database(tmp_path, monkeypatch):
+    monkeypatch.delenv("JUPYTER_GQ_DATABASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_backup_of_a_running_service_is_restored_into_either_kind_of_database(url, postgresql, tmp_path, capsys):
+    store = fill(url)
+    before = contents(store)
+    file = tmp_path / "backup.sqlite"
+    assert main(["backup", str(file), "--database", url]) == 0
+    assert "450 workloads, 350 outputs, 20 events, 1 settings, 1 files." in capsys.readouterr().out
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    store.put_setting("policy", {"half_life": 1})  # the service goes on: nobody has taken over
+    store.close()
+    for target in (f"sqlite:///{tmp_path}/new.sqlite", postgresql.new_database()):
+        assert main(["restore", str(file), target]) == 0
+        restored = SqlStore(target)
+        restored.take_over()
+        assert contents(restored) == before
+        assert restored.save([], [EVENT])[0].id == 451, "the numbers of events go on"
+        restored.close()
+    assert sorted(path.name for path in tmp_path.iterdir() if "backup" in path.name) == ["backup.sqlite"]
+
+
+def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tmp_path, capsys):
+    store = fill(url)
+    yesterday, kept = tmp_path / "yesterday.sqlite", tmp_path / "kept.sqlite"
+    backups.back_up(url, yesterday)
+    before = contents(store)
+    store.put_setting("policy", {"half_life": 1})
+    today = contents(store)
+    assert main(["restore", str(yesterday), url]) == 2
+    assert "add --replace KEPT" in capsys.readouterr().err
+    assert contents(store) == today
+    assert main(["restore", str(yesterday), url, "--replace", str(kept)]) == 0
+    assert contents(store) == before
+    with pytest.raises(Superseded):
+        store.put_setting("policy", {})  # a service that still ran ends, before it writes yesterday's state over
+    store.close()
+    again = SqlStore(f"sqlite:///{kept}")
+    assert contents(again) == today
+    again.close()
+
+
+def test_a_restore_that_breaks_off_changes_nothing(url, tmp_path, monkeypatch):
+    store = fill(url)
+    backups.back_up(url, tmp_path / "backup.sqlite")
+    store.put_setting("policy", {"half_life": 1})
+    today = contents(store)
+    copied = copying._copy
+
+    def until_the_files(old, new, table, size):
+        if table.name == "files":
+            raise AdminError("The power is cut.")
+        return copied(old, new, table, size)
+
+    monkeypatch.setattr(copying, "_copy", until_the_files)
+    with pytest.raises(AdminError, match="power"):
+        backups.back_up(url, tmp_path / "another.sqlite")
+    assert sorted(tmp_path.glob("*another*")) == []
+    monkeypatch.undo()
+    kept, calls = tmp_path / "kept.sqlite", []
+
+    def on_the_second_copy(old, new, table, size):
+        calls.append(table.name)
+        return (until_the_files if calls.count("workloads") == 2 else copied)(old, new, table, size)
+
+    monkeypatch.setattr(copying, "_copy", on_the_second_copy)
+    with pytest.raises(AdminError, match="power"):
+        backups.restore(tmp_path / "backup.sqlite", url, kept=kept)
+    assert contents(store) == today
+    store.close()
+
+
+def test_a_backup_holds_one_state_whoever_writes_meanwhile(url, tmp_path, monkeypatch):
+    store = fill(url)
+    copied = copying._copy
+
+    def with_a_writer_beside(old, new, table, size):
+        if table.name == "events":
+            writer = threading.Thread(target=store.save, args=([], [EVENT]))
+            writer.start()
+            writer.join()
+        return copied(old, new, table, size)
+
+    monkeypatch.setattr(copying, "_copy", with_a_writer_beside)
+    assert backups.back_up(url, tmp_path / "backup.sqlite")["events"] == 20
+    assert len(store.events_after(0)) == 21
+    store.close()
+
+
+def damage(file, how):
+    """Break a file as a disk, a crash or an editor does."""
+    content = bytearray(file.read_bytes())
+    if how == "header":
+        content[:16] = b"not a database!!"
+    elif how == "pages":
+        for page in range(4096 * 3, len(content), 4096):
+            content[page : page + 64] = os.urandom(64)
+    elif how == "half":
+        del content[len(content) // 2 :]
+    elif how == "text":
+        content = bytearray(b"{}\n")
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["header", "pages", "half", "text"])
+def test_a_damaged_file_is_named_as_database_and_refused_as_backup(tmp_path, how, capsys):
+    url, file = f"sqlite:///{tmp_path}/service.sqlite", tmp_path / "service.sqlite"
+    fill(url).close()
+    damage(file, how)
+    with pytest.raises(AdminError, match=rf"The database {file} is damaged .*jupyter-gq restore BACKUP"):
+        SqlStore(url).check_pages()
+    assert main(["restore", str(file), f"sqlite:///{tmp_path}/new.sqlite"]) == 2
+    assert "othing was restored" in capsys.readouterr().err
+    assert not (tmp_path / "new.sqlite").exists()
+
+
+def a_file_of_another_kind(folder):
+    with sqlite3.connect(folder / "other.sqlite") as connection:
+        connection.execute("CREATE TABLE recipes (id INTEGER)")
+
+
+def an_older_schema(folder):
+    fill(f"sqlite:///{folder}/old.sqlite").close()
+    with sqlite3.connect(folder / "old.sqlite") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+
+
+def a_newer_schema(folder):
+    fill(f"sqlite:///{folder}/newer.sqlite").close()
+    with sqlite3.connect(folder / "newer.sqlite") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["backup", "new"], "Which database?"),
+        (["backup", "new", "--database", "nowhere.sqlite"], "There is no database at"),
+        (["backup", "full.sqlite", "--database", "full.sqlite"], "exists already, so no backup was made"),
+        (["backup", "no/folder/new", "--database", "full.sqlite"], "There is no folder no/folder"),
+        (["backup", "new", "--database", "other.sqlite"], "is no database of jupyter-gq"),
+        (["backup", "new", "--database", "old.sqlite"], "has the schema 0001 of an older release"),
+        (["backup", "new", "--database", "newer.sqlite"], "which this release does not know"),
+        (["restore", "nowhere", "new.sqlite"], "could not be read: No such file or directory"),
+        (["restore", "other.sqlite", "new.sqlite"], "is no backup of jupyter-gq: it has none of its tables"),
+        (["restore", "newer.sqlite", "new.sqlite"], "which this release does not know"),
+        (["restore", "full.sqlite", "hunter2://gq:hunter2@host/jobs"], "There is no store on"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_sentence_and_leaves_nothing(tmp_path, capsys, arguments, sentence):
+    fill(f"sqlite:///{tmp_path}/full.sqlite").close()
+    for make in (a_file_of_another_kind, an_older_schema, a_newer_schema):
+        make(tmp_path)
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert "gq:hunter2" not in told
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "new.sqlite").exists()
+
+
+def test_a_backup_of_an_older_release_is_restored_and_stays_as_it_is(tmp_path, capsys):
+    old = tmp_path / "old.sqlite"
+    engine = sa.create_engine(f"sqlite:///{old}")
+    with engine.begin() as connection:
+        schema.upgrade(connection, to="0001")
+        connection.exec_driver_sql("INSERT INTO settings (name, value) VALUES ('policy', '{}')")
+    engine.dispose()
+    before = old.read_bytes()
+    assert main(["restore", str(old), f"sqlite:///{tmp_path}/new.sqlite"]) == 0
+    assert "1 settings" in capsys.readouterr().out
+    assert old.read_bytes() == before

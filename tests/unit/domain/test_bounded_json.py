@@ -1,0 +1,47 @@
+"""JSON that nobody can use against its reader: bounded in depth, number of values and numbers."""
+
+import json
+
+import pytest
+
+from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain.errors import InvalidJson
+
+
+@pytest.mark.parametrize("document", [None, 0, -(2**63), 2**63 - 1, 1e308, "", [], {}, {"a": [1, {"b": "c,[{"}]}])
+def test_a_document_within_the_bounds_is_read_as_it_is(document):
+    assert bounded_json.parse(json.dumps(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("[" * 200_000, "nested more than 100 levels deep"),
+        ("[" * 101 + "]" * 101, "nested more than 100 levels deep"),
+        ('{"a":' * 101 + "1" + "}" * 101, "nested more than 100 levels deep"),
+        ("1e999", "too large"),
+        ("-1e999", "too large"),
+        ("1" * 5000 + ".0", "too large"),
+        ("1" * 5000, "does not fit into 64 bits"),
+        (str(2**63), "does not fit into 64 bits"),
+        (str(-(2**63) - 1), "does not fit into 64 bits"),
+        ("NaN", "NaN is not a JSON number"),
+        ("[Infinity]", "Infinity is not a JSON number"),
+        ("", "Expecting value at line 1, column 1"),
+        ("{", "at line 1, column 2"),
+    ],
+)
+def test_a_document_beyond_a_bound_is_refused_with_the_bound(text, phrase):
+    with pytest.raises(InvalidJson, match=phrase):
+        bounded_json.parse(text)
+
+
+def test_the_deepest_document_within_the_bound_is_read():
+    assert json.dumps(bounded_json.parse("[" * 100 + "]" * 100)) == "[" * 100 + "]" * 100
+
+
+def test_values_are_counted_and_commas_in_text_are_none():
+    assert bounded_json.parse('["a,b,c,d", "[{,"]', max_nodes=3) == ["a,b,c,d", "[{,"]
+    for text in ("[1,2,3]", "[[],[],[]]", '{"a":1,"b":2,"c":"\\","}'):
+        with pytest.raises(InvalidJson, match="more than 3 values"):
+            bounded_json.parse(text, max_nodes=3)
