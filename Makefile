@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak-worlds test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -88,6 +88,10 @@ test: test-unit test-lab test-server test-hub test-demo test-browser test-kubern
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
 	$(PYTEST) -n 2 --dist loadfile tests/contract tests/api tests/runner
+
+# About a second of processor time for each ten worlds of each kind.
+soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling
+	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(PYTEST) tests/property/test_cycle.py
 
 test-lab: setup
 	cd labextension && npm test --silent

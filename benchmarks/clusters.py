@@ -128,6 +128,37 @@ def mixed(count: int, waiting: int, leaves: int, *, full: bool) -> Snapshot:
     return Snapshot(nodes=nodes(count), queues=tuple(queues), workloads=tuple(jobs))
 
 
+def lent(count: int, leaves: int) -> Snapshot:
+    """The first half of the leaf queues runs on every GPU, some above their fair shares and some not.
+
+    Each queue has the same quota, in departments of ten. The later queues of the first half run more and have newer
+    jobs.
+    """
+    share = GPUS * count // leaves
+    queues = [queue(department(d), share * min(10, leaves - 10 * d)) for d in range((leaves + 9) // 10)]
+    queues += [queue(leaf(n, leaves), share, department(n // 10)) for n in range(leaves)]
+    borrowing = leaves // 2
+    shares = [(n + 1) * (n + 2) / (borrowing * (borrowing + 1)) for n in range(borrowing)]
+    jobs = []
+    for number in range(GPUS * count):
+        owner = next(n for n, part in enumerate(shares) if number < part * GPUS * count or n == borrowing - 1)
+        jobs.append(
+            running(job(f"r{number:06}", leaf(owner, leaves), number), divmod(number * 7919 % (GPUS * count), GPUS))
+        )
+    return Snapshot(nodes=nodes(count), queues=tuple(queues), workloads=tuple(jobs))
+
+
+def owed(count: int, leaves: int, number: int) -> tuple[Workload, ...]:
+    """Jobs of mixed sizes that fill the quota of the n-th leaf queue."""
+    left, jobs = GPUS * count // leaves, list[Workload]()
+    while left:
+        gpus, tasks = next(size for size in (*MIX[len(jobs) % len(MIX) :], (1, 1)) if size[0] * size[1] <= left)
+        name = f"o{number:03}-{len(jobs):04}"
+        jobs.append(job(name, leaf(number, leaves), 2 * GPUS * count + 1000 * number + len(jobs), gpus, tasks))
+        left -= gpus * tasks
+    return tuple(jobs)
+
+
 def _running_mix(count: int, leaves: int) -> list[Workload]:
     """Fill node after node; seniority jumps about."""
     jobs: list[Workload] = []

@@ -1,5 +1,7 @@
 """How long a scheduling cycle takes, and how that grows: each case checks the decision first, then times it.
 
+A cascade is the eviction of a job for another one that was evicted itself, with no event between: there are none.
+
 Every case runs in a process of its own. The snapshot is built apart; the time is that of deciding alone (processor
 time of the one thread), best and median of the repeats. Peak memory is the largest resident set of that process, with
 Python, the snapshot and the decision in it.
@@ -134,6 +136,14 @@ class _Living:
         self.workloads = {workload.id: workload for workload in snapshot.workloads}
         self.scheduler = Scheduler(snapshot, Policy())
         self.now = clusters.NOW
+        #: Evictions, and those for a job that had been evicted itself since the last event.
+        self.evictions = self.cascades = 0
+        self._evicted: set[str] = set()
+
+    def event(self) -> None:
+        """Something happens: time passes, and what follows from it is no cascade of what was before."""
+        self.now = Instant(self.now + 60)
+        self._evicted.clear()
 
     def decide(self) -> Decision:
         return self.scheduler.decide(self.now)
@@ -151,14 +161,22 @@ class _Living:
         for instruction in sorted(decision.instructions, key=lambda each: not isinstance(each, Evict)):
             workload = self.workloads[instruction.workload]
             match instruction:
-                case Evict():
+                case Evict(by=by):
+                    self.evictions += 1
+                    self.cascades += by in self._evicted
+                    self._evicted.add(workload.id)
                     workload = replace(workload, state=State.PENDING, placement=(), started_at=None)
                 case Admit(placement=placement):
                     workload = replace(
-                        workload, state=State.RUNNING, placement=placement, started_at=self.now, reserved=()
+                        workload,
+                        state=State.RUNNING,
+                        placement=placement,
+                        started_at=self.now,
+                        reserved=(),
+                        nominated=False,
                     )
-                case Reserve(placement=placement):
-                    workload = replace(workload, reserved=placement)
+                case Reserve(placement=placement, nominated=nominated):
+                    workload = replace(workload, reserved=placement, nominated=nominated)
                 case _:
                     raise SystemExit(f"The decision is wrong: {instruction} among work that cannot do that.")
             self.put(workload)
@@ -182,7 +200,7 @@ def _events(living: _Living, repeats: int) -> list[Figure]:
     running = [w.id for w in living.workloads.values() if w.state is State.RUNNING]
     ends, submissions = [], []
     for number in range(repeats):
-        living.now = Instant(living.now + 60)
+        living.event()
         gc.collect()
         began = process_time()
         living.end(running[number * 7919 % len(running)])
@@ -201,7 +219,35 @@ def _events(living: _Living, repeats: int) -> list[Figure]:
     found: list[Figure] = []
     for name, times in (("end", ends), ("arrival", submissions)):
         found += [(f"{name} best", "s", min(times)), (f"{name} median", "s", median(times))]
-    return [*found, ("peak memory", "MB", _peak_memory())]
+    return [*found, ("cascades", "", living.cascades), ("peak memory", "MB", _peak_memory())]
+
+
+def _guarantees(size: int, repeats: int) -> list[Figure]:
+    """One queue after the other wants its whole quota back, in jobs of mixed sizes, from queues that borrow."""
+    leaves = 20
+    living = _Living(clusters.lent(size, leaves))
+    living.settle()
+    times = []
+    for number in range(leaves // 2, leaves):
+        living.event()
+        jobs = clusters.owed(size, leaves, number)
+        for job in jobs:
+            living.put(job)
+        gc.collect()
+        began = process_time()
+        living.decide()
+        times.append(process_time() - began)
+        living.settle()
+        waiting = sum(living.workloads[job.id].state is State.PENDING for job in jobs)
+        _expect(f"entitled jobs that wait in {clusters.leaf(number, leaves)}", waiting, 0)
+        if len(times) == repeats:
+            break
+    return [
+        ("best", "s", min(times)),
+        ("median", "s", median(times)),
+        ("evictions", "", living.evictions),
+        ("cascades", "", living.cascades),
+    ]
 
 
 def _steady(size: int, repeats: int) -> list[Figure]:
@@ -291,6 +337,13 @@ CASES = (
         repeats=20,
     ),
     Case(
+        name="guarantees",
+        title="a queue wants its quota, {n} nodes lent",
+        measure=_guarantees,
+        goals={100: 0.25},
+        repeats=10,
+    ),
+    Case(
         name="preview",
         title="preview, {n} nodes full, 8,000 wait",
         measure=_preview,
@@ -366,6 +419,8 @@ def _row(case: Case, size: int, figure: str, unit: str, value: float) -> table.R
     peer = case.peer.get(size)
     if unit == "MB":
         goal, peer = case.memory.get(size), case.peer_memory.get(size)
+    if not unit:  # a count
+        goal, peer = 0.0 if figure == "cascades" else None, None
     return table.Row(case=case.title.format(n=size), figure=figure, unit=unit, ours=value, peer=peer, goal=goal)
 
 

@@ -21,6 +21,7 @@ from jupyter_gq.scheduling.decision import (
     Decision,
     Evict,
     Grow,
+    Instruction,
     Pending,
     Reserve,
     Resume,
@@ -167,14 +168,14 @@ def apply(snapshot: Snapshot, decision: Decision, now: float = NOW) -> Snapshot:
 def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
     match instruction:
         case Admit(placement=placement):
-            run = workload.run + 1
-            return replace(workload, state=State.RUNNING, placement=placement, started_at=now, run=run, reserved=())
+            started = replace(workload, state=State.RUNNING, placement=placement, started_at=now, run=workload.run + 1)
+            return replace(started, reserved=(), nominated=False)
         case Evict(reason=reason, by=by, sentence=sentence):
             requeue = workload.kind is Kind.TRAINING
             stop = Stop(reason=reason, sentence=sentence, by=by, at=now, requeue=requeue)
             return replace(workload, state=State.STOPPING, stop=stop)
-        case Reserve(placement=placement):
-            return replace(workload, reserved=placement)
+        case Reserve(placement=placement, nominated=nominated):
+            return replace(workload, reserved=placement, nominated=nominated)
         case Grow(placement=placement):
             grown = replace(workload, placement=(*workload.placement, *placement))
             return replace(grown, stale_since=workload.stale_since if is_short(grown) else None)
@@ -237,6 +238,11 @@ def lost(snapshot: Snapshot, number: int) -> Snapshot:
 def without(snapshot: Snapshot, *ids: str) -> Snapshot:
     """The same without these workloads."""
     return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.id not in ids))
+
+
+def acts(decision: Decision) -> tuple[Instruction, ...]:
+    """The instructions of a decision, without those that only record a place."""
+    return tuple(i for i in decision.instructions if not isinstance(i, Reserve))
 
 
 def admitted(decision: Decision) -> list[str]:

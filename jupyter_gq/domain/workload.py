@@ -203,6 +203,8 @@ class Workload:
     requeued_at: Instant | None = None
     #: Place that is kept for the workload while it waits, or while it stops to go on there; empty = no place.
     reserved: tuple[TaskPlacement, ...] = ()
+    #: True = other work was told to stop for the place in `reserved`. No workload gets that place before this one.
+    nominated: bool = False
     #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
     backoff: Backoff | None = None
 

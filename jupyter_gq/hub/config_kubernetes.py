@@ -6,7 +6,7 @@ Rules
   `hub.services` there. The service reads the same file in its own pod, where none of that exists.
 - Additions only: values that are already set are kept and added to, above all the service's entry and its token.
 - No silent failure: a Hub that could not reach the service does not start, and says what is missing. A Hub whose
-  settings of KubeSpawner would hide used GPUs from the service does not start either (`kubernetes.sight`).
+  settings of KubeSpawner would hide used GPUs from the service does not start either (`kubernetes.gpu_accounting`).
 """
 
 import os
@@ -28,7 +28,7 @@ from .config_parts import (
     set_scopes,
     set_template_paths,
 )
-from .kubernetes.sight import find_unsupported_settings
+from .kubernetes.gpu_accounting import find_unsupported_settings
 
 if TYPE_CHECKING:
     from jupyterhub.app import JupyterHub

@@ -4,8 +4,8 @@ Steps
 -----
 1. Drain nodes, and enforce limits that were lowered.
 2. Serve workloads for which earlier cycles made room.
-3. Admit what fits on free devices, best queue first, and nominate work for devices that are being freed. Running
-   elastic work takes part for one replica at a time, within fair shares.
+3. Admit what fits, with or without devices, best queue first, and nominate work for devices that are being freed.
+   Running elastic work takes part for one replica at a time, within fair shares.
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue.
    Gangs that lost tasks too long ago go back to their queues, and steps 3 to 6 are repeated with their devices.
 7. Give surplus replicas to work that starts and cannot grow later.
@@ -29,7 +29,7 @@ from .evict.consolidate import consolidate
 from .evict.drain import drain_nodes
 from .evict.over_limit import enforce_limits
 from .evict.preempt import preempt
-from .evict.preemptors import name_preemptors
+from .evict.preemptors import name_preemptors, record_nominations
 from .evict.reclaim import reclaim
 from .evict.reprieve import reprieve_victims
 from .evict.stale_gangs import requeue_stale
@@ -63,7 +63,6 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     allocations, reservations, evictions = state.allocations, state.reservations, state.evictions
     drain_nodes(index, allocations, evictions)
     enforce_limits(index, allocations, evictions)
-    admit_without_devices(index, allocations)
     resume_notebooks(index, allocations, reservations, evictions)
     restore_reservations(inputs, allocations, reservations, evictions)
     serve_preemptors(allocations, reservations, evictions)
@@ -75,6 +74,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     name_preemptors(index, allocations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
+    record_nominations(allocations, reservations, evictions)
     make_reservations(inputs, allocations, reservations, evictions)
     instructions, deferred = split_by_capacity(
         instructions_of(index, allocations, reservations, evictions),
@@ -114,14 +114,6 @@ def grow_admitted(allocations: Allocations) -> None:
         for replica in allocations.replicas.wanted_at_start(name):
             queues.setdefault(replica.queue, PendingQueue()).add(replica)
     _place_all(allocations, JobOrder(allocations.accounts, queues, allocations.is_seeking))
-
-
-def admit_without_devices(index: ClusterIndex, allocations: Allocations) -> None:
-    """Admit all work that needs no device and fits; it waits for no other work."""
-    found = [members for queue in index.pending.by_queue.values() for members in queue.classes.values()]
-    without = [workload for members in found if not gang.needs_devices(members.members[0]) for workload in members]
-    for workload in sorted(without, key=seniority):
-        try_admit(allocations, workload)
 
 
 def serve_preemptors(allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:

@@ -58,6 +58,8 @@ class Reserve:
 
     workload: str
     placement: tuple[TaskPlacement, ...]
+    #: Other work was told to stop for the place (see `Workload.nominated`).
+    nominated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -70,15 +70,23 @@ class Core:
                 self._waiting -= 1
                 run = workload.run + 1
                 self._put(
-                    replace(workload, state=State.RUNNING, placement=placement, reserved=(), started_at=now, run=run)
+                    replace(
+                        workload,
+                        state=State.RUNNING,
+                        placement=placement,
+                        reserved=(),
+                        nominated=False,
+                        started_at=now,
+                        run=run,
+                    )
                 )
                 return Start(job=workload.id)
             case Evict():
                 self._waiting += 1
                 self._put(replace(workload, state=State.PENDING, placement=(), started_at=None, requeued_at=now))
                 return Pause(job=workload.id)
-            case Reserve(placement=placement):
-                self._put(replace(workload, reserved=placement))
+            case Reserve(placement=placement, nominated=nominated):
+                self._put(replace(workload, reserved=placement, nominated=nominated))
                 return None
         raise TypeError(f"no job of a trace can do this: {instruction}")
 

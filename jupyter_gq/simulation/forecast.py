@@ -135,11 +135,11 @@ class _Future:
         match instruction:
             case Admit(placement=placement) | Resume(placement=placement):
                 started = replace(workload, state=State.RUNNING, placement=placement, started_at=self._now)
-                self._start(replace(started, reserved=()))
+                self._start(replace(started, reserved=(), nominated=False))
             case Evict():
                 self._stop(workload)
-            case Reserve(placement=place):
-                self._put(replace(workload, reserved=place))
+            case Reserve(placement=place, nominated=nominated):
+                self._put(replace(workload, reserved=place, nominated=nominated))
             case Grow(placement=more):
                 self._put(replace(workload, placement=(*workload.placement, *more)))
             case Shrink(placement=less):

@@ -199,6 +199,53 @@ def test_the_reclaim_rule_is_asked(allocated: float, answer: bool):
     assert verdict(case).agrees
 
 
+def a_shared_device(**fields) -> Case:
+    """Three GPUs: on one, a part of the device is being freed; two are held."""
+    return a_case(
+        a_job("stops", "vision", 0.5, "Releasing a g0", **fields),
+        a_job("stays", "vision", 0.5, "Running a g0", **fields),
+        a_job("new", "vision", 0.5, "Pending", **fields),
+        queues=TWO_QUEUES,
+        gpus={"a": 2},
+        action="allocate",
+        new="Pipelined",
+    )
+
+
+def test_that_work_starts_now_is_a_reason_only_where_a_part_of_a_device_is_being_freed():
+    assert verdict(a_shared_device()).reasons == ("starts-now",)
+    whole = a_case(
+        a_job("new", "vision", 1, "Pending"), queues=TWO_QUEUES, gpus={"a": 1}, action="allocate", new="Pipelined"
+    )
+    found = verdict(whole)
+    assert [(d.expected, d.ours) for d in found.differences] == [("Pipelined", "Binding")]
+    assert found.reasons == ()
+
+
+@pytest.mark.parametrize(("gpus", "reasons"), [({"a": 1}, ("queue-cpu-memory",)), ({"a": 0}, ())])
+def test_cpu_of_queues_is_a_reason_only_where_the_difference_vanishes_without_cpu(gpus, reasons):
+    """The node has no core free for the job; where it has no GPU either, cores are not the reason."""
+    queues = [{**a_queue("vision", 1), "deserved_cpu_milli": 1000.0}]
+    job = {**a_job("new", "vision", 1, "Pending"), "cpu_cores_per_task": 99_999.0}
+    found = verdict(a_case(job, queues=queues, gpus=gpus, action="allocate", new="Binding"))
+    assert found.differences
+    assert found.reasons == reasons
+
+
+def test_no_amount_is_rounded_away():
+    job = {**a_job("new", "vision", 1, "Pending"), "cpu_cores_per_task": 0.0001, "memory_bytes_per_task": 700.4}
+    case = a_case(job, queues=[{**a_queue("vision", 1), "limit_memory_mb": 0.5}], gpus={"a": 1})
+    snapshot = snapshot_of(world_of(case))
+    assert (snapshot.workloads[0].request.cpu_milli, snapshot.workloads[0].request.memory) == (1, 701)
+    assert (snapshot.nodes[0].memory, [q.memory_limit for q in snapshot.queues]) == (20e9, [None, 500_000])
+
+
+def test_a_limit_of_0_is_none():
+    queues = [{**a_queue("vision", 1), "limit_gpus": 0.0, "limit_cpu_milli": 0.0}]
+    case = a_case(a_job("new", "vision", 1, "Pending"), queues=queues, gpus={"a": 1}, action="allocate", new="Binding")
+    assert verdict(case).agrees
+
+
 def test_json_has_sums_by_tier_and_every_disagreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     good = a_case(
         a_job("new", "vision", 1, "Pending"), queues=TWO_QUEUES, gpus={"a": 1}, action="allocate", new="Binding"

@@ -1,5 +1,7 @@
 """Histories of random clusters: what happens in them, and one cycle after the other until they come to rest."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +17,11 @@ from tests.builders import NOW, apply, later, lost, stopped, without
 from tests.property import laws
 from tests.property.clusters import World
 
+#: `make soak-worlds` plays more worlds of each kind; a number is the same worlds again.
+WORLDS = int(os.environ.get("JUPYTER_GQ_WORLDS", "120"))
 #: Worlds are small enough to read; shrinking one takes longer than understanding it.
 random_worlds = settings(
-    max_examples=120,
+    max_examples=WORLDS,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
@@ -40,6 +44,7 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     laws.tasks_go_where_they_may(after)
     laws.no_gang_is_stale_for_too_long(after, policy)
     laws.growth_takes_nothing_above_its_fair_share(snapshot, decision, policy)
+    laws.queues_above_their_share_give_first(snapshot, decision, policy)
     laws.queues_obey_limit_and_quota(after, policy)
     laws.accounts_are_the_sum_of_allocations(after, policy)
     return decision, after
@@ -72,10 +77,13 @@ def takes_place(snapshot: Snapshot, act: str, what: Any) -> Snapshot:
     return without(snapshot, *running[what : what + 1])
 
 
-def play(world: World) -> Snapshot:
+def play(world: World, at_rest: Callable[[Snapshot, Policy], None] | None = None) -> Snapshot:
+    """The cluster at the end; `at_rest` is asked each time that it has come to rest."""
     snapshot = world.snapshot
     for act, what in world.history:
         snapshot = settle(happens(snapshot, act, what), world.policy)
+        if at_rest is not None:
+            at_rest(snapshot, world.policy)
     return snapshot
 
 

@@ -4,7 +4,6 @@ They judge by the arithmetic of `tests.property.arithmetic`, never by functions 
 """
 
 from dataclasses import replace
-from itertools import combinations
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
@@ -20,9 +19,12 @@ from tests.property.arithmetic import (
     Tally,
     fits_soon,
     held,
+    is_guaranteed,
     is_short,
-    loses_least_first,
+    may_go_together,
     of_tasks,
+    smallest,
+    victims_for,
 )
 
 
@@ -215,62 +217,56 @@ def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision)
 
 
 def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
-    """In a settled cluster: no single task within its quota waits while a device could be had by the rules."""
+    """In a settled cluster: no workload that its queue is guaranteed waits while up to four victims could make room."""
     books = Books(snapshot, policy)
     for workload in (each for each in snapshot.workloads if each.state is State.PENDING):
-        if workload.request.devices != 1 or workload.min_members != 1 or not books.is_entitled(workload):
+        if not smallest(workload)[0] or not is_guaranteed(books, workload) or _is_behind(snapshot, books, workload):
             continue
-        if books.is_forbidden(workload):
-            continue
-        if any(
-            w.reserved and w.queue == workload.queue and w.priority >= workload.priority for w in snapshot.workloads
-        ):
-            continue  # it waits behind a reservation of its own queue
-        for node in snapshot.nodes:
-            for device in node.devices:
-                assert not _could_be_had(books, snapshot, workload, device.id), f"{workload.id} could have {device.id}"
+        victims = victims_for(snapshot, books, workload)
+        assert victims is None, f"{workload.id} could start if {[v.id for v in victims]} went"
 
 
-def _could_be_had(books: Books, snapshot: Snapshot, workload: Workload, device: str) -> bool:
-    there = {w.id: _held_on(w, device) for w in snapshot.workloads if _held_on(w, device)}
-    needed = workload.request.milli_per_device - (1000 - sum(there.values()))
-    if needed <= 0:
-        return True
-    holders = [
-        w
-        for w in snapshot.workloads
-        if w.id in there and w.preemptible and w.queue != workload.queue and books.has_run_long_enough(w, workload)
-    ]
-    holders.sort(key=loses_least_first)
-    for count in range(1, len(holders) + 1):
-        for chosen in combinations(holders, count):
-            if sum(there[w.id] for w in chosen) >= needed and _may_take_all(books, workload, chosen):
-                return True
-    return False
+def _is_behind(snapshot: Snapshot, books: Books, workload: Workload) -> bool:
+    """Whether another workload has a place that this one must leave alone."""
+    owners = [w for w in snapshot.workloads if w.reserved and w.id != workload.id]
+    return any(
+        (w.queue == workload.queue and w.priority >= workload.priority) or not books.is_entitled(workload)
+        for w in owners
+    )
 
 
-def _held_on(workload: Workload, device: str) -> int:
-    return sum(workload.request.milli_per_device for task in workload.placement if device in task.devices)
+def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
+    """If a queue within its fair share gives, no set of up to four victims of queues above theirs would do.
+
+    Judged where all victims of a decision go for one workload, and nothing else happens.
+    """
+    gone = [i for i in decision.instructions if isinstance(i, Evict | Shrink)]
+    takers = {i.by for i in gone}
+    if any(not isinstance(i, Evict | Reserve) for i in decision.instructions) or len(takers) != 1:
+        return
+    if any(i.reason is not EvictReason.RECLAIMED for i in gone) or any(w.reserved for w in snapshot.workloads):
+        return
+    (taker,) = (w for w in snapshot.workloads if w.id in takers)
+    victims = [w for w in snapshot.workloads if w.id in {i.workload for i in gone}]
+    books = Books(snapshot, policy)
+    if taker.state is not State.PENDING or all(books.is_above_its_share(taker, victim) for victim in victims):
+        return
+    others = victims_for(snapshot, books, taker, only=books.is_above_its_share)
+    assert others is None, f"{[v.id for v in victims]} went instead of {[v.id for v in others]}"
 
 
-def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]) -> bool:
-    taken = []
-    for victim in chosen:
-        if not books.may_reclaim(workload, victim):
-            break
-        books.add_usage(victim, held(victim), sign=-1, now=False)
-        taken.append(victim)
-    for victim in taken:
-        books.add_usage(victim, held(victim), now=False)
-    return len(taken) == len(chosen)
-
-
-def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
-    """`waiting` finds no place if `victim`, which is stopping, went on running."""
-    workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
-    stays = replace(snapshot, workloads=workloads)
+def does_not_fit_beside(before: Snapshot, after: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
+    """If `victim`, which is stopping, went on, `waiting` would find no place or had no right to the other victims."""
+    workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in after.workloads)
+    stays = replace(after, workloads=workloads)
     (wanting,) = (workload for workload in workloads if workload.id == waiting)
-    assert not fits_soon(stays, Books(stays, policy), wanting), f"{victim} went for nothing"
+    if not fits_soon(stays, Books(stays, policy), wanting):
+        return
+    told = {w.id for w in after.workloads if w.state is State.STOPPING} - {victim}
+    others = [w for w in before.workloads if w.id in told and w.state is not State.STOPPING]
+    elsewhere = [w for w in others if w.queue != wanting.queue]
+    assert elsewhere, f"{victim} went for nothing"
+    assert not may_go_together(Books(before, policy), wanting, others), f"{victim} went for nothing"
 
 
 def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:

@@ -14,7 +14,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
-from tests.builders import NOW, admitted, apply, cordoned, evicted, later, stopped, without
+from tests.builders import NOW, acts, admitted, apply, cordoned, evicted, later, stopped, without
 from tests.property import laws
 from tests.property.clusters import worlds, worlds_with_cores
 from tests.property.histories import happens, play, random_worlds, settle
@@ -79,8 +79,9 @@ def test_safety_the_order_of_the_input_does_not_matter(world, random):
 
 @random_worlds
 @given(worlds())
-def test_liveness_nobody_within_quota_waits_while_a_device_can_be_had(world):
-    laws.nobody_entitled_waits(play(world), world.policy)
+def test_liveness_nobody_within_quota_waits_while_victims_can_make_room(world):
+    """Jobs of one and several devices and gangs, trees of up to three levels, and every set of up to four victims."""
+    play(world, at_rest=laws.nobody_entitled_waits)
 
 
 @random_worlds
@@ -138,9 +139,9 @@ def test_safety_no_victim_is_needless(world):
         decision = run_cycle(snapshot, world.policy, NOW)
         after = apply(snapshot, decision)
         promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}
-        if len(promised) == 1 and {getattr(i, "by", None) for i in decision.instructions} == promised:
+        if len(promised) == 1 and {getattr(i, "by", None) for i in acts(decision)} == promised:
             for victim in evicted(decision):
-                laws.does_not_fit_beside(after, world.policy, *promised, victim)
+                laws.does_not_fit_beside(snapshot, after, world.policy, *promised, victim)
         snapshot = stopped(after)
 
 

@@ -76,8 +76,9 @@ class Executor:
                 return [self._admission(record, instruction)]
             case Evict():
                 return self._eviction(record, instruction)
-            case Reserve(placement=placement):
-                return [Change(workload=record.workload.id, fields=WorkloadChange(reserved=placement))]
+            case Reserve(placement=placement, nominated=nominated):
+                fields = WorkloadChange(reserved=placement, nominated=nominated)
+                return [Change(workload=record.workload.id, fields=fields)]
             case Warn():
                 return _activity_change(record, instruction.expire_at, instruction.sentence)
             case Unwarn():
@@ -91,7 +92,9 @@ class Executor:
         """Return the change that begins a new run at the place of the instruction."""
         workload = record.workload
         run = workload.run + 1
-        fields = WorkloadChange(placement=admit.placement, reserved=(), run=run, started_at=self._context.clock.now())
+        fields = WorkloadChange(
+            placement=admit.placement, reserved=(), nominated=False, run=run, started_at=self._context.clock.now()
+        )
         place = DetailChange(place=Place.of(admit.placement), over_quota=admit.over_quota, sentence="")
         return Change(
             workload=workload.id,

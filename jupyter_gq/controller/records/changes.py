@@ -21,6 +21,7 @@ class WorkloadChange(TypedDict, total=False):
 
     placement: tuple[TaskPlacement, ...]
     reserved: tuple[TaskPlacement, ...]
+    nominated: bool
     run: int
     started_at: Instant
     finished_at: Instant

@@ -126,7 +126,7 @@ class Pools(Configurable):
         help="""Pools by name. Each pool is a dict. Default: one pool "default" with every device.
 
         On one machine, a pool has `devices`: a number of devices, taken in the order of their index, or a list of
-        indices and UUIDs, such as {'build': {'devices': 1}, 'train': {'devices': [1, 'GPU-5c1e...']}}.
+        indices and UUIDs. For example: {'build': {'devices': 1}, 'train': {'devices': [1, 'GPU-5c1e...']}}.
 
         On Kubernetes, a pool has `nodes`: labels of its nodes, such as
         {'build': {'nodes': {'jupyter-gq.org/pool': 'build'}}}. {} means every node. A node belongs to the first pool
@@ -145,9 +145,9 @@ class Pools(Configurable):
 
         `tolerations`: taints of the nodes that the pods tolerate, as in a pod. Default: none.
 
-        `scale_up`: what a node that a cluster autoscaler adds to the pool has, and the number of nodes that the pool
-        may have at most, such as {'gpus': 8, 'nodes': 4, 'cpus': 64, 'memory': '512G'}. `cpus` and `memory` may be left
-        out. Default: None, no nodes are added.""",
+        `scale_up`: a cluster autoscaler adds nodes to the pool. `gpus`, `cpus` and `memory` are what a new node has,
+        and `nodes` is the largest number of nodes: {'gpus': 8, 'nodes': 4, 'cpus': 64, 'memory': '512G'}. `cpus` and
+        `memory` may be left out. Default: None, no nodes are added.""",
     ).tag(config=True)
     build = Word("", help='Pool of the notebooks. Default: the pool named "build", or the only one.').tag(config=True)
     train = Word("", help='Pool of the jobs. Default: the pool named "train", or the only one.').tag(config=True)
@@ -187,13 +187,13 @@ class Fairness(Configurable):
 
     preempt_min_runtime = Number(
         0,
-        help="""Seconds that a job runs at least before it is paused for a job of higher priority in its own queue,
-        unless a queue on its path has a value of its own. Default: 0.""",
+        help="""Seconds that a job runs at least before it is paused for a job of higher priority in its own queue.
+        Applies to queues that have no value on their path. Default: 0.""",
     ).tag(config=True)
     reclaim_min_runtime = Number(
         0,
-        help="""Seconds that a job runs at least before it is paused for another queue, unless a queue on its path has
-        a value of its own. Default: 0.""",
+        help="""Seconds that a job runs at least before it is paused for another queue. Applies to queues that have no
+        value on their path. Default: 0.""",
     ).tag(config=True)
     min_runtime_method = OneOf(
         tuple(MinRuntimeMethod),
@@ -230,8 +230,8 @@ class Fairness(Configurable):
         1.0,
         minimum=1,
         unit="times",
-        help="""How much further above its fair share another department must be, as a factor, if GPUs are taken back
-        from it for a department that is above its own fair share itself. Default: 1.0.""",
+        help="""A department above its fair share may take GPUs back from another department that is further above its
+        own. The value says how much further, as a factor. Default: 1.0.""",
     ).tag(config=True)
 
 

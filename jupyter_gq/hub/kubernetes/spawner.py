@@ -6,7 +6,7 @@ Additions, in the order of KubeSpawner
    for the additions to the pod.
 2. In a start: `PlaceRetries` follows the ticket and tries another place if the cluster refuses one. The pod is
    KubeSpawner's; the share is merged into it, and the administrator's `modify_pod_hook` runs last. A pod that would
-   hide a GPU from the service is refused (`sight`).
+   hide a GPU from the service is refused (`gpu_accounting`).
 3. At all times: `ResilientPods` keeps the view of pods alive over outages, and records the reason of an end.
 
 Only KubeSpawner's own asynchronous client is used: code that blocks here blocks the Hub.
@@ -49,12 +49,12 @@ from jupyter_gq.hub.config_parts import find_seen_namespace, get_dict, merge_uni
 from jupyter_gq.hub.hub_parts import Address
 from jupyter_gq.hub.mixin import GPUShareMixin
 
+from .gpu_accounting import explain_namespace, explain_uncounted_gpu
 from .options import ProfileShares
 from .place import PlaceRetries
 from .pod_parts import WORKLOAD_LABEL, PodParts, add_share, list_withheld, read_parts, without_devices
 from .pod_status import complete_event, explain_end
 from .pods import ClusterUnreachable, ResilientPods
-from .sight import explain_namespace, explain_unseen
 
 _NOTEBOOK = "notebook"
 _NOT_FOUND, _CONFLICT, _SERVER_FAULT = 404, 409, 500
@@ -168,7 +168,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         """Raise `StartRefused` if the service would not see or count a GPU of this pod."""
         additions = self._get_additions()
         said = self.api.api_client.sanitize_for_serialization(pod)
-        sentence = explain_unseen(said, additions, _NOTEBOOK, self._list_share_only())
+        sentence = explain_uncounted_gpu(said, additions, _NOTEBOOK, self._list_share_only())
         if additions.node and not sentence:
             sentence = explain_namespace(self.namespace, find_seen_namespace(self.config))
         if sentence:

@@ -42,7 +42,9 @@ def try_nominate(allocations: Allocations, workload: Workload) -> bool:
 def admit_nominee(allocations: Allocations, reservations: Reservations, workload: Workload) -> bool:
     """Admit a nominated workload at its place or wherever else it fits now; otherwise it stays nominated there."""
     place = allocations.withdraw(workload)
-    if _admit_at(allocations, workload, place) or try_admit(allocations, workload):
+    with allocations.lifting_reservations(None):  # the place is the workload's, whoever has a reservation there
+        admitted = _admit_at(allocations, workload, place)
+    if admitted or try_admit(allocations, workload):
         reservations.recorded.discard(workload.id)
         return True
     allocations.nominate_again(workload, place)

@@ -3,7 +3,7 @@
 If only replicas of elastic work go, the rest of it goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
@@ -12,8 +12,7 @@ from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.workloads.replicas import Replica, whole_workload
 
-#: Makes the sentence for the owner of a victim, from the victim and the preemptor.
-Sentence = Callable[[Workload, Workload], str]
+from . import notices
 
 
 def evict_whole(
@@ -45,16 +44,12 @@ def suspend(allocations: Allocations, evictions: Evictions, notebook: Workload, 
 
 
 def evict_victims(
-    allocations: Allocations,
-    evictions: Evictions,
-    victims: Sequence[Workload],
-    preemptor: Workload,
-    reason: EvictReason,
-    sentence: Sentence,
+    allocations: Allocations, evictions: Evictions, victims: Sequence[Workload], preemptor: Workload
 ) -> bool:
     """Evict the released victims of a nominated preemptor. Victims that were to start in this cycle do not start.
 
-    Returns True if there was a victim of that kind. If there was no other one, the preemptor may start at once.
+    Victims of the preemptor's own queue are preempted, and all others reclaimed. Returns True if there was a victim
+    that was to start. If there was no other one, the preemptor may start at once.
     """
     undone = stops = False
     for victim in victims:
@@ -65,7 +60,7 @@ def evict_victims(
             allocations.drop_nomination(victim)
             undone = True
         else:
-            _evict_victim(evictions, victim, preemptor, reason, sentence)
+            _evict_victim(evictions, victim, preemptor)
             stops = True
     if undone and not stops:
         place = allocations.withdraw(preemptor)
@@ -74,15 +69,16 @@ def evict_victims(
     return undone
 
 
-def _evict_victim(
-    evictions: Evictions, victim: Workload, preemptor: Workload, reason: EvictReason, sentence: Sentence
-) -> None:
+def _evict_victim(evictions: Evictions, victim: Workload, preemptor: Workload) -> None:
     name = whole_workload(preemptor).id
+    reason, describe = EvictReason.RECLAIMED, notices.describe_reclaim
+    if victim.queue == preemptor.queue:
+        reason, describe = EvictReason.PREEMPTED, notices.describe_preemption
     if isinstance(victim, Replica):
         evictions.evict_replica(
             ReplicaEviction(
-                replica=victim, reason=reason, by=name, sentence=lambda replica: sentence(replica, preemptor)
+                replica=victim, reason=reason, by=name, sentence=lambda replica: describe(replica, preemptor)
             )
         )
     else:
-        evictions.evict(victim, reason, name, sentence(victim, preemptor))
+        evictions.evict(victim, reason, name, describe(victim, preemptor))

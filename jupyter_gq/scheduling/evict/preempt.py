@@ -5,24 +5,31 @@ Rules
 Victims: work of the same leaf queue that is preemptible, has strictly lower priority and is not protected by its min
 runtime (see `quota.min_runtime`).
 
-Fair shares: no queue ends above its fair share by it, except in an exchange of like for like (see `within_share`).
+Fair shares: no queue ends above its fair share by it, except in an exchange of like for like and for a guarantee (see
+`within_share`).
 
 Order: what this cycle admitted or nominated goes first, then the lowest priority, then the work that loses least.
+
+Together with reclaim: if work of the same queue is not enough, other queues give as well, by the rules of reclaim.
+What the lower priorities give leaves more of its shares to the queue.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import may_fit_soon, try_place
+from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
-from . import notices
+from . import reclaim
+from .reclaim import Sources
 from .rounds import Strategy, evict_in_rounds
-from .victim_search import make_room
+from .victim_search import Tries, make_room
 from .victims import VictimIndex
 from .within_share import make_room_within_share
 
@@ -33,6 +40,7 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
     if not priorities.differ():
         return False
     lowest: dict[str, int] = {}
+    tries = Tries()
 
     def promising(workload: Workload) -> bool:
         queue = workload.queue
@@ -41,29 +49,48 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
         return lowest[queue] < workload.priority
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _preempt_for(allocations, workload, victims)
+        return _preempt_for(inputs.policy, allocations, workload, victims, tries)
 
-    strategy = Strategy(
-        promising=promising, find_victims=find, reason=EvictReason.PREEMPTED, sentence=notices.describe_preemption
-    )
-    return evict_in_rounds(inputs, allocations, evictions, strategy)
+    return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
 
-def _preempt_for(allocations: Allocations, workload: Workload, victims: VictimIndex) -> list[Workload] | None:
+def _preempt_for(
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
+) -> list[Workload] | None:
     account = allocations.account(workload)
     if not account.known:
         return None
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
-    members = victims.of_queue(account.queue.pool, workload.queue)
-    lower = [victim for victim in members if victim.priority < workload.priority]
-    lower.sort(key=lambda victim: (disruption(victim)[0], victim.priority, disruption(victim)))
-    return search(allocations, workload, lower)
+    pool, queue = account.queue.pool, workload.queue
+    members = sorted(victims.of_queue(pool, queue), key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
+    others = Sources(queues=lambda: victims.of_others(pool, queue))
+    return search(policy, allocations, workload, members, others, tries)
 
 
-def search(allocations: Allocations, workload: Workload, candidates: Iterable[Workload]) -> list[Workload] | None:
-    """Make room with candidates of lower priority, in their order, as `make_room` does; None if that does not help."""
-    lower = [victim for victim in candidates if victim.priority < workload.priority]
+def search(
+    policy: Policy,
+    allocations: Allocations,
+    workload: Workload,
+    same_queue: Iterable[Workload],
+    others: Sources,
+    tries: Tries,
+) -> list[Workload] | None:
+    """Make room with candidates of lower priority of the same queue, in their order, or else with others as well.
+
+    None means that this does not help.
+    """
+    lower = [victim for victim in same_queue if victim.priority < workload.priority]
     if not lower:
         return None
-    return make_room_within_share(allocations, workload, lambda: make_room(allocations, workload, lambda: lower))
+    found = make_room_within_share(
+        allocations, workload, lambda: make_room(allocations, workload, lambda: lower), lower
+    )
+    if found is not None or is_surplus(workload):
+        return found
+
+    def queues() -> Iterator[Iterator[Workload]]:
+        yield iter(lower)
+        yield from others.queues()
+
+    return reclaim.search(policy, allocations, workload, replace(others, queues=queues), tries, lower)

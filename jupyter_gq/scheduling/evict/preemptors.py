@@ -1,7 +1,16 @@
 """Name the preemptor of each victim anew at the end of a cycle, since other work may have got the devices by then.
 
-The owner of the victim is told who gets the devices, and that workload is served first once they are free. So the name
-must be true.
+Rules
+-----
+True names: the owner of the victim is told who gets the devices, and that workload is served first once they are free.
+So the name must be true.
+
+Kept places: a place for which work was told to stop belongs to its preemptor until that workload starts, gives up or is
+not allowed to start any more. So the place is recorded, and later cycles nominate the preemptor for it before they
+consider any other work. A workload of the same queue that is older but not entitled does not get the place, nor does
+the growth of elastic work.
+
+See docs/decisions/0072-record-the-place-for-which-work-was-stopped.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +22,7 @@ from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
@@ -35,6 +45,18 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
     for eviction in list(evictions.replicas.values()):
         if eviction.by is not None and eviction.by not in served:
             _name_heir(evictions, eviction, _heir_of(heirs, eviction.replica))
+
+
+def record_nominations(allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
+    """Record the place of each workload for which other work stops, and of each workload that moves.
+
+    Later cycles keep these places, also once the victims have stopped: see `state.cycle_state`.
+    """
+    earlier = (each.stop for each in evictions.stopping.values() if each.stop is not None)
+    stops = (*evictions.evicted.values(), *evictions.replicas.values(), *earlier)
+    preemptors = {each.by for each in stops if each.by is not None} & allocations.nominated.keys()
+    reservations.nominated |= preemptors | (evictions.migrations.keys() & reservations.recorded)
+    reservations.recorded |= preemptors
 
 
 def _heirs(allocations: Allocations) -> dict[str, Workload]:

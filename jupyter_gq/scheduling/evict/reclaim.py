@@ -14,56 +14,71 @@ Rules
    CPU and memory are a third reason, each by itself, if queues have quotas of them: the taker needs some and stays
    within its quota of it, and the giver is above its own, in each of their queues that has such a quota.
 4. One victim at a time: the rules are checked again before each victim, so the giver ends no lower than its fair share
-   less one workload.
+   less one workload. A queue that was refused is asked again after each victim under the same root as the taker, since
+   such a victim leaves more to the taker (see `rights`).
 5. Victims: work that is preemptible and not protected by its min runtime (see `quota.min_runtime`), the one that loses
    least first (see `workloads.disruption`). What this cycle admitted or nominated does not start after all, which
    disturbs nobody.
-6. Queues above both: none of them ends above its fair share by it, except in an exchange of like for like.
-7. No ping-pong: what was taken is not taken back (see `order.queue_order`). Afterwards the giver is nearer to its
+6. Above before within: a queue within its fair share gives only if queues above theirs cannot give enough.
+7. Queues above both: none of them ends above its fair share by it, except in an exchange of like for like and for a
+   guarantee (see `within_share`).
+8. No ping-pong: what was taken is not taken back (see `order.queue_order`). Afterwards the giver is nearer to its
    fair share than the taker was before, or the taker is within its own.
-8. Room left over: room that a victim leaves over is not given here to queues above their fair share. Admission decides
+9. Room left over: room that a victim leaves over is not given here to queues above their fair share. Admission decides
    in its own order which workload gets it.
+
+Bounded search: see `victim_search`.
+
+See docs/decisions/0071-search-small-sets-of-victims-exactly.md.
 """
 
-from collections.abc import Callable, Iterable
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, takewhile
 
-from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import may_fit_soon, try_place
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim, may_reclaim_host
+from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads import gang
 
-from . import notices
+from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
-from .victim_search import Allowed, make_room
-from .victims import VictimIndex
+from .victim_search import MOST_CANDIDATES, Limits, Tries, make_room
+from .victims import Precedence, VictimIndex, by_disruption, in_turn
 from .within_share import make_room_within_share
+
+#: Returns the candidates of each leaf queue, each in their order; called for each search.
+Queues = Callable[[], Iterable[Iterator[Workload]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """The leaf queues whose work may have to go, and the order of their candidates."""
+
+    queues: Queues
+    order: Callable[[Workload], Precedence] = by_disruption
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
     """Let pending work take devices back from other queues; return what `evict_in_rounds` returns."""
+    tries = Tries()
 
     def promising(workload: Workload) -> bool:
         account = allocations.account(workload)
         return account.lasting + gang.smallest(workload) <= account.fair_share
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _reclaim_for(inputs.policy, allocations, workload, victims)
+        return _reclaim_for(inputs.policy, allocations, workload, victims, tries)
 
-    strategy = Strategy(
-        promising=promising, find_victims=find, reason=EvictReason.RECLAIMED, sentence=notices.describe_reclaim
-    )
-    return evict_in_rounds(inputs, allocations, evictions, strategy)
+    return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
 
 def _reclaim_for(
-    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
 ) -> list[Workload] | None:
     """Return victims of other queues; [] = no victim is needed; None = it does not help."""
     account = allocations.account(workload)
@@ -72,29 +87,63 @@ def _reclaim_for(
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
     pool, queue = account.queue.pool, workload.queue
-    return search(policy, allocations, workload, lambda allowed: victims.of_others(pool, queue, allowed))
+    return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)), tries)
 
 
 def search(
     policy: Policy,
     allocations: Allocations,
     workload: Workload,
-    candidates: Callable[[Allowed], Iterable[Workload]],
+    sources: Sources,
+    tries: Tries,
+    lower: Sequence[Workload] = (),
 ) -> list[Workload] | None:
-    """Make room with the candidates that the rules allow, in their order; None if that does not help."""
-    account, milli = allocations.account(workload), gang.smallest(workload)
-    if not account.known or account.lasting + milli > account.fair_share:
+    """Make room with the candidates that the rules allow, by rank and in their order; None if that does not help.
+
+    `lower` is the work of the workload's own queue with a lower priority that is among the candidates.
+    """
+    if not allocations.account(workload).known:
         return None
+    rights = Rights(policy, allocations, workload)
+    queues, order = sources.queues, sources.order
 
-    margin = Fraction(policy.reclaim_margin)
+    def candidates() -> Iterator[Workload]:
+        return in_turn(queues(), rights.rank, rights.may_grow_by, order)
 
-    def allowed(victim: Workload) -> bool:
-        started, gives = victim.state is not State.PENDING, gang.held(victim)
-        giver = allocations.account(victim)
-        if may_reclaim(account, giver, milli, gives=gives, started=started, margin=margin):
-            return True
-        return allocations.accounts.counts_host and may_reclaim_host(account, giver, gang.smallest_host(workload))
+    def everything() -> list[Workload]:
+        could_go = chain.from_iterable(takewhile(rights.could_allow, queue) for queue in queues())
+        return sorted(islice(could_go, MOST_CANDIDATES + 1), key=order)
 
-    return make_room_within_share(
-        allocations, workload, lambda: make_room(allocations, workload, lambda: candidates(allowed), allowed)
-    )
+    def attempt(opening: Sequence[Workload]) -> list[Workload] | None:
+        limits = Limits(rights=rights, opening=opening, everything=None if opening else everything, tries=tries)
+        return make_room_within_share(
+            allocations, workload, lambda: make_room(allocations, workload, candidates, limits), lower
+        )
+
+    for most in (ABOVE, WITHIN):
+        rights.most, rights.refused_by_rank = most, False
+        for opening in ((), *_openings(allocations, workload, queues)):
+            found = attempt(opening)
+            if found is not None:
+                return found
+        if not rights.refused_by_rank:
+            break
+    return None
+
+
+def _openings(allocations: Allocations, workload: Workload, queues: Queues) -> Iterator[list[Workload]]:
+    """Yield the candidates below each queue of the workload's path whose fair share the workload would exceed.
+
+    Their going would let the workload take from queues elsewhere, at a place of its choice.
+    """
+    account, milli = allocations.account(workload), gang.smallest(workload)
+    for each in account.chain:
+        if each.lasting + milli > each.fair_share and _has_siblings(allocations, each):
+            yield [victim for queue in queues() for victim in queue if each in allocations.account(victim).chain]
+
+
+def _has_siblings(allocations: Allocations, account: Account) -> bool:
+    """Tell whether the account has siblings, from which work below it could take."""
+    if account.parent is not None:
+        return len(account.parent.children) > 1
+    return len(allocations.accounts.roots(account.queue.pool)) > 1

@@ -7,7 +7,6 @@ before, so rounds go on until one of them helps no workload.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.job_order import job_order, rounds
 from jupyter_gq.scheduling.order.queue_order import JobOrder
@@ -16,7 +15,7 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads.request_class import WorkloadTest
 
-from .eviction import Sentence, evict_victims
+from .eviction import evict_victims
 from .victims import VictimIndex
 
 #: Nominates the workload and returns its released victims, none if it simply fits; None if it cannot be helped.
@@ -30,8 +29,6 @@ class Strategy:
     #: False for workloads that the step certainly cannot help as things stand when a round begins.
     promising: WorkloadTest
     find_victims: FindVictims
-    reason: EvictReason
-    sentence: Sentence
 
 
 def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Evictions, strategy: Strategy) -> bool:
@@ -53,7 +50,7 @@ def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Ev
                 _skip(allocations, order, workload)
             else:
                 helped = True
-                undone |= evict_victims(allocations, evictions, found, workload, strategy.reason, strategy.sentence)
+                undone |= evict_victims(allocations, evictions, found, workload)
                 victims.add(workload)
                 order.done()
                 for victim in found:

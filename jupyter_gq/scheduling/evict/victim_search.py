@@ -9,10 +9,16 @@ Rules
 Search order: candidates are released in the order given until the workload fits; then those that turn out not to be
 needed stay. If that finds nothing, places are cleared one by one, since the rules may let only a few candidates go,
 which must then hold devices together. For a workload that must stand in one domain of a topology, a domain is cleared
-in the same way: the one that costs least.
+in the same way: the one that costs least. If that finds nothing either, and few candidates are there, small sets of
+them are tried.
+
+Bounded search: the first two searches release each candidate at most a few times. If at most `MOST_CANDIDATES` could
+go, all sets of up to `MOST_VICTIMS` of them are tried, the smallest sets first. So with so few candidates, a workload
+gets its place if so few victims can make it. A step tries at most `MOST_SETS` sets for all workloads together, which
+are enough for one workload.
 
 Minimal result: without any one of the victims the workload does not fit where it was placed nor, for small sets,
-anywhere.
+anywhere, or the others may not go (see `rights`).
 
 Surplus first: replicas of elastic work go before the rest of it, and none of them stays if that goes.
 
@@ -20,7 +26,9 @@ All or nothing: on success the workload is nominated for its place and the victi
 changed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
 from jupyter_gq.domain.workload import Request, Workload
 from jupyter_gq.scheduling.admit.start import try_nominate
@@ -28,10 +36,10 @@ from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import first_exceeded_limit
 from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
-#: Tells whether a candidate may go as things stand now.
-Allowed = Callable[[Workload], bool]
+from .rights import Rights
 
 #: Returns the candidates in their order. The result may be lazy and may omit candidates that are not allowed any more.
 Candidates = Callable[[], Iterable[Workload]]
@@ -42,19 +50,49 @@ _Search = Callable[["_Trial", Workload, Iterable[Workload]], bool]
 THOROUGH = 16
 
 
+#: So many candidates at most, and so many victims of them, are tried in all combinations.
+MOST_CANDIDATES = 16
+MOST_VICTIMS = 4
+#: A step tries at most so many sets of victims.
+MOST_SETS = 3000
+
+
+@dataclass(kw_only=True, slots=True)
+class Tries:
+    """The sets of victims that one step may still try."""
+
+    left: int = MOST_SETS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """The limits of a search in which not every candidate may go."""
+
+    rights: Rights
+    #: Candidates that are released before all others, as far as they may go.
+    opening: Sequence[Workload] = ()
+    #: Returns all candidates that could go once others have gone, or more than `MOST_CANDIDATES` of them; None: small
+    #: sets are not tried.
+    everything: Callable[[], Sequence[Workload]] | None = None
+    tries: Tries = field(default_factory=Tries)
+
+
 def make_room(
-    allocations: Allocations, workload: Workload, candidates: Candidates, allowed: Allowed | None = None
+    allocations: Allocations, workload: Workload, candidates: Candidates, limits: Limits | None = None
 ) -> list[Workload] | None:
     """Nominate the workload by releasing candidates, and return those; None if that is not possible.
 
-    `candidates` is called again for each kind of search. `allowed`: may refuse candidates; None: all may go.
+    `candidates` is called again for each kind of search. `limits`: which candidates may go; None: all may.
     """
-    for search in _searches(allocations, workload, limited=allowed is not None):
-        trial = _Trial(allocations, allowed or _allow_all)
+    for search in _searches(allocations, workload, limited=limits is not None):
+        trial = _Trial(allocations, limits)
         if search(trial, workload, candidates()):
-            return _reprieve_unneeded(allocations, workload, trial.released)
+            return _reprieve_unneeded(trial, workload)
         trial.undo()
-    return None
+    if limits is None or limits.everything is None:
+        return None
+    trial = _Trial(allocations, limits)
+    return _reprieve_unneeded(trial, workload) if _set_by_set(trial, workload, limits.everything(), limits) else None
 
 
 def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
@@ -70,19 +108,18 @@ def _searches(allocations: Allocations, workload: Workload, *, limited: bool) ->
     return (_domain_by_domain, _one_after_another)
 
 
-def _allow_all(_: Workload) -> bool:
-    return True
-
-
 class _Trial:
     """The victims released so far in one search, and the way back."""
 
-    def __init__(self, allocations: Allocations, allowed: Allowed) -> None:
+    def __init__(self, allocations: Allocations, limits: Limits | None) -> None:
+        """Begin with the opening of the limits released."""
         self.allocations = allocations
         self.released: list[Workload] = []
         self.gone: set[str] = set()
-        self._allowed = allowed
+        self.rights = None if limits is None else limits.rights
         self._mark = allocations.ledger.mark()
+        for candidate in () if limits is None else limits.opening:
+            self.release(candidate)
 
     def release(self, candidate: Workload) -> bool:
         """Release a candidate with its surplus replicas, if all of them are allowed to go; False changes nothing.
@@ -93,7 +130,7 @@ class _Trial:
             return True
         count, mark = len(self.released), self.allocations.ledger.mark()
         for each in (*self._surplus_of(candidate), candidate):
-            if not self._allowed(each):
+            if self.rights is not None and not self.rights.allows(each):
                 self.undo_to(mark, count)
                 return False
             self.allocations.release(each)
@@ -129,34 +166,76 @@ def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[W
 def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
     """Clear the cheapest places first, for when so few candidates may go that they must hold devices together."""
     allocations = trial.allocations
-    for place in _places_by_cost(allocations, workload, list(candidates)):
-        mark, count = allocations.ledger.mark(), len(trial.released)
-        if not all(trial.release(candidate) for candidate in place):
-            trial.undo_to(mark, count)
-        elif _may_fit(allocations, workload) and try_nominate(allocations, workload):
+    staying = [candidate for candidate in candidates if candidate.id not in trial.gone]
+    for needed, there in _places_by_cost(allocations, workload, staying):
+        if not _clear(trial, workload, needed) and not _clear(trial, workload, there):
+            continue
+        if _may_fit(allocations, workload) and try_nominate(allocations, workload):
             return True
     return False
+
+
+def _clear(trial: _Trial, workload: Workload, place: Iterable[Workload]) -> bool:
+    """Release candidates of one place until one more task fits; False changes nothing."""
+    allocations = trial.allocations
+    ledger, pool = allocations.ledger, allocations.account(workload).queue.pool
+    request = assemble.leading_request(workload)
+    mark, count = ledger.mark(), len(trial.released)
+    before = ledger.slots(pool, request, View.FUTURE)
+    for candidate in place:
+        if trial.release(candidate) and ledger.slots(pool, request, View.FUTURE) > before:
+            return True
+    trial.undo_to(mark, count)
+    return False
+
+
+def _set_by_set(trial: _Trial, workload: Workload, candidates: Sequence[Workload], limits: Limits) -> bool:
+    """Try all small sets of few candidates; the sets whose last member in the order given comes first go first."""
+    if len(candidates) > MOST_CANDIDATES:
+        return False
+    allocations = trial.allocations
+    pool = allocations.account(workload).queue.pool
+    lacks = gang.smallest(workload) - allocations.ledger.total(pool, View.FUTURE)
+    for chosen in _small_sets(candidates):
+        if sum(gang.held(each) for each in chosen) < lacks:
+            continue
+        if not limits.tries.left:
+            return False
+        limits.tries.left -= 1
+        released = all(trial.release(victim) for victim in limits.rights.best_order(chosen))
+        if released and _may_fit(allocations, workload) and try_nominate(allocations, workload):
+            return True
+        trial.undo()
+    return False
+
+
+def _small_sets(candidates: Sequence[Workload]) -> Iterator[tuple[Workload, ...]]:
+    """Yield all sets of up to `MOST_VICTIMS` candidates, smaller ones first."""
+    for count in range(1, MOST_VICTIMS + 1):
+        for last, candidate in enumerate(candidates):
+            for others in combinations(candidates[:last], count - 1):
+                yield (*others, candidate)
 
 
 def _domain_by_domain(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
     """Clear one domain: the one whose last victim in the order given comes first, then the one with fewest victims."""
     allocations = trial.allocations
     there = _by_domain(allocations, workload, candidates)
-    mark = allocations.ledger.mark()
+    mark, count = allocations.ledger.mark(), len(trial.released)
     found: list[tuple[int, int, Domain]] = []
     for domain, members in there.items():
         for rank, candidate in members:
             if trial.release(candidate) and _may_fit_within(allocations, workload, domain):
                 found.append((rank, len(trial.released), domain))
                 break
-        trial.undo_to(mark, 0)
+        trial.undo_to(mark, count)
     for *_, domain in sorted(found):
         for _, candidate in there[domain]:
             if not trial.release(candidate) or not _may_fit_within(allocations, workload, domain):
                 continue
             if try_nominate(allocations, workload):
                 return True
-        trial.undo_to(mark, 0)
+        trial.undo_to(mark, count)
     return False
 
 
@@ -186,10 +265,11 @@ def _may_fit_within(allocations: Allocations, workload: Workload, domain: Domain
 
 def _places_by_cost(
     allocations: Allocations, workload: Workload, candidates: Sequence[Workload]
-) -> list[list[Workload]]:
-    """Return the candidates that would have to go for one task, for each device or node, cheapest first.
+) -> list[tuple[list[Workload], list[Workload]]]:
+    """Return, for each device or node, cheapest first, the candidates that would have to go for one task.
 
-    A place is a node if a task needs several devices or if host resources count, and a device otherwise.
+    The second list of each entry has all candidates of the place. A place is a node if a task needs several devices or
+    if host resources count, and a device otherwise.
     """
     request = assemble.leading_request(workload)
     by_device = request.devices == 1 and not allocations.ledger.layout.counts_host_resources
@@ -204,7 +284,7 @@ def _places_by_cost(
         needed = _needed_for_one_task(allocations, workload, request, there)
         if needed:
             found.append((len(needed), max(order[c.id] for c in needed), name, needed))
-    return [needed for *_, needed in sorted(found, key=lambda entry: entry[:3])]
+    return [(needed, places[name]) for *_, name, needed in sorted(found, key=lambda entry: entry[:3])]
 
 
 def _needed_for_one_task(
@@ -240,20 +320,22 @@ def _may_fit(allocations: Allocations, workload: Workload) -> bool:
     return assemble.may_fit(allocations.ledger, pool, workload, View.FUTURE)
 
 
-def _reprieve_unneeded(allocations: Allocations, workload: Workload, released: list[Workload]) -> list[Workload]:
+def _reprieve_unneeded(trial: _Trial, workload: Workload) -> list[Workload]:
     """Take back victims that are not needed, and return the others.
 
     Victims away from the chosen place are taken back first; then the workload is placed without one victim at a time.
     """
-    kept: list[Workload] = []
+    released = trial.released
+    kept = list(released)
     for victim in reversed(released):
-        if _is_tied(victim, kept) or not _take_back_unneeded(allocations, workload, victim):
-            kept.append(victim)
-    kept.reverse()
+        others = [each for each in kept if each is not victim]
+        if not _is_tied(victim, others) and _take_back_unneeded(trial, workload, victim, others):
+            kept = others
     if 1 < len(kept) <= THOROUGH:
         for victim in list(reversed(kept)):
-            if not _is_tied(victim, kept) and _place_without(allocations, workload, victim):
-                kept.remove(victim)
+            others = [each for each in kept if each is not victim]
+            if not _is_tied(victim, others) and _place_without(trial, workload, victim, others):
+                kept = others
     return kept
 
 
@@ -262,22 +344,35 @@ def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
     return isinstance(victim, Replica) and any(each.id == victim.whole.id for each in released)
 
 
-def _take_back_unneeded(allocations: Allocations, workload: Workload, victim: Workload) -> bool:
-    """Let the victim stay if neither the place nor a limit needs it gone; the workload keeps its place."""
+def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
+    """Let the victim stay if the place, a limit and the rights to the `others` do not need it gone.
+
+    The workload keeps its place.
+    """
+    allocations = trial.allocations
     if not allocations.undo_release(victim):
         return False
-    if first_exceeded_limit(allocations.account(workload), 0, fixed=not workload.preemptible, now=False) is None:
+    if first_exceeded_limit(
+        allocations.account(workload), 0, fixed=not workload.preemptible, now=False
+    ) is None and _may_others_go(trial, victim, others):
         return True
     allocations.release(victim)
     return False
 
 
-def _place_without(allocations: Allocations, workload: Workload, victim: Workload) -> bool:
+def _place_without(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
     """Nominate the workload for another place that does not need the victim gone; False changes nothing."""
+    allocations = trial.allocations
     place = allocations.withdraw(workload)
     if allocations.undo_release(victim):
         if try_nominate(allocations, workload):
-            return True
+            if _may_others_go(trial, victim, others):
+                return True
+            allocations.withdraw(workload)
         allocations.release(victim)
     allocations.nominate_again(workload, place)
     return False
+
+
+def _may_others_go(trial: _Trial, victim: Workload, others: Sequence[Workload]) -> bool:
+    return trial.rights is None or trial.rights.may_stay(victim, others)

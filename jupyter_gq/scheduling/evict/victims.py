@@ -5,7 +5,7 @@ See docs/decisions/0016-evict-the-work-that-loses-least.md.
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heapreplace
+from heapq import heappop, heappush
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
@@ -16,7 +16,10 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
-from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
+
+#: The sort key of a candidate: the seconds for which it is still protected, then what it loses.
+Precedence = tuple[float, Disruption]
 
 
 class _Leaf:
@@ -60,33 +63,15 @@ class VictimIndex:
         leaf = self._pools.get(pool, {}).get(queue)
         return iter(()) if leaf is None else self._present(self._unprotected(leaf, queue, queue))
 
-    def of_others(self, pool: str, queue: str, allowed: Callable[[Workload], bool]) -> Iterator[Workload]:
-        """Yield the candidates of all other leaf queues that may go for work of `queue`, in their order.
-
-        From the first candidate of a queue that is not allowed, the rest of that queue is left alone.
-        """
+    def of_others(self, pool: str, queue: str) -> list[Iterator[Workload]]:
+        """Return the candidates of each other leaf queue that may go for work of `queue`, in their order."""
         for new in [name for name in self._new if name != queue]:
             self._list_new(new)
-        heap = []
-        for name, leaf in self._pools.get(pool, {}).items():
-            if name == queue:
-                continue
-            members = self._present(self._unprotected(leaf, name, queue))
-            first = next(members, None)
-            if first is not None and allowed(first):
-                heap.append((disruption(first), first, members))
-        heapify(heap)
-        while heap:
-            _, victim, members = heap[0]
-            if not allowed(victim):
-                heappop(heap)
-                continue
-            yield victim
-            following = next(members, None)
-            if following is None:
-                heappop(heap)
-            else:
-                heapreplace(heap, (disruption(following), following, members))
+        return [
+            self._present(self._unprotected(leaf, name, queue))
+            for name, leaf in self._pools.get(pool, {}).items()
+            if name != queue
+        ]
 
     def _list_new(self, queue: str) -> None:
         """List the work of a leaf queue that was placed since the last call, if it still has its place."""
@@ -124,6 +109,50 @@ class VictimIndex:
         for index in range(leaf.start, len(leaf.victims)):
             if is_present(allocations, evictions, leaf.victims[index]):
                 yield leaf.victims[index]
+
+
+def by_disruption(victim: Workload) -> Precedence:
+    """Return the sort key of a candidate that nothing protects."""
+    return (0.0, disruption(victim))
+
+
+def in_turn(
+    queues: Iterable[Iterator[Workload]],
+    rank: Callable[[Workload], int | None],
+    asks_again: Callable[[Workload], bool],
+    order: Callable[[Workload], Precedence],
+) -> Iterator[Workload]:
+    """Yield the candidates of several leaf queues, the lowest rank first, and among those of one rank by `order`.
+
+    `rank` is asked when a candidate's turn comes, so what was released before counts; None: the candidate may not go.
+    From such a candidate on, its queue is left alone until a candidate is yielded for which `asks_again` is true.
+    """
+    ready: list[tuple[int, Precedence, Workload, Iterator[Workload]]] = []
+    refused: list[tuple[Workload, Iterator[Workload]]] = []
+
+    def line_up(victim: Workload, others: Iterator[Workload]) -> None:
+        found = rank(victim)
+        if found is None:
+            refused.append((victim, others))
+        else:
+            heappush(ready, (found, order(victim), victim, others))
+
+    for others in queues:
+        if (first := next(others, None)) is not None:
+            line_up(first, others)
+    while ready:
+        before, _, victim, others = heappop(ready)
+        if rank(victim) != before:
+            line_up(victim, others)
+            continue
+        yield victim
+        if (following := next(others, None)) is not None:
+            line_up(following, others)
+        if refused and asks_again(victim):
+            asked = refused[:]
+            refused.clear()
+            for entry in asked:
+                line_up(*entry)
 
 
 def is_present(allocations: Allocations, evictions: Evictions, victim: Workload) -> bool:

@@ -21,6 +21,7 @@ from jupyter_gq.scheduling.admit.reservations import free_amount, owners_on_devi
 from jupyter_gq.scheduling.idle.idle_rule import expiry
 from jupyter_gq.scheduling.order.pending_queue import PendingQueue
 from jupyter_gq.scheduling.quota.accounts import BlockingLimit, LimitKind
+from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, names_host_quota
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
@@ -159,7 +160,26 @@ class _Explainer:
         blockers = tuple(self._blockers.find(workload, key))
         if not blockers and self._inputs.index.config.unobserved:  # only runs that cannot be seen could make room
             return partial(reasons.explain_unobserved, numbers)
-        return partial(reasons.explain_no_room, workload, account.queue, numbers, blockers, room.shortage)
+        why = partial(reasons.explain_no_room, workload, account.queue, numbers, blockers, room.shortage)
+        lenders = self._without_host_quota(workload, blockers, room.short)
+        return partial(reasons.add_missing_quotas, why, lenders) if lenders else why
+
+    def _without_host_quota(
+        self, workload: Workload, blockers: Sequence[Workload], short: Sequence[int]
+    ) -> dict[int, list[str]]:
+        """Return the queues that would have to give back a short host resource if they had a quota of it.
+
+        That is asked only for work that its queue is entitled to.
+        """
+        account = self._allocations.account
+        if not short or not is_guaranteed(account(workload), workload):
+            return {}
+        givers = {each.queue: account(each) for each in blockers if each.preemptible and each.queue != workload.queue}
+        found = {
+            which: sorted(name for name, giver in givers.items() if not names_host_quota(giver, which))
+            for which in short
+        }
+        return {which: names for which, names in found.items() if names}
 
     def _behind_reservations(
         self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]
@@ -192,8 +212,12 @@ class _Explainer:
         """Return the work that must stop before a nominated workload can start, by id."""
         place = self._allocations.nominated[workload.id]
         by_id = {w.id: w for task in place for device in task.devices for w in self._stopping_on.get(device, ())}
+        if not by_id:  # the devices are free, but not the host resources that the workload needs
+            nodes = {task.node for task in place}
+            stopping_there = (w for w in self._evictions.stopping.values() if nodes & {t.node for t in w.placement})
+            by_id = {w.id: w for w in stopping_there}
         if not by_id:
-            # The workload waits for room under a limit, not for devices.
+            # The workload waits for room under a limit.
             account = self._allocations.account
             chain = {id(each) for each in account(workload).chain}
             stopping = self._evictions.stopping.values()

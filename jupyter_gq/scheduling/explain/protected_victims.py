@@ -4,20 +4,21 @@ Used at the end of a cycle, for explanations; nothing is changed. Victims are so
 protection ends first, so the time that an explanation names is the shortest possible.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.evict import preempt, reclaim
-from jupyter_gq.scheduling.evict.victim_search import Allowed
-from jupyter_gq.scheduling.evict.victims import staying_holders
-from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.evict.reclaim import Sources
+from jupyter_gq.scheduling.evict.victim_search import Tries
+from jupyter_gq.scheduling.evict.victims import Precedence, staying_holders
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
+from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
 from jupyter_gq.scheduling.workloads.request_class import request_class
 from jupyter_gq.scheduling.workloads.seniority import seniority
@@ -27,7 +28,8 @@ from jupyter_gq.scheduling.workloads.seniority import seniority
 class _Candidates:
     """Work that could go for work of one queue if it had run long enough, in the order in which protection ends."""
 
-    others: list[Workload]
+    #: By leaf queue.
+    others: dict[str, list[Workload]]
     same_queue: list[Workload]
     #: Some of the candidates are still protected.
     any_protected: bool
@@ -64,8 +66,12 @@ def _candidates(
         if victim.preemptible and pool in inputs.index.pools_of(victim)
     ]
     there.sort(key=lambda entry: entry[:2])
+    others: dict[str, list[Workload]] = {}
+    for *_, victim in there:
+        if victim.queue != preemptor.queue:
+            others.setdefault(victim.queue, []).append(victim)
     return _Candidates(
-        others=[victim for *_, victim in there if victim.queue != preemptor.queue],
+        others=others,
         same_queue=[victim for *_, victim in there if victim.queue == preemptor.queue],
         any_protected=bool(there) and there[-1][0] > 0,
     )
@@ -77,7 +83,7 @@ def _search(
     """Return the victims that would make room for the workload if none were protected; None if some are not."""
     with allocations.lifting_reservations(workload):
         mark = allocations.ledger.mark()
-        victims = _find_victims(inputs.policy, allocations, workload, candidates)
+        victims = _find_victims(inputs, allocations, workload, candidates)
         if victims is None:
             return None
         allocations.undo_search(workload, victims, mark)
@@ -86,12 +92,21 @@ def _search(
 
 
 def _find_victims(
-    policy: Policy, allocations: Allocations, workload: Workload, candidates: _Candidates
+    inputs: CycleInputs, allocations: Allocations, workload: Workload, candidates: _Candidates
 ) -> list[Workload] | None:
     """Search as reclaim does, and then as preemption does."""
+    policy, tries = inputs.policy, Tries()
 
-    def others(_: Allowed) -> Iterable[Workload]:
-        return candidates.others
+    def others() -> Iterator[Iterator[Workload]]:
+        return map(iter, candidates.others.values())
 
-    victims = reclaim.search(policy, allocations, workload, others)
-    return preempt.search(allocations, workload, candidates.same_queue) if victims is None else victims
+    def order(victim: Workload) -> Precedence:
+        return (inputs.protected_for(victim, workload), disruption(victim))
+
+    sources = Sources(queues=others, order=order)
+    victims = None
+    if allocations.account(workload).lasting + gang.smallest(workload) <= allocations.account(workload).fair_share:
+        victims = reclaim.search(policy, allocations, workload, sources, tries)
+    if victims is not None:
+        return victims
+    return preempt.search(policy, allocations, workload, candidates.same_queue, sources, tries)

@@ -11,7 +11,8 @@ Numbers: each number of the sentence is among `numbers`, by name, for programs a
 Replicas: replicas of elastic work are named as their workload.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 
 from jupyter_gq.domain.amount import ONE_GPU, Instant, format_gpus
@@ -256,6 +257,20 @@ def explain_no_room(
         blockers=_workload_ids(blockers),
         remedy=_stop_remedy(blockers),
     )
+
+
+def add_missing_quotas(explain: Callable[[], Explanation], lenders: Mapping[int, Sequence[str]]) -> Explanation:
+    """Add to an explanation which queues give nothing back, since no quota says how much of a resource is theirs.
+
+    `lenders`: names of queues by host resource, processors (0) or memory (1).
+    """
+    why = explain()
+    clauses = [
+        f"{enumerate_names(names)} {'has' if len(names) == 1 else 'have'} no {('CPU', 'memory')[which]} quota, "
+        f"so {'its' if len(names) == 1 else 'their'} work is not paused for this."
+        for which, names in lenders.items()
+    ]
+    return replace(why, sentence=" ".join([why.sentence, *clauses]))
 
 
 def _verb(milli: int) -> str:

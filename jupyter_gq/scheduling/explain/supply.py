@@ -61,6 +61,8 @@ class Room:
     place: tuple[TaskPlacement, ...] | None
     #: Why the requests do not fit although enough devices are idle; None if devices are short.
     shortage: OtherShortage | None
+    #: The host resources of which too little is idle on nodes with enough devices: processors (0), memory (1).
+    short: tuple[int, ...]
 
 
 class Supply:
@@ -120,7 +122,21 @@ class Supply:
                 mark = ledger.mark()
                 place = assemble.place(ledger, pool, workload, View.FUTURE)
                 ledger.rollback(mark)
-            return Room(reserved=ledger.total(pool) - idle, place=place, shortage=self._find_other_shortage(workload))
+            shortage = self._find_other_shortage(workload)
+            is_of_host = shortage is not None and shortage[0] is PendingReason.NO_CPU_OR_MEMORY
+            short = self._find_short(workload) if is_of_host else ()
+            return Room(reserved=ledger.total(pool) - idle, place=place, shortage=shortage, short=short)
+
+    def _find_short(self, workload: Workload) -> tuple[int, ...]:
+        """Return the host resources for each of which alone the workload finds no node."""
+        ledger, pool = self._allocations.ledger, self._pool(workload)
+        found = set()
+        for group in gang.groups_of(workload):
+            only_one = (replace(group.request, memory=NO_MEMORY), replace(group.request, cpu_milli=0))
+            for which, request in enumerate(only_one):
+                if ledger.slots(pool, request, View.NOW) < group.min_members and (request.cpu_milli or request.memory):
+                    found.add(which)
+        return tuple(sorted(found))
 
     def _find_other_shortage(self, workload: Workload) -> OtherShortage | None:
         """Return why the workload does not fit although enough devices are idle; None if devices are short."""

@@ -24,13 +24,12 @@ from jupyter_gq.scheduling.evict import notices
 from jupyter_gq.scheduling.evict.eviction import suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.evict.victims import staying_notebooks, staying_workloads
-from jupyter_gq.scheduling.quota.accounts import is_entitled
+from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.reservations import Reservations
-from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
@@ -85,7 +84,7 @@ def _suspend_for(
     account = allocations.account(workload)
     if not account.known or not workload.preemptible or workload.kind is not Kind.TRAINING or not idle:
         return False
-    if not is_entitled(account, gang.smallest(workload)):
+    if not is_guaranteed(account, workload):
         return False
     fitting = [notebook for notebook in idle if account.queue.pool in inputs.index.pools_of(notebook)]
     with allocations.lifting_reservations(workload):

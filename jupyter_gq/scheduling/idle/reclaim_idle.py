@@ -27,7 +27,7 @@ from jupyter_gq.scheduling.evict.eviction import suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.evict.victims import staying_notebooks
 from jupyter_gq.scheduling.policy import IdleRule
-from jupyter_gq.scheduling.quota.accounts import is_entitled
+from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
@@ -105,7 +105,7 @@ def _unblock(
         return None
     if try_nominate(allocations, workload):
         return []
-    within = is_entitled(account, gang.smallest(workload))
+    within = is_guaranteed(account, workload)
     pool = account.queue.pool
     fitting = [n for n in idle if pool in index.pools_of(n) and (within or (n.suspendable and workload.preemptible))]
     return make_room(allocations, workload, lambda: fitting) if fitting else None

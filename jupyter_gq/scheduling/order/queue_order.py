@@ -7,10 +7,13 @@ Rules
    above its fair share; then the queue that stays within its deserved quota with it; then within its fair share with
    it; then the higher queue priority; then the smaller part of its entitlement used with it; then the smaller part used
    before; then the smaller entitlement; then the name. The entitlement is the larger of quota and fair share.
+   Work that needs no GPU is within a quota only if there is one of CPU or memory.
 3. No ping-pong. A queue that reclaims ranks before the queue that it reclaims from: the second and third comparison of
    the queue order see to that. Otherwise the two queues would take devices from each other without end.
 4. Local change. After each step only the queues from that leaf up to the root are compared again.
 5. Classes. Like requests of a queue are skipped together (see `pending_queue`).
+
+See docs/decisions/0074-cpu-only-work-takes-its-turn.md.
 """
 
 import heapq
@@ -18,6 +21,7 @@ from collections.abc import Mapping
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
+from jupyter_gq.scheduling.quota.reclaim_rights import is_within_quota
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassTest, WorkloadTest, any_workload, once_for_each_class
 from jupyter_gq.scheduling.workloads.seniority import UsageByUser
@@ -124,7 +128,7 @@ def _key(account: Account, head: Workload) -> _Key:
     entitlement = max(account.queue.quota, account.fair_share)
     return (
         using > account.fair_share,
-        using + milli > account.queue.quota,
+        not is_within_quota(account, head),
         using + milli > account.fair_share,
         -account.queue.priority,
         _used_part(using + milli, entitlement),

@@ -1,15 +1,45 @@
-"""The right to reclaim: which queue may take from which other, asked for one victim at a time.
+"""Guarantees and the right to reclaim: what is within quota, and which queue may take one victim from which other.
 
 The rules are those of `evict.reclaim`: comparison, guarantee, fairness, and the rule for the levels below.
 """
 
 from fractions import Fraction
 
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.gang import HostAmounts
 
-from .accounts import Account
+from .accounts import Account, is_entitled
 
 ONCE = Fraction(1)
+
+
+def is_guaranteed(account: Account, workload: Workload) -> bool:
+    """Return True if every queue from the leaf to the root stays within what it is guaranteed with the workload.
+
+    The workload counts with its smallest gang. Work that needs no GPU is guaranteed only what quotas of CPU and memory
+    guarantee: of what it needs, some queue must have a quota, and no queue may exceed one.
+    """
+    milli = gang.smallest(workload)
+    return is_entitled(account, milli) if milli else _is_within_host_quotas(account.chain, gang.smallest_host(workload))
+
+
+def is_within_quota(account: Account, workload: Workload) -> bool:
+    """Return True if this one queue stays within what it is guaranteed with the workload (see `is_guaranteed`)."""
+    milli = gang.smallest(workload)
+    if milli:
+        return account.lasting + milli <= account.queue.quota
+    return _is_within_host_quotas((account,), gang.smallest_host(workload))
+
+
+def _is_within_host_quotas(path: tuple[Account, ...], needed: HostAmounts) -> bool:
+    said = [
+        (each, which, need)
+        for each in path
+        for which, need in enumerate(needed)
+        if need and each.host_quotas[which] is not None
+    ]
+    return bool(said) and all(_within(each, which, need) for each, which, need in said)
 
 
 def may_reclaim(
@@ -35,6 +65,18 @@ def may_reclaim(
     return within_quota or _using(givers[-1], started) > givers[-1].fair_share
 
 
+def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool:
+    """Return True if each queue of the giver, up to where the two paths part, is above its deserved quota."""
+    _, givers = _parted(taker, giver)
+    return all(_using(each, started) > each.deserved for each in givers)
+
+
+def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bool:
+    """Return True if each queue of the giver, up to where the two paths part, is above its fair share."""
+    _, givers = _parted(taker, giver)
+    return all(_using(each, started) > each.fair_share for each in givers)
+
+
 def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> bool:
     """Return True if CPU or memory is a reason to reclaim.
 
@@ -56,6 +98,11 @@ def _within(account: Account, which: int, more: int) -> bool:
     """
     quota = account.host_quotas[which]
     return quota is None or account.host_lasting[which] + more <= quota
+
+
+def names_host_quota(account: Account, which: int) -> bool:
+    """Return True if a queue from the leaf to the root has a quota of processors (0) or memory of nodes (1)."""
+    return any(each.host_quotas[which] is not None for each in account.chain)
 
 
 def is_above_host_quota(path: tuple[Account, ...], which: int) -> bool:

@@ -64,7 +64,7 @@ class Allocations:
 
     def admit(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Start the workload at this place, which the ledger has just given it."""
-        started = replace(workload, placement=place, reserved=())
+        started = replace(workload, placement=place, reserved=(), nominated=False)
         self._usage.add_held(started)
         self.admitted[workload.id] = started
         if isinstance(workload, Replica):
@@ -144,7 +144,7 @@ class Allocations:
 
     def release(self, workload: Workload) -> None:
         """Count the workload as stopped or, if it is nominated, withdraw its place; `undo_release` is the reverse."""
-        self._count(workload, -1)
+        self.drop_usage(workload)
         if workload.id in self.nominated:
             self.ledger.withdraw(workload, workload.placement)
         else:
@@ -160,6 +160,10 @@ class Allocations:
     def restore_usage(self, workload: Workload) -> None:
         """Undo `release` in the accounts only, after the ledger was rolled back."""
         self._count(workload, 1)
+
+    def drop_usage(self, workload: Workload) -> None:
+        """Do what `release` does, in the accounts only."""
+        self._count(workload, -1)
 
     def undo_search(self, workload: Workload, released: Sequence[Workload], mark: int) -> None:
         """Undo a search that nominated `workload` by releasing others; the ledger was at `mark` before the search."""

@@ -84,11 +84,11 @@ def _nominate_recorded(
 ) -> None:
     """Nominate workloads for the places recorded for them, as far as those are free or will be.
 
-    A place is left alone if a workload with a longer wait still needs one of its devices: that workload is asked first
-    (see `admit.reservations`).
+    Places for which other work was told to stop come first, then the longest wait. A place is left alone if a workload
+    that comes earlier still needs one of its devices: that workload is asked first (see `admit.reservations`).
     """
     needed: set[str] = set()
-    for workload in sorted(index.reserved.values(), key=longest_wait):
+    for workload in sorted(index.reserved.values(), key=lambda each: (not each.nominated, longest_wait(each))):
         devices = {device for task in workload.reserved for device in task.devices}
         if workload.id in evictions.stopping:
             done = _keep_migration(workload, allocations, evictions)
@@ -97,6 +97,8 @@ def _nominate_recorded(
             done = is_free and allocations.nominate_at(workload, workload.reserved)
         if done:
             reservations.recorded.add(workload.id)
+            if workload.nominated:
+                reservations.nominated.add(workload.id)
         else:
             needed |= devices
 

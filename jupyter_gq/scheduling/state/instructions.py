@@ -88,6 +88,8 @@ def _reservations(
             reserved = reservations.by_owner.get(name)
             place = allocations.nominated.get(name) or evictions.migrations.get(name) or ()
             place = place or (reserved.place if reserved else ())
-        if place != index.workloads[name].reserved:
-            found.append(Reserve(workload=name, placement=place))
+        nominated = bool(place) and name in reservations.nominated
+        workload = index.workloads[name]
+        if place != workload.reserved or (place and nominated is not workload.nominated):
+            found.append(Reserve(workload=name, placement=place, nominated=nominated))
     return found

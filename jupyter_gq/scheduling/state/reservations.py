@@ -7,8 +7,8 @@ lent is reserved as well, against workloads that could not give it back (see `id
 
 Bound work: no other workload starts on reserved devices or is nominated there, except one that may pass
 (`may_pass`): a higher priority of the same queue; work of another queue, if the owner would borrow anyway or if that
-work stays within its deserved quota; work that is expected to end before all devices of the place can be free; work
-that the owner is entitled to take back at once.
+work stays within its guarantee (for work without a GPU, that is a quota of CPU or memory); work that is expected to end
+before all devices of the place can be free; work that the owner is entitled to take back at once.
 
 No new claims: by these exceptions a reservation keeps the order inside a queue and protects what a queue is guaranteed
 against borrowers. A reservation gives no workload a claim that the workload does not have without it.
@@ -23,9 +23,9 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger
-from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage, is_entitled
+from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
-from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim
+from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
@@ -50,6 +50,8 @@ class Reservations:
         self.lifted: set[str] = set()
         #: Ids of workloads whose reserved, nominated or new place is recorded for later cycles.
         self.recorded: set[str] = set()
+        #: Ids of those for which other work was told to stop, so that no longer wait takes their place.
+        self.nominated: set[str] = set()
         self._ledger = ledger
         self._accounts = accounts
         self._min_runtimes = min_runtimes
@@ -123,7 +125,7 @@ class Reservations:
         if workload.queue == owner.queue:
             if workload.priority > owner.priority:
                 return True
-        elif is_entitled(self._account(workload), gang.smallest(workload)) or not self._is_entitled(owner):
+        elif self._is_entitled(workload) or not self._is_entitled(owner):
             return True
         if workload.estimate is not None and self._now + workload.estimate <= reservation.not_before:
             return True
@@ -142,9 +144,9 @@ class Reservations:
         add_usage(giver, -milli, fixed=False)
         return allowed
 
-    def _is_entitled(self, owner: Workload) -> bool:
-        """Tell whether the owner stays within the deserved quotas of its queues; otherwise it would borrow."""
-        return is_entitled(self._account(owner), gang.smallest(owner))
+    def _is_entitled(self, workload: Workload) -> bool:
+        """Tell whether the workload stays within the guarantees of its queues; otherwise it would borrow."""
+        return is_guaranteed(self._account(workload), workload)
 
     def _account(self, workload: Workload) -> Account:
         return self._accounts.of(workload.queue)

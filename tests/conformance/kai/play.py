@@ -7,7 +7,7 @@ from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement
-from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow_admitted, run_cycle, serve_preemptors
+from jupyter_gq.scheduling.cycle import admit, grow_admitted, run_cycle, serve_preemptors
 from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Shrink
 from jupyter_gq.scheduling.evict.consolidate import consolidate
 from jupyter_gq.scheduling.evict.preempt import preempt
@@ -25,7 +25,6 @@ from .verdict import Case, Difference
 
 def _allocate(state: CycleState) -> None:
     index = state.inputs.index
-    admit_without_devices(index, state.allocations)
     serve_preemptors(state.allocations, state.reservations, state.evictions)
     admit(index, state.allocations, state.evictions)
     grow_admitted(state.allocations)
@@ -149,8 +148,8 @@ def _carry_out(world: World, job: str, instruction: Instruction) -> None:
             status = "Pipelined" if instruction.reason is EvictReason.CONSOLIDATED else "Releasing"
             for task in world.of_job(job, "Running"):
                 world.put(replace(task, status=status))
-        case Reserve(placement=place):
-            world.reserved[job] = place
+        case Reserve(placement=place, nominated=nominated):
+            world.reserved[job] = (place, nominated)
         case Shrink(placement=place):
             status = "Pipelined" if instruction.reason is EvictReason.CONSOLIDATED else "Releasing"
             for task in _held_at(world, job, place):

@@ -38,8 +38,12 @@ def run_case(case: Case, file: str, name: str) -> Verdict:
         differences=tuple(differences),
         elsewhere=elsewhere,
         no_step=not has_step(case),
-        reasons=reasons.explain(case, differences) if differences else (),
+        reasons=reasons.explain(case, differences, _differences) if differences else (),
     )
+
+
+def _differences(case: Case) -> list[Difference]:
+    return _decide(case)[0]
 
 
 def _decide(case: Case) -> tuple[list[Difference], int]:

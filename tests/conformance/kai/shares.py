@@ -15,10 +15,10 @@ from fractions import Fraction
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.scheduling.evict.reclaim import may_reclaim
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage, first_exceeded_limit
 from jupyter_gq.scheduling.quota.fair_share import QueueClaim, divide
 from jupyter_gq.scheduling.quota.past_usage import NO_PAST, Past
+from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim
 
 from .translate import POOL, VERY_MUCH, WITHOUT_BOUND, milli
 from .verdict import Case, Difference, Untranslatable
@@ -51,7 +51,7 @@ def _claim(queue: Case, resource: str) -> QueueClaim:
     raw = queue["resources"][resource]
     return QueueClaim(
         quota=VERY_MUCH if raw["deserved"] == WITHOUT_BOUND else milli(raw["deserved"]),
-        limit=None if raw["limit"] == WITHOUT_BOUND else milli(raw["limit"]),
+        limit=None if _is_unset(raw) else milli(raw["limit"]),
         demand=milli(raw["request"]),
         weight=round(1000 * raw["over_quota_weight"]),
         priority=int(queue["priority"]),
@@ -97,9 +97,14 @@ def _accounts(queues: Iterable[Case], *, limits: bool, nodes: Iterable[Node] = (
     return accounts
 
 
+def _is_unset(raw: Case) -> bool:
+    """No limit is set: a limit of 0 beside a quota or use is one that the table leaves out."""
+    return raw["limit"] == WITHOUT_BOUND or (raw["limit"] == 0 and bool(raw["deserved"] or raw["allocated"]))
+
+
 def _queue(row: Case, *, limits: bool, resource: str = GPU) -> Queue:
     raw = row["resources"][resource]
-    bounded = limits and raw["limit"] != WITHOUT_BOUND
+    bounded = limits and not _is_unset(raw)
     return Queue(
         name=row["id"],
         pool=POOL,

@@ -3,9 +3,9 @@
 Rules
 -----
 1. A job is a workload. Tasks that are told to stop while others of the job go on are a workload beside it.
-2. A deserved quota without bound is the whole cluster; no limit is no limit.
+2. A deserved quota without bound is the whole cluster; a limit of 0, or none, is no limit.
 3. Ties: the peer's go by creation, ours by name. So queues and workloads get names in the order of their creation.
-4. Memory of nodes is counted in millions of bytes.
+4. Memory of nodes is counted in bytes, and nothing that is asked for is rounded to 0.
 5. What ended does not come back: a job that has too few tasks left for its smallest gang is not started, and gets no
    more. One of whose tasks some ended well has lost nothing.
 6. Between rounds nobody is stopping any more; what was placed runs.
@@ -14,6 +14,7 @@ Rules
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node, Topology
@@ -37,8 +38,10 @@ VERY_MUCH = MilliGpu(10**9)
 LEAVING = "~leaving"
 #: Kinds of request that our snapshot can say; "best-effort" asks for no GPU.
 KINDS = frozenset({"whole", "fraction", "memory", "best-effort"})
+#: A limit that a table does not set; a queue that may never use anything is in none of them.
+UNSET_LIMITS = frozenset({WITHOUT_BOUND, 0})
 #: What we call a queue's processors and memory, and the table.
-REST = {
+HOST_COLUMNS = {
     "cpu_quota": "deserved_cpu_milli",
     "cpu_limit": "limit_cpu_milli",
     "memory_quota": "deserved_memory_mb",
@@ -70,8 +73,8 @@ class World:
     case: Case
     #: In the order of the case.
     tasks: dict[str, Task] = field(default_factory=dict)
-    #: Where room is kept for a job, as our decisions said.
-    reserved: dict[str, tuple[TaskPlacement, ...]] = field(default_factory=dict)
+    #: Where room is kept for a job, as our decisions said, and whether work was told to stop for it.
+    reserved: dict[str, tuple[tuple[TaskPlacement, ...], bool]] = field(default_factory=dict)
 
     def of_job(self, job: str, *statuses: str) -> list[Task]:
         """The tasks of a job with one of these statuses, those first that start first."""
@@ -88,8 +91,18 @@ class World:
 
 
 def milli(gpus: float) -> MilliGpu:
-    """From the table's GPUs."""
-    return MilliGpu(round(gpus * ONE_GPU))
+    """From the table's GPUs; the least amount is a thousandth."""
+    return MilliGpu(max(round(gpus * ONE_GPU), int(gpus > 0)))
+
+
+def thousandths(cores: float) -> int:
+    """Thousandths of a core, rounded up."""
+    return math.ceil(Decimal(str(cores)) * 1000)
+
+
+def whole_bytes(count: float) -> MiB:
+    """Bytes, rounded up, where our snapshot has MiB: the unit is the same everywhere in a case."""
+    return MiB(math.ceil(count))
 
 
 def capacity(case: Case) -> MilliGpu:
@@ -162,18 +175,14 @@ def request_of(job: Case) -> Request:
     """What each task of the job needs, unless it says otherwise itself."""
     request = Request(
         devices=int(job["devices_per_task"]),
-        cpu_milli=round(1000 * float(job["cpu_cores_per_task"])),
-        memory=_megabytes(job["memory_bytes_per_task"]),
+        cpu_milli=thousandths(job["cpu_cores_per_task"]),
+        memory=whole_bytes(float(job["memory_bytes_per_task"])),
     )
     if job["kind"] == "memory":
         return replace(request, device_memory=MiB(math.ceil(job["gpu_memory_per_task"])))
     if job["kind"] == "fraction":
         return replace(request, milli_per_device=milli(job["gpus_per_task"]))
     return replace(request, devices=int(job["gpus_per_task"]))
-
-
-def _megabytes(count: float) -> MiB:
-    return MiB(round(float(count) / 1e6))
 
 
 def snapshot_of(world: World) -> Snapshot:
@@ -196,8 +205,8 @@ def _node(raw: Case) -> Node:
         devices=tuple(
             Device(id=f"{name}/{i}", index=i, model="A100", memory=memory, pool=POOL) for i in range(int(raw["gpus"]))
         ),
-        cpu_milli=round(1000 * float(raw["cpu_cores"])),
-        memory=_megabytes(raw["memory_bytes"]),
+        cpu_milli=math.floor(Decimal(str(raw["cpu_cores"])) * 1000),
+        memory=MiB(math.floor(float(raw["memory_bytes"]))),
         max_tasks=int(raw["max_pods"]),
         labels=raw.get("labels", {}),
     )
@@ -215,15 +224,19 @@ def _queue(raw: Case, case: Case) -> Queue:
         pool=POOL,
         parent=None if parent is None else _queue_name(parent, case),
         quota=capacity(case) if raw["deserved_gpus"] == WITHOUT_BOUND else milli(raw["deserved_gpus"]),
-        limit=None if raw["limit_gpus"] == WITHOUT_BOUND else milli(raw["limit_gpus"]),
-        **{name: _bound(raw.get(column)) for name, column in REST.items()},
+        limit=None if raw["limit_gpus"] in UNSET_LIMITS else milli(raw["limit_gpus"]),
+        **{name: _bound(name, raw.get(column)) for name, column in HOST_COLUMNS.items()},
         over_quota_weight=1000 if weight == WITHOUT_BOUND else round(weight * 1000),
         priority=int(raw["priority"]),
     )
 
 
-def _bound(amount: float | None) -> int | None:
-    return None if amount is None or amount == WITHOUT_BOUND else round(amount)
+def _bound(name: str, amount: float | None) -> int | None:
+    """A quota or limit of CPU or memory in our units; None if the table sets none."""
+    unset = UNSET_LIMITS if name.endswith("limit") else {WITHOUT_BOUND}
+    if amount is None or amount in unset:
+        return None
+    return math.ceil(amount) if name.startswith("cpu") else whole_bytes(1e6 * float(amount))
 
 
 def workload_id(case: Case, job: str) -> str:
@@ -263,7 +276,8 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         stale_since = Instant(NOW - float(job.get("stale_s", 0))) if stale else None
         yield replace(runs, stale_since=stale_since, elastic=ready)
     elif waiting and ready:
-        yield replace(whole, reserved=world.reserved.get(name, ()))
+        place, nominated = world.reserved.get(name, ((), False))
+        yield replace(whole, reserved=place, nominated=nominated)
     if leaving:
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,

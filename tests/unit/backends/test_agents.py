@@ -99,9 +99,9 @@ def test_what_is_known_of_the_devices_that_a_pod_sees(agents, clock):
     assert tell(None) is AttestationResult.UNCHECKED, "its processes may only have begun"
     clock.forward(5)
     assert agents.attestation("n", "u") is AttestationResult.UNCLEAR
-    assert "cannot tell" in agents.blindness("n", "u")
+    assert "cannot tell" in agents.explain_unclear_check("n", "u")
     assert tell(None, missing={"visible": "The driver does not say."}) is AttestationResult.UNCLEAR
-    assert agents.blindness("n", "u") == "The driver does not say."
+    assert agents.explain_unclear_check("n", "u") == "The driver does not say."
     assert tell("GPU-1", uid="unknown") is AttestationResult.UNCHECKED, "whose devices are not known"
     clock.forward(61)
     assert agents.attestation("n", "u") is AttestationResult.UNWATCHED
@@ -113,7 +113,7 @@ def test_of_a_slice_of_a_gpu_it_cannot_be_told_and_nobody_is_stopped(agents):
     for _ in range(3):
         assert agents.hear("n", report, lambda uid: frozenset({"MIG-7"})) == frozenset()
     assert agents.attestation("n", "u") is AttestationResult.UNCLEAR, "and nobody waits for it"
-    assert agents.blindness("n", "u").startswith("The pod was given MIG-7, a slice of a GPU")
+    assert agents.explain_unclear_check("n", "u").startswith("The pod was given MIG-7, a slice of a GPU")
 
 
 def test_what_a_pod_sees_is_news_once(agents):

@@ -132,7 +132,7 @@ def test_replaying_shows_who_is_treated_otherwise(tmp_path, capsys):
     assert main(["replay", str(file)]) == 1
     said = capsys.readouterr().out
     assert "second: was nothing; is Evict" in said
-    assert "1 difference " in said
+    assert "2 differences " in said
 
 
 def test_more_quota_lets_the_second_one_start_too(tmp_path, capsys):

@@ -12,7 +12,6 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Reserve
 from jupyter_gq.scheduling.evict.consolidate import consolidate
 from jupyter_gq.scheduling.evict.eviction import evict_victims
-from jupyter_gq.scheduling.evict.notices import describe_preemption
 from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
@@ -61,8 +60,8 @@ def test_one_moves_so_that_another_fits_and_both_places_are_written_down():
             sentence="Paused: it moves to m, so that bob's big (2 GPUs) fits. "
             "Continues there by itself as soon as it has stopped.",
         ),
-        Reserve(workload="big", placement=(TaskPlacement(node="n", devices=("n-0", "n-1")),)),
-        Reserve(workload="new", placement=(TaskPlacement(node="m", devices=("m-1",)),)),
+        Reserve(workload="big", placement=(TaskPlacement(node="n", devices=("n-0", "n-1")),), nominated=True),
+        Reserve(workload="new", placement=(TaskPlacement(node="m", devices=("m-1",)),), nominated=True),
     )
     entry = why(decision, "big").why
     assert entry.reason is PendingReason.WAITS_FOR_EVICTION
@@ -241,7 +240,7 @@ def test_a_replica_that_was_evicted_already_does_not_move():
     first = allocations.pending["first"]
     victims = make_room(allocations, first, lambda: [replica])
     assert victims == [replica]
-    evict_victims(allocations, evictions, victims, first, EvictReason.PREEMPTED, describe_preemption)
+    evict_victims(allocations, evictions, victims, first)
     consolidate(state.inputs, allocations, state.reservations, evictions)
     assert list(allocations.nominated) == ["first"]
     assert list(evictions.replicas) == [replica.id]

@@ -10,7 +10,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.policy import MinRuntimeRule, Policy
 from jupyter_gq.scheduling.workloads import replicas
-from tests.builders import NOW, Cluster, a_job, a_node, admitted, apply, evicted, running, stopped, why
+from tests.builders import NOW, Cluster, a_job, a_node, acts, admitted, apply, evicted, running, stopped, why
 
 
 def an_elastic(name: str, queue: str, *devices: str, tasks: int = 4, min_members: int = 1, **fields) -> Workload:
@@ -152,7 +152,7 @@ def test_whoever_stops_for_growth_is_told_so_although_another_one_gets_the_rest_
 def test_a_victim_gives_up_its_surplus_first_the_last_task_first():
     elastic = an_elastic("e", "borrower", "box-0", "box-1", "box-2", tasks=3)
     decision = decide(two_queues(3, owner=1), elastic, a_job("w", "owner"))
-    (shrink,) = decision.instructions
+    (shrink,) = acts(decision)
     assert isinstance(shrink, Shrink)
     assert devices_of(shrink.placement) == ["box-2"]
     assert (shrink.reason, shrink.by) == (EvictReason.RECLAIMED, "w")
@@ -171,13 +171,13 @@ def test_surplus_goes_before_newer_work():
 def test_lower_priority_goes_before_the_surplus_of_a_higher_one():
     elastic = an_elastic("e", "borrower", "box-0", "box-1", priority=1)
     low = running(a_job("low", "borrower"), "box-2")
-    (evict,) = decide(two_queues(3, owner=1), elastic, low, a_job("w", "owner")).instructions
+    (evict,) = acts(decide(two_queues(3, owner=1), elastic, low, a_job("w", "owner")))
     assert (type(evict), evict.workload) == (Evict, "low")
 
 
 def test_all_of_it_goes_when_its_surplus_is_not_enough_and_then_by_one_instruction():
     elastic = an_elastic("e", "borrower", "box-0", "box-1", tasks=2)
-    (evict,) = decide(two_queues(2), elastic, a_job("w", "owner", 2)).instructions
+    (evict,) = acts(decide(two_queues(2), elastic, a_job("w", "owner", 2)))
     assert (type(evict), evict.workload) == (Evict, "e")
 
 
@@ -186,7 +186,7 @@ def test_each_gives_its_surplus_before_one_goes_whole():
     second = an_elastic("b", "borrower", "box-2", "box-3", tasks=2, since=5)
     decision = decide(two_queues(4), first, second, a_job("w", "owner", 2))
     assert shrinks(decision) == {"a": ["box-1"], "b": ["box-3"]}
-    assert len(decision.instructions) == 2
+    assert len(acts(decision)) == 2
 
 
 def test_the_smallest_gang_stays_together():
@@ -194,13 +194,13 @@ def test_the_smallest_gang_stays_together():
     decision = decide(two_queues(3, owner=1), elastic, a_job("w", "owner"))
     assert shrinks(decision) == {"e": ["box-2"]}
     decision = decide(two_queues(3, owner=2), replace(elastic, placement=elastic.placement[:2]), a_job("w", "owner", 2))
-    assert [type(i) for i in decision.instructions] == [Evict]
+    assert [type(i) for i in acts(decision)] == [Evict]
 
 
 def test_work_that_is_not_elastic_goes_whole():
     job = replace(an_elastic("e", "borrower", "box-0", "box-1", tasks=2), elastic=False)
     decision = decide(two_queues(2, owner=1), job, a_job("w", "owner"))
-    assert [type(i) for i in decision.instructions] == [Evict]
+    assert [type(i) for i in acts(decision)] == [Evict]
 
 
 def test_only_as_many_tasks_go_as_are_needed():
@@ -229,13 +229,13 @@ def test_two_causes_are_two_instructions_with_the_number_that_is_left_at_last():
     elastic = an_elastic("e", "borrower", "box-0", "box-1", "box-2", tasks=3)
     cluster = two_queues(3, owner=1).queue("other", 1)
     decision = decide(cluster, elastic, a_job("w", "owner"), a_job("v", "other"))
-    assert [(i.by, len(i.placement)) for i in decision.instructions] == [("v", 1), ("w", 1)]
-    assert all(i.sentence.startswith("Runs on with 1 of its 3 tasks: ") for i in decision.instructions)
+    assert [(i.by, len(i.placement)) for i in acts(decision)] == [("v", 1), ("w", 1)]
+    assert all(i.sentence.startswith("Runs on with 1 of its 3 tasks: ") for i in acts(decision))
 
 
 def test_preempted_work_shrinks_and_says_so():
     low = an_elastic("low", "q", "box-0", "box-1", tasks=2)
-    (shrink,) = decide(Cluster().node("box", 2).queue("q", 2), low, a_job("high", "q", priority=3)).instructions
+    (shrink,) = acts(decide(Cluster().node("box", 2).queue("q", 2), low, a_job("high", "q", priority=3)))
     assert shrink.sentence == (
         "Runs on with 1 of its 2 tasks: ann's high (1 GPU) in the same queue has the higher priority (3 over 0). "
         "Grows again by itself when a GPU is free."
@@ -277,7 +277,7 @@ def test_a_leaving_task_holds_its_device_until_it_is_gone():
     leaving = (Leaving(task=TaskPlacement(node="box", devices=("box-1",)), stop=stop),)
     elastic = replace(an_elastic("e", "borrower", "box-0"), leaving=leaving)
     snapshot = two_queues(2, owner=1).add(elastic, a_job("w", "owner")).snapshot()
-    assert run_cycle(snapshot, Policy(), NOW).instructions == ()
+    assert acts(run_cycle(snapshot, Policy(), NOW)) == ()
     assert admitted(run_cycle(stopped(snapshot), Policy(), NOW)) == ["w"]
 
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Resume, Suspend
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, evicted, idle, running, stopped, why
+from tests.builders import NOW, Cluster, a_job, a_notebook, acts, admitted, apply, evicted, idle, running, stopped, why
 
 
 def decide(snapshot):
@@ -34,7 +34,7 @@ def test_an_idle_share_is_lent_before_anybody_is_disturbed():
         a_job("entitled", "q", "0.5", owner="bob"),
     )
     decision = decide(cluster.snapshot())
-    (suspend,) = decision.instructions
+    (suspend,) = acts(decision)
     assert (type(suspend), suspend.workload, suspend.by) == (Suspend, "nb-ann", "entitled")
     assert "Nothing is lost" in suspend.sentence
     assert admitted(decide(apply(cluster.snapshot(), decision))) == ["entitled"]

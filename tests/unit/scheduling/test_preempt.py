@@ -3,7 +3,7 @@
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, evicted, running
+from tests.builders import NOW, Cluster, a_job, acts, evicted, running
 
 
 def cycle(*workloads, devices=1, **queue):
@@ -13,7 +13,7 @@ def cycle(*workloads, devices=1, **queue):
 
 def test_a_higher_priority_takes_the_place_of_a_lower_one():
     decision = cycle(running(a_job("low", "q"), "n-0"), a_job("high", "q", priority=10, owner="bob"))
-    (instruction,) = decision.instructions
+    (instruction,) = acts(decision)
     assert (instruction.workload, instruction.reason, instruction.by) == ("low", EvictReason.PREEMPTED, "high")
     assert instruction.sentence == (
         "Paused: bob's high (1 GPU) in the same queue has the higher priority (10 over 0). "

@@ -8,10 +8,10 @@ from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
-from jupyter_gq.scheduling.evict.reclaim import may_reclaim
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
-from tests.builders import NOW, Cluster, a_job, a_queue, admitted, apply, evicted, running, stopped, stopping, why
+from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim
+from tests.builders import NOW, Cluster, a_job, a_queue, acts, admitted, apply, evicted, running, stopped, stopping, why
 
 
 def cycle(cluster):
@@ -25,7 +25,7 @@ def two_queues(devices=1, a="0.5", b="0.5", **fields):
 def test_a_queue_within_its_quota_takes_it_back_from_a_borrower():
     cluster = two_queues().add(running(a_job("digits", "a"), "n-0"), a_job("bert", "b", "0.5", owner="bob"))
     decision = cycle(cluster)
-    assert decision.instructions == (
+    assert acts(decision) == (
         Evict(
             workload="digits",
             reason=EvictReason.RECLAIMED,
@@ -144,7 +144,7 @@ def test_what_is_already_being_freed_for_it_is_not_freed_twice():
         stopping(running(a_job("first", "a"), "n-0"), by="bert"), running(a_job("second", "a"), "n-1")
     )
     decision = cycle(cluster.add(a_job("bert", "b")))
-    assert decision.instructions == ()
+    assert acts(decision) == ()
     assert why(decision, "bert").why.blockers == ("first",)
 
 
@@ -155,14 +155,14 @@ def test_nobody_snatches_what_was_freed_for_another():
     decision = cycle(cluster)
     assert why(decision, "bert").why.reason is PendingReason.WAITS_FOR_EVICTION
     assert why(decision, "x").why.reason is not PendingReason.WAITS_FOR_EVICTION
-    assert decision.instructions == ()
+    assert acts(decision) == ()
 
 
 def test_a_higher_priority_in_the_same_queue_gets_what_was_freed():
     cluster = two_queues(1, a="0.5", b="0.5").add(stopping(running(a_job("digits", "a"), "n-0"), by="bert"))
     decision = cycle(cluster.add(a_job("bert", "b", "0.5"), a_job("urgent", "b", "0.5", priority=1)))
     assert why(decision, "urgent").why.reason is PendingReason.WAITS_FOR_EVICTION
-    assert decision.instructions == ()
+    assert acts(decision) == ()
 
 
 def test_a_queue_leaves_alone_departments_within_their_quota():

@@ -9,7 +9,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Suspend, Unwarn, Warn
 from jupyter_gq.scheduling.idle.idle_rule import expiry, idle_since, may_be_warned
 from jupyter_gq.scheduling.policy import IdleRule, Policy
-from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, idle, running, stopped, why
+from tests.builders import NOW, Cluster, a_job, a_notebook, acts, admitted, apply, idle, running, stopped, why
 
 RULE = IdleRule()
 #: After 30 min the share is taken, after 20 min the owner may be warned.
@@ -116,7 +116,7 @@ def test_one_who_was_warned_stays_the_one():
 
 def test_at_the_time_named_the_share_is_taken_for_the_one_who_waits():
     decision = waiting_for(bobs(1860, expire_at=NOW))
-    (instruction,) = decision.instructions
+    (instruction,) = acts(decision)
     assert instruction == Evict(
         workload="nb-bob",
         reason=EvictReason.IDLE,
@@ -136,7 +136,7 @@ def test_shares_for_one_who_waits_are_taken_together():
     first = bobs(2000, expire_at=NOW - 5)
     assert waiting_for(first, eves, waiting=("1",)).instructions == ()
     decision = waiting_for(first, replace(eves, activity=replace(eves.activity, expire_at=NOW)), waiting=("1",))
-    assert sorted(i.workload for i in decision.instructions) == ["nb-bob", "nb-eve"]
+    assert sorted(i.workload for i in acts(decision)) == ["nb-bob", "nb-eve"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_over_quota_work_never_takes_an_idle_notebook():
 
 def test_a_notebook_that_can_be_suspended_loses_nothing_even_to_over_quota_work():
     notebook = replace(bobs(1860, expire_at=NOW), suspendable=True)
-    (instruction,) = in_a_shared_pool(notebook, a_job("train", "q", "0.75")).instructions
+    (instruction,) = acts(in_a_shared_pool(notebook, a_job("train", "q", "0.75")))
     assert isinstance(instruction, Suspend)
     assert instruction.sentence == (
         "Suspended: your 0.5 GPU was idle for 31 min and is lent to ann's train (0.75 GPU). "

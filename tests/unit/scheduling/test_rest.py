@@ -13,7 +13,7 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.preview.admission import check_fits, preview
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
-from tests.builders import NOW, Cluster, a_job, admitted, evicted, running, why
+from tests.builders import NOW, Cluster, a_job, acts, admitted, evicted, running, why
 
 
 def needs(job, cores=0, memory=0):
@@ -61,7 +61,7 @@ def test_work_without_gpus_that_may_start_smaller_gets_no_more_than_the_limit_al
 def test_what_another_queue_uses_above_its_quota_is_taken_back_for_work_that_needs_it():
     found = cluster(cores=4)
     found.add(running(needs(a_job("borrows", "nlp", 0), cores=4)), needs(a_job("wants", "vision", 0), cores=1))
-    (instruction,) = decide(found).instructions
+    (instruction,) = acts(decide(found))
     assert (instruction.workload, instruction.sentence) == (
         "borrows",
         "Paused: vision needed its 1 CPU core back. Continues by itself when there is room for it.",

@@ -28,22 +28,22 @@ _WHOLE = "GPU-"
 _UUIDS = (_WHOLE, "MIG-")
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
-#: Number of reports in a row that count: a container that is being set up may show half of its devices.
+#: Number of equal checks in a row after which a wrong result counts: a container that starts may show half its devices.
 _SETTLED = 2
-#: Seconds after which a container whose processes cannot be inspected is given up.
-_BLIND_AFTER = 5.0
+#: Seconds after which a check is unclear if the processes of the container cannot be inspected.
+_UNCLEAR_AFTER = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Look:
-    """The device visibility of one pod, over consecutive reports."""
+class _DeviceCheck:
+    """The device check of one pod, over consecutive reports with the same result."""
 
-    #: None = could not be determined.
+    #: Whether the pod sees its own devices and no others; None if that could not be determined.
     right: bool | None
-    #: Since when all reports agree, and how many they are.
+    #: Time of the first of these reports, and their number.
     since: float
     times: int = 1
-    #: Why this can never be determined; "" = it may be yet.
+    #: Why the check can never be made; "" if it can.
     why: str = ""
 
 
@@ -59,8 +59,8 @@ class _Heard:
     allocations_at: float = 0.0
     #: By resource, an id of a device that is no UUID; kept while nothing of the resource is given to anybody.
     odd_ids: dict[str, str] = field(default_factory=dict)
-    #: Device visibility of pods, by uid.
-    looks: dict[str, _Look] = field(default_factory=dict)
+    #: Device checks of pods, by uid.
+    checks: dict[str, _DeviceCheck] = field(default_factory=dict)
 
 
 class Agents:
@@ -84,33 +84,35 @@ class Agents:
         elif before is not None:
             heard.allocations, heard.allocations_at = before.allocations, before.allocations_at
         heard.odd_ids = _find_odd_ids(heard.allocations or (), before.odd_ids if before is not None else {})
-        known = before.looks if before is not None else {}
+        known = before.checks if before is not None else {}
         for share in report.shares:
-            heard.looks[share.pod_uid] = _looked(share.visible, given(share.pod_uid), known.get(share.pod_uid), now)
+            heard.checks[share.pod_uid] = _update_check(
+                share.visible, given(share.pod_uid), known.get(share.pod_uid), now
+            )
         self._heard[node] = heard
         self._uses = {uid: use for uid, use in self._uses.items() if use[0] != node}
         for share in report.shares:
             self._uses[share.pod_uid] = (node, _use(share))
-        return frozenset(uid for uid, look in heard.looks.items() if look.right is False and look.times >= _SETTLED)
+        return frozenset(uid for uid, check in heard.checks.items() if check.right is False and check.times >= _SETTLED)
 
     def attestation(self, node: str, uid: str) -> AttestationResult:
-        """Return whether a pod was seen to have its own devices and no others."""
+        """Return the result of the check whether a pod sees its own devices and no others."""
         if not self.speaks(node):
             return AttestationResult.UNWATCHED
         heard = self._heard[node]
-        look = heard.looks.get(uid)
-        if look is not None and look.right is not None:
-            if look.right:
+        check = heard.checks.get(uid)
+        if check is not None and check.right is not None:
+            if check.right:
                 return AttestationResult.RIGHT
-            return AttestationResult.WRONG if look.times >= _SETTLED else AttestationResult.UNCHECKED
-        blind = look is not None and (bool(look.why) or self._now() - look.since >= _BLIND_AFTER)
-        return AttestationResult.UNCLEAR if blind or _VISIBLE in heard.report.missing else AttestationResult.UNCHECKED
+            return AttestationResult.WRONG if check.times >= _SETTLED else AttestationResult.UNCHECKED
+        unclear = check is not None and (bool(check.why) or self._now() - check.since >= _UNCLEAR_AFTER)
+        return AttestationResult.UNCLEAR if unclear or _VISIBLE in heard.report.missing else AttestationResult.UNCHECKED
 
-    def blindness(self, node: str, uid: str) -> str:
+    def explain_unclear_check(self, node: str, uid: str) -> str:
         """Return why it cannot be told which devices a pod sees; "" if it can."""
         heard = self._heard.get(node)
-        look = heard.looks.get(uid) if heard is not None else None
-        why = look.why if look is not None else ""
+        check = heard.checks.get(uid) if heard is not None else None
+        why = check.why if check is not None else ""
         if not why and heard is not None:
             why = heard.report.missing.get(_VISIBLE, "")
         return why or f"The agent of the node {node} cannot tell which devices the container sees."
@@ -257,14 +259,17 @@ class Agents:
         self._uses = {uid: use for uid, use in self._uses.items() if use[0] not in gone}
 
 
-def _looked(visible: list[str] | None, own: frozenset[str] | None, before: _Look | None, now: float) -> _Look:
+def _update_check(
+    visible: list[str] | None, own: frozenset[str] | None, before: _DeviceCheck | None, now: float
+) -> _DeviceCheck:
+    """Return the device check after a report: `visible` devices are compared with the pod's `own` ones."""
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:
         why = f"The pod was given {part}, a slice of a GPU. Which slices a container sees cannot be told."
-        return _Look(right=None, since=now, why=why)
+        return _DeviceCheck(right=None, since=now, why=why)
     right = None if visible is None or own is None else frozenset(visible) == own
     if before is None or before.right is not right:
-        return _Look(right=right, since=now)
+        return _DeviceCheck(right=right, since=now)
     return replace(before, times=before.times + 1)
 
 

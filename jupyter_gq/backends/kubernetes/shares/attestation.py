@@ -39,7 +39,7 @@ def _describe(agents: Agents, pod: PodView, result: AttestationResult) -> str:
         case AttestationResult.WRONG:
             return MISMATCH
         case AttestationResult.UNCLEAR:
-            return agents.blindness(node, pod.uid)
+            return agents.explain_unclear_check(node, pod.uid)
         case AttestationResult.UNCHECKED:
             return f"The agent of the node {node} has not checked the container yet."
     return agents.unfit(node) or f"The agent of the node {node} does not report."

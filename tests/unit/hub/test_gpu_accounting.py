@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.kubernetes.sight import explain_namespace, explain_unseen, find_unsupported_settings
+from jupyter_gq.hub.kubernetes.gpu_accounting import explain_namespace, explain_uncounted_gpu, find_unsupported_settings
 
 ONLY = ("nvidia.com/*",)
 SHARE = PodAdditions(
@@ -101,7 +101,7 @@ def a_pod(additions):
 
 @pytest.mark.parametrize("additions", [SHARE, WHOLE, NONE])
 def test_a_pod_that_nobody_has_changed_is_let_through(additions):
-    assert explain_unseen(a_pod(additions), additions, "notebook", ONLY) == ""
+    assert explain_uncounted_gpu(a_pod(additions), additions, "notebook", ONLY) == ""
 
 
 def _notebook(pod):
@@ -151,7 +151,7 @@ CHANGES = {
 def test_a_pod_that_a_hook_has_changed_is_refused_if_a_gpu_would_not_be_seen(additions, words, change):
     pod = copy.deepcopy(a_pod(additions))
     change(pod)
-    sentence = explain_unseen(pod, additions, "notebook", ONLY)
+    sentence = explain_uncounted_gpu(pod, additions, "notebook", ONLY)
     assert words in sentence
     assert sentence.startswith("The server's pod cannot be created: ")
     assert sentence.endswith(". Ask your administrator.")
@@ -162,26 +162,26 @@ def test_a_server_without_a_share_gets_no_device_by_any_way(words):
     for change in CHANGES[words]:
         pod = copy.deepcopy(a_pod(NONE))
         change(pod)
-        assert words in explain_unseen(pod, NONE, "notebook", ONLY)
+        assert words in explain_uncounted_gpu(pod, NONE, "notebook", ONLY)
 
 
 @pytest.mark.parametrize("additions", [SHARE, NONE])
 def test_a_server_names_its_devices_so_that_its_image_does_not(additions):
     pod = a_pod(additions)
     _notebook(pod)["env"] = []
-    assert "does not say in NVIDIA_VISIBLE_DEVICES" in explain_unseen(pod, additions, "notebook", ONLY)
+    assert "does not say in NVIDIA_VISIBLE_DEVICES" in explain_uncounted_gpu(pod, additions, "notebook", ONLY)
 
 
 def test_a_container_beside_the_server_may_see_the_servers_own_devices():
     pod = a_pod(SHARE)
     _mesh(pod)["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "GPU-a"}]
-    assert explain_unseen(pod, SHARE, "notebook", ONLY) == ""
+    assert explain_uncounted_gpu(pod, SHARE, "notebook", ONLY) == ""
 
 
 def test_an_administrator_who_withholds_no_resource_may_ask_for_any():
     pod = a_pod(NONE)
     _asks(_notebook(pod), "4")
-    assert explain_unseen(pod, NONE, "notebook", ()) == ""
+    assert explain_uncounted_gpu(pod, NONE, "notebook", ()) == ""
 
 
 def test_a_namespace_that_the_service_does_not_watch_is_named():

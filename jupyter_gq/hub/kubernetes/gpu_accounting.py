@@ -7,9 +7,9 @@ Rules
 -----
 - Two checks: settings are checked when the Hub starts. A pod is checked again when it is created, because profiles and
   hooks may change everything.
-- Sight: a server with a share runs in the namespace that the service watches, with the labels and annotations that the
-  service asked for, and on the node that the service chose.
-- Count: no container of a server's pod has a device that is not of its share.
+- Observed pods: a server with a share runs in the namespace that the service watches, with the labels and annotations
+  that the service asked for, and on the node that the service chose.
+- Counted devices: no container of a server's pod has a device that is not of its share.
 
 See docs/decisions/0066-refuse-pods-that-the-service-would-not-see.md.
 """
@@ -100,7 +100,7 @@ def _find_overrides(value: JsonValue) -> Iterator[JsonMapping]:
 # --- pods
 
 
-def explain_unseen(pod: JsonMapping, additions: PodAdditions, notebook: str, share_only: Collection[str]) -> str:
+def explain_uncounted_gpu(pod: JsonMapping, additions: PodAdditions, notebook: str, share_only: Collection[str]) -> str:
     """Return why the service would not see or count a GPU of this pod, as a sentence; "" = it does.
 
     `notebook` is the name of the server's container. `share_only` are patterns of resources that only a share may add.

@@ -1,0 +1,138 @@
+"""The rights of one workload: which candidates may go for it, asked for each as the accounts stand at that moment.
+
+Rules
+-----
+Rights are those of `evict.reclaim` for work of other queues. Work of the workload's own queue may go if its priority is
+lower.
+
+Without a GPU: no quota of GPUs guarantees anything to work that needs none. Such work takes only from queues above
+their fair shares, or what a quota of CPU or memory guarantees.
+
+Above first: a candidate ranks `ABOVE` if each of its queues, up to where the paths part, is above its fair share. A
+queue within its fair share gives only if candidates of that rank are not enough, since it could take back elsewhere
+what it gives.
+
+Rights grow: a victim under the same root as the workload leaves more of the fair shares above both to the workload. So
+candidates that were refused are asked again after each such victim, and such a victim goes even if its own devices are
+not needed, as long as other victims may go only because of it.
+
+See docs/decisions/0073-take-first-from-queues-above-their-shares.md.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.quota.reclaim_rights import (
+    are_above_deserved,
+    are_above_fair_share,
+    may_reclaim,
+    may_reclaim_host,
+)
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.workloads import gang
+
+#: Ranks of candidates: of queues above their fair shares, and of queues within them.
+ABOVE, WITHIN = 0, 1
+#: For more victims than that, a victim stays only if the fair shares alone show that the others may go without it.
+MOST_REPLAYED = 16
+
+
+class Rights:
+    """The claims of a workload on the work of others. `most` is the highest rank of candidates that may go."""
+
+    def __init__(self, policy: Policy, allocations: Allocations, workload: Workload) -> None:
+        """Rights of a pending workload or wanted replica; at first candidates of any rank may go."""
+        self.most = WITHIN
+        #: Whether a candidate was refused for nothing but its rank.
+        self.refused_by_rank = False
+        self._allocations = allocations
+        self._workload = workload
+        self._account = allocations.account(workload)
+        self._milli = gang.smallest(workload)
+        self._host = gang.smallest_host(workload)
+        self._margin = Fraction(policy.reclaim_margin)
+
+    def rank(self, victim: Workload) -> int | None:
+        """Return the rank of a candidate; None if it may not go as things stand."""
+        found = self._rank(victim)
+        if found is None or found <= self.most:
+            return found
+        self.refused_by_rank = True
+        return None
+
+    def allows(self, victim: Workload) -> bool:
+        """Tell whether a candidate may go as things stand."""
+        return self.rank(victim) is not None
+
+    def may_grow_by(self, victim: Workload) -> bool:
+        """Tell whether a victim leaves more of a fair share above it to the workload."""
+        return self._allocations.account(victim).chain[-1] is self._account.chain[-1]
+
+    def could_allow(self, victim: Workload) -> bool:
+        """Return False if a candidate certainly may not go, whatever else goes before it."""
+        if victim.queue == self._workload.queue:
+            return victim.priority < self._workload.priority
+        giver = self._allocations.account(victim)
+        if are_above_deserved(self._account, giver, started=_has_started(victim)):
+            return True
+        return self._allocations.accounts.counts_host and any(self._host)
+
+    def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
+        """Return the order in which these victims may go, if there is one: the nearest queues first, then by size.
+
+        Near victims only make the rights of the workload grow. Among the victims of one giver the last one may be as
+        large as it likes, so the largest goes last.
+        """
+        return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
+
+    def may_stay(self, victim: Workload, gone: Sequence[Workload]) -> bool:
+        """Tell whether the other victims, which are `gone`, may go without this one, which has been taken back.
+
+        The workload must be nominated.
+        """
+        if not self.may_grow_by(victim) or not gone:
+            return True
+        above_both = set(self._allocations.account(victim).chain) & set(self._account.chain)
+        shares_suffice = not self._allocations.accounts.counts_host and all(
+            each.lasting <= each.fair_share for each in above_both
+        )
+        return shares_suffice or (len(gone) <= MOST_REPLAYED and self._are_lawful(gone))
+
+    def _rank(self, victim: Workload) -> int | None:
+        if victim.queue == self._workload.queue:
+            return ABOVE if victim.priority < self._workload.priority else None
+        giver, started = self._allocations.account(victim), _has_started(victim)
+        gives, milli = gang.held(victim), self._milli
+        if may_reclaim(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
+            if are_above_fair_share(self._account, giver, started=started):
+                return ABOVE
+            if milli:
+                return WITHIN
+        if self._allocations.accounts.counts_host and may_reclaim_host(self._account, giver, self._host):
+            return ABOVE
+        return None
+
+    def _shared(self, victim: Workload) -> int:
+        """Return how many queues are above both the victim and the workload."""
+        return len(set(self._allocations.account(victim).chain) & set(self._account.chain))
+
+    def _are_lawful(self, gone: Sequence[Workload]) -> bool:
+        """Tell whether exactly these victims may go, one after the other. Accounts change on trial only."""
+        allocations = self._allocations
+        nominee = allocations.nominee_at_place(self._workload.id)
+        allocations.drop_usage(nominee)
+        for victim in gone:
+            allocations.restore_usage(victim)
+        lawful = True
+        for victim in self.best_order(gone):
+            lawful = lawful and self.allows(victim)
+            allocations.drop_usage(victim)
+        allocations.restore_usage(nominee)
+        return lawful
+
+
+def _has_started(victim: Workload) -> bool:
+    return victim.state is not State.PENDING
