@@ -56,7 +56,7 @@ demo: setup ## Start a local JupyterHub with everything, on http://127.0.0.1:800
 	@exec $(BIN)/jupyter-gq demo
 
 story: setup ## Play the story of the README against the real hub, service and kernels, without a browser
-	$(BIN)/jupyter-gq demo --script
+	@exec $(BIN)/jupyter-gq demo --script
 
 # --- check ------------------------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class Endpoint(RequestHandler):
         if self._refused is not None:
             raise self._refused
         route = self._find()
+        self._require_known_parameters(route)
         call = Call(
             status=self._wiring.status,
             leading=self._wiring.services,
@@ -186,6 +187,17 @@ class Endpoint(RequestHandler):
         if isinstance(route.request, Media):
             return self._body.decode("utf-8", "replace")
         return parse_model(route.request, bytes(self._body), self._wiring.most_values(route.size))
+
+    def _require_known_parameters(self, route: Route) -> None:
+        """Raise a refusal of 422 for a query parameter that the route does not have: it may be misspelt."""
+        known = [parameter.name for parameter in route.query]
+        unknown = next((name for name in self.request.query_arguments if name not in known), None)
+        if unknown is None:
+            return
+        there = f"use {', '.join(known)}" if known else "leave it out: there are none here"
+        written = unknown.encode("latin-1", "replace").decode("utf-8", "replace")[:60]  # tornado reads names as bytes
+        message = f"There is no query parameter {written!r} at {route.path}; {there}."
+        raise refusal(422, "invalid_request", message)
 
     def _parameter(self, parameter: Parameter) -> str | int | None:
         given = self.get_query_argument(parameter.name, None)

@@ -14,6 +14,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.NotAMember, 403, "queue"),
     (errors.PriorityTooHigh, 403, "priority"),
     (errors.QuotaExceeded, 403, "gpus"),
+    (errors.LimitReached, 429, None),
     (errors.NotThisRun, 403, None),
     (errors.NotFound, 404, None),
     (errors.Conflict, 409, None),

@@ -24,6 +24,7 @@ MEANINGS = {
     409: "The object is not in a state in which that can be done.",
     413: "The body is larger than the limit.",
     422: "A value is wrong; `field` says which.",
+    429: "The user or the queue has as many of these as the settings allow.",
     503: "JupyterHub (or the cluster, for pods) cannot be asked who you are, the database does not answer, or another "
     "service leads.",
     507: "The disk of the service is full; nothing was kept.",
@@ -81,7 +82,7 @@ def build_document(routes: Sequence[Route]) -> JsonObject:
 
 def refusal_statuses(route: Route) -> list[int]:
     """Return the statuses of all refusals that this route can answer with, in order."""
-    found = set(route.refusals)
+    found = {422, *route.refusals}  # 422: every route refuses query parameters that it does not have
     if route.access not in {Access.PUBLIC, Access.OPEN}:
         found |= {401}
     if route.access.scope is not None or route.access in _PODS:
@@ -89,9 +90,7 @@ def refusal_statuses(route: Route) -> list[int]:
     if "{" in route.path:
         found |= {404}
     if route.request is not None:
-        found |= {400, 413, 422}
-    if route.query or route.headers:
-        found |= {422}
+        found |= {400, 413}
     return sorted(found)
 
 

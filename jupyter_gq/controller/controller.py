@@ -152,7 +152,7 @@ class Controller:
 
     def __post_init__(self) -> None:
         """Make the parts and load the unfinished records. Nothing else is done before `run` or `step`."""
-        self.events = Broker(self.store)
+        self.events = Broker(self.store, lambda: self.settings.current.max_streams_per_user)
         context = self._context = Context(
             store=self.store,
             backends=tuple(self.backends),

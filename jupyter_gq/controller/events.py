@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Literal, cast
 
 from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.domain.errors import LimitReached
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import Store, StoredEvent
 
@@ -44,6 +45,11 @@ class Subscription(AsyncIterator[ServiceEvent]):
             self._unread.clear()
             self._unread["reset", None] = ServiceEvent(kind="reset", data={})
             self._arrived.set()
+
+    @property
+    def user(self) -> str:
+        """The name of the listener."""
+        return self._caller.user
 
     def may_see(self, owner: str | None) -> bool:
         """Tell whether the listener may see objects of this owner; None = objects for everybody."""
@@ -80,15 +86,23 @@ class Subscription(AsyncIterator[ServiceEvent]):
 class Broker:
     """The distribution of events to all listeners."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, most_per_user: Callable[[], int]) -> None:
+        """`most_per_user` returns how many subscriptions one user may have at one time."""
+        self._store, self._most_per_user = store, most_per_user
         self._listeners: set[Subscription] = set()
 
     def subscribe(self, caller: Caller, after: int | None) -> Subscription:
         """Add a listener and return its subscription.
 
         `after` is the id of the last event that the listener has seen: the events since then come first. None = none.
+        Raises `LimitReached` if the caller has too many subscriptions.
         """
+        own = sum(1 for listener in self._listeners if listener.user == caller.user)
+        if own >= self._most_per_user():
+            raise LimitReached(
+                f"You have {own} open event streams, and at most {self._most_per_user()} are possible. "
+                "Close some of your notebook servers."
+            )
         subscription = Subscription(caller, self._listeners.discard)
         if after is not None:
             self._replay(subscription, after)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from .story import StepFailed, StepReport, Story, write_story_config
 _NEEDED_MODULES = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
 USERS = ("ann", "bob", "carol")
 _CONFIG = "jupyterhub_config_local.py"
+#: Port of the Hub if the user names none.
+_PORT = 8000
+#: The file that every demo leaves in its folder.
+_LOG = "jupyterhub.log"
 
 _WELCOME = """
   jupyter-gq is running:  {url}
@@ -43,11 +48,14 @@ _WELCOME = """
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq demo`."""
-    parser.add_argument("--port", type=int, default=8000, help="port of the hub on 127.0.0.1 (default: 8000)")
+    parser.add_argument(
+        "--port", type=int, help=f"port of the hub on 127.0.0.1 (default: {_PORT}; with --script any free one)"
+    )
     parser.add_argument(
         "--dir",
         type=Path,
-        help="folder for homes, databases and log (default: %(metavar)s)",
+        help="folder for homes, databases and log, which must be empty with --script (default: %(metavar)s; with "
+        "--script a temporary folder, which is deleted if all steps succeed)",
         metavar=str(default_folder()),
     )
     parser.add_argument(
@@ -68,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo until it is stopped, or play the story; return the exit code."""
     try:
         _check_packages()
-        return asyncio.run(_play_story() if arguments.script else _serve(arguments))
+        return asyncio.run(_play_story(arguments) if arguments.script else _serve(arguments))
     except DemoError as error:
         print(f"\njupyter-gq demo: {error}", file=sys.stderr)
         return 1
@@ -84,11 +92,12 @@ def _check_packages() -> None:
 async def _serve(arguments: argparse.Namespace) -> int:
     """Run the Hub until a signal comes; raise `DemoError` if the Hub does not start or ends by itself."""
     folder = (arguments.dir or default_folder()).resolve()
-    check_port(arguments.port)
+    port = _PORT if arguments.port is None else arguments.port
+    check_port(port)
     if arguments.reset:
-        shutil.rmtree(folder, ignore_errors=True)
+        _delete_demo(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    hub = DemoHub(folder=folder, port=arguments.port, config=_find_config(folder), users=USERS)
+    hub = DemoHub(folder=folder, port=port, config=_find_config(folder), users=USERS)
     stopped = _install_stop_event()
     print("Starting JupyterHub and the scheduler service...", flush=True)
     hub.start()
@@ -111,19 +120,41 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _play_story() -> int:
-    """Play the story against a Hub in a temporary folder and print each step; return 1 if a step failed."""
-    folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
+def _delete_demo(folder: Path) -> None:
+    """Delete the files of an earlier demo; raise `DemoError` if the folder has files of somebody else."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not (folder / _LOG).exists():
+        raise DemoError(f"{folder} is no folder of a demo, so --reset does not delete it. Delete it yourself.")
+    shutil.rmtree(folder)
+
+
+def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
+    """Return the empty folder that the user names, or else a temporary one; raise `DemoError` if it is not empty."""
+    if arguments.dir is None:
+        return Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
+    folder: Path = arguments.dir.resolve()
+    if arguments.reset:
+        _delete_demo(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise DemoError(f"{folder} is not empty, as the story needs it. Add --reset, or choose another folder.")
+    return folder
+
+
+async def _play_story(arguments: argparse.Namespace) -> int:
+    """Play the story and print each step; return 1 if a step failed, or if a signal ended the story."""
+    if arguments.port is not None:
+        check_port(arguments.port)
+    folder, stopped = _prepare_story_folder(arguments), _install_stop_event()
     config = write_story_config(find_packaged_folder("hub_config") / _CONFIG, folder)
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
+    hub = DemoHub(folder=folder, port=arguments.port or free_port(), config=config, users=USERS)
     story = Story(hub=hub, report=_print_step)
     print(f"Starting JupyterHub on {hub.url}: a story of three people and two GPUs...\n", flush=True)
     hub.start()
     failure = ""
     try:
-        await hub.wait_until_ready()
-        print(f"  {'at':>7}  {'took':>7}  {'who':<6} what happened\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
-        await story.play()
+        if not await _finish_unless(stopped, _tell(hub, story)):
+            failure = "A signal ended it."
     except (StepFailed, ProductRefused, DemoCellFailed, httpx.HTTPError) as error:
         failure = f"{type(error).__name__}: {error}"
     finally:
@@ -131,9 +162,29 @@ async def _play_story() -> int:
     if failure:
         print(f"\nThe story stopped after {len(story.steps)} steps. {failure}\nLog: {hub.log}", file=sys.stderr)
         return 1
-    shutil.rmtree(folder, ignore_errors=True)
+    if arguments.dir is None:
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"\nAll {len(story.steps)} steps happened as expected, in {story.steps[-1].at:.0f} s.")
     return 0
+
+
+async def _tell(hub: DemoHub, story: Story) -> None:
+    await hub.wait_until_ready()
+    print(f"  {'at':>7}  {'took':>7}  {'who':<6} what happened\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
+    await story.play()
+
+
+async def _finish_unless(stopped: asyncio.Event, work: Coroutine[object, None, None]) -> bool:
+    """Do the work and return True; cancel it and return False once `stopped` is set."""
+    task, stop = asyncio.create_task(work), asyncio.create_task(stopped.wait())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if task.done():
+        await task
+        return True
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return False
 
 
 def _print_step(step: StepReport) -> None:

@@ -176,6 +176,12 @@ class UnusableFile(UserError):
         self.name, self.problem = name, problem
 
 
+class LimitReached(UserError):
+    """A request beyond a limit on what one user or one queue may have at one time; the text says the numbers."""
+
+    code = "limit_reached"
+
+
 class StorageFull(MachineError):
     """A write that the disk refused; nothing was kept."""
 

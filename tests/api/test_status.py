@@ -53,6 +53,27 @@ async def test_an_unforeseen_error_is_500_with_an_id_that_stands_in_the_log(serv
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("jobs?limt=5", "There is no query parameter 'limt' at jobs; use limit, before, owner."),
+        ("jobs?limit=5&x=1", "'x'"),
+        ("jobs?x", "'x'"),
+        ("jobs?=1", "''"),
+        ("me?user=bob", "'user' at me; leave it out: there are none here"),
+        ("jobs/job-1/outputs?afer=3", "use after"),
+        ("health?verbose=1", "'verbose'"),
+        ("jobs?a%00b=1", "'a\\x00b'"),
+        ("jobs?%E2%80%AEx=1", "'\\u202ex'"),
+    ],
+)
+async def test_an_unknown_query_parameter_is_refused_and_named(serve, path, words):
+    served = await serve(Raises(errors.NotFound("reached")))
+    status, problem = await served.problem("GET", f"api/v1/{path}")
+    assert (status, problem["code"]) == (422, "invalid_request")
+    assert words in problem["message"]
+
+
 @pytest.mark.parametrize("token", [None, "unknown", "ann-nothing", "ann-reads", "ann", "prometheus", JOB_TOKEN])
 async def test_the_reasons_of_the_health_are_for_admins(serve, tmp_path, token):
     world = World(tmp_path)

@@ -33,6 +33,56 @@ def test_all_steps_of_the_story_happen():
     assert re.search(r"All \d+ steps happened as expected", ended.stdout)
 
 
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_story_with_every_process_and_its_options_count(tmp_path, end):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path / "story"
+    demo = subprocess.Popen(
+        [*COMMAND, "--script", "--port", str(port), "--dir", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        told = demo.stdout.readline()
+        while "what happened" not in told:
+            line = demo.stdout.readline()
+            assert line, f"the story ended early:\n{told}"
+            told += line
+        assert f"http://127.0.0.1:{port}" in told
+        assert processes_with(folder)
+        demo.send_signal(end)
+        told += demo.stdout.read()
+        demo.wait(timeout=300)
+    finally:
+        demo.kill()
+        demo.stdout.close()
+    assert demo.returncode == 1
+    assert "A signal ended it." in told
+    assert "Traceback" not in told
+    assert (folder / "jupyterhub.log").exists()
+    assert processes_with(folder) == []
+
+
+def test_the_story_begins_in_an_empty_folder_and_deletes_nobody_elses_files(tmp_path):
+    precious = tmp_path / "thesis.tex"
+    precious.write_text("all of it")
+    for options, words in ((), "is not empty"), (("--reset",), "is no folder of a demo"):
+        ended = subprocess.run(
+            [*COMMAND, "--script", "--dir", str(tmp_path), *options], capture_output=True, text=True, timeout=120
+        )
+        assert ended.returncode == 1
+        assert words in ended.stderr
+        assert precious.exists()
+    ended = subprocess.run(
+        [*COMMAND, "--reset", "--dir", str(tmp_path), "--port", "0"], capture_output=True, text=True, timeout=120
+    )
+    assert "is no folder of a demo" in ended.stderr
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_demo_with_all_processes_that_it_started(tmp_path, end):
     with socket.socket() as probe:
@@ -62,13 +112,17 @@ def test_signal_ends_the_demo_with_all_processes_that_it_started(tmp_path, end):
     assert processes_with(tmp_path) == []
 
 
-def test_error_for_a_port_in_use_says_what_to_do(tmp_path):
+@pytest.mark.parametrize("script", [(), ("--script",)])
+def test_error_for_a_port_in_use_says_what_to_do(tmp_path, script):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         ended = subprocess.run(
-            [*COMMAND, "--port", str(port), "--dir", str(tmp_path)], capture_output=True, text=True, timeout=120
+            [*COMMAND, *script, "--port", str(port), "--dir", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     assert ended.returncode == 1
     assert f"Port {port} is in use" in ended.stderr

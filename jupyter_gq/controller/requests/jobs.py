@@ -31,6 +31,7 @@ from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_reques
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
+    LimitReached,
     NeverFits,
     NotAMember,
     NotFound,
@@ -75,6 +76,7 @@ class Jobs:
             known = self._context.store.by_idempotency_key(caller.user, key)
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
+        self._check_limits(caller, submission.queue)
         workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
         record = Record(
@@ -195,6 +197,23 @@ class Jobs:
             self._presenter.announce(job)
 
     # --- inside
+
+    def _check_limits(self, caller: Caller, queue: str) -> None:
+        """Raise `LimitReached` if the user or the queue has as many unfinished jobs as the settings allow."""
+        settings = self._context.settings
+        jobs = [r.workload for r in self._context.records.unfinished() if r.workload.kind is Kind.TRAINING]
+        own = sum(1 for job in jobs if job.owner == caller.user)
+        if own >= settings.max_jobs_per_user:
+            raise LimitReached(
+                f"You have {own} jobs that wait or run, and at most {settings.max_jobs_per_user} are possible. "
+                "Cancel some, or wait until some end."
+            )
+        queued = sum(1 for job in jobs if job.queue == queue)
+        if queued >= settings.max_jobs_per_queue:
+            raise LimitReached(
+                f"The queue {queue!r} has {queued} jobs that wait or run, and at most {settings.max_jobs_per_queue} "
+                "are possible. Choose another queue, or try again later."
+            )
 
     def _find_job(self, caller: Caller, job: str) -> Record:
         """Return the record of a job that the caller may see; raise `NotFound` otherwise."""

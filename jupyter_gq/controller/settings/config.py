@@ -97,6 +97,25 @@ class TrainingQueues(Configurable):
         maximum=LONGEST_GRACE,
         help="Seconds that a cancelled job has before it is ended, at most an hour. Default: 5.",
     ).tag(config=True)
+    max_jobs_per_user = Number(
+        1000,
+        minimum=1,
+        unit="jobs",
+        help="Most jobs of one user that may wait and run at one time, over all queues; one more is refused. "
+        "Default: 1000.",
+    ).tag(config=True)
+    max_jobs_per_queue = Number(
+        10_000,
+        minimum=1,
+        unit="jobs",
+        help="Most jobs that may wait and run in one queue at one time; one more is refused. Default: 10000.",
+    ).tag(config=True)
+    max_streams_per_user = Number(
+        64,
+        minimum=1,
+        unit="streams",
+        help="Most event streams that one user may have open at one time: each JupyterLab server has one. Default: 64.",
+    ).tag(config=True)
     max_bundle_mib = Number(
         20,
         minimum=0.001,
@@ -313,6 +332,10 @@ class Settings:
     grace: Seconds = DEFAULT_GRACE
     #: Time that a cancelled job has to save its state.
     cancel_grace: Seconds = DEFAULT_CANCEL_GRACE
+    #: Most jobs that wait and run, and most open event streams.
+    max_jobs_per_user: int = 1000
+    max_jobs_per_queue: int = 10_000
+    max_streams_per_user: int = 64
     #: Largest bundle of a job, in bytes and in JSON values.
     max_bundle_bytes: int = 20 * MEBIBYTE
     max_bundle_values: int = 200_000
@@ -468,6 +491,9 @@ def build_settings(
         policy=policy,
         grace=Seconds(training.grace),
         cancel_grace=Seconds(training.cancel_grace),
+        max_jobs_per_user=int(training.max_jobs_per_user),
+        max_jobs_per_queue=int(training.max_jobs_per_queue),
+        max_streams_per_user=int(training.max_streams_per_user),
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
         max_bundle_values=int(training.max_bundle_values),
         keep_finished=Seconds(training.keep_finished_days * DAY),

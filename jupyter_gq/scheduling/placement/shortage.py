@@ -92,7 +92,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         return Shortage(
             asked=f"{describe_memory(step.memory)} of memory" + (f" beside {there}" if step.devices else ""),
             have=f"no such node of the pool {pool} has more than {describe_memory(most)}",
-            fix=f"Ask for {describe_memory(most)} or less.",
+            fix=_advise(describe_memory(most), most),
             numbers={**numbers, "most_memory": most},
             devices=step.devices,
             resource=Resource.MEMORY,
@@ -102,7 +102,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         return Shortage(
             asked=describe_cores(step.cpu_milli) + (f" beside {there}" if step.devices else ""),
             have=f"no such node of the pool {pool} has more than {describe_cores(most)}",
-            fix=f"Ask for {describe_cores(most)} or less.",
+            fix=_advise(describe_cores(most), most),
             numbers={**numbers, "most_cpu_milli": most},
             devices=step.devices,
             resource=Resource.CPU,
@@ -140,6 +140,18 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
 
 
+def _advise(amount: str, size: int) -> str:
+    """Return what to do if this is the largest possible amount; nobody can ask for less than nothing."""
+    return f"Ask for {amount} or less." if size else "Ask your administrator: there is none."
+
+
+def _advise_tasks(most: int) -> str:
+    """Return what to do if at most so many tasks fit."""
+    if most > 1:
+        return f"Ask for {most} tasks or less."
+    return "Ask for one task." if most else "Ask for less in each task."
+
+
 def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Shortage:
     """Return the shortage of nodes that can share their devices."""
     have = f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent"
@@ -167,7 +179,7 @@ def _missing_device(
             asked=f"{describe_memory(step.device_memory)} of GPU memory",
             have=f"no node of the pool {pool} has {'it' if step.devices == 1 else f'{step.devices} such GPUs'}; "
             f"the largest GPU has {describe_memory(most)}",
-            fix=f"Ask for {describe_memory(most)} or less.",
+            fix=_advise(describe_memory(most), most),
             numbers={**numbers, "most_device_memory": most},
             devices=step.devices,
         )
@@ -185,7 +197,7 @@ def _missing_device(
     return Shortage(
         asked=describe_gpus(step.milli),
         have=f"no node of the pool {pool} has more than {describe_gpus(largest)}",
-        fix=f"Ask for {largest // 1000} or less.",
+        fix=_advise(str(largest // 1000), largest),
         numbers=numbers,
         devices=step.devices,
     )
@@ -196,7 +208,7 @@ def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Shorta
     return Shortage(
         asked=f"{tasks} tasks of {describe_request(request)} that start together",
         have=f"the pool {pool} has room for {slots} of them",
-        fix=f"Ask for {slots} tasks or less.",
+        fix=_advise_tasks(slots),
         numbers={"slots": slots},
         devices=request.devices * (tasks - slots),
     )
@@ -236,7 +248,7 @@ def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Itera
     return Shortage(
         asked=f"{tasks} tasks of {describe_request(request)} in one {level}",
         have=f"no {level} of the pool {pool} has room for more than {min(slots, tasks - 1)} of them",
-        fix=f"Ask for {min(slots, tasks - 1)} tasks or less, or do not require one {level}.",
+        fix=f"{_advise_tasks(min(slots, tasks - 1))[:-1]}, or do not require one {level}.",
         numbers={"slots": slots, "domains": len(domains)},
         devices=devices,
     )

@@ -97,12 +97,13 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
         if limit is not None and milli > limit:
             raise NeverFits(
                 f"You asked for {describe_gpus(milli)}, but {owner} is {describe_gpus(limit)}. "
-                f"Ask for {describe_gpus(limit)} or less."
+                f"{_advise(describe_gpus(limit), limit)}"
             )
         if not workload.preemptible and milli > account.queue.quota:
             raise NeverFits(
                 f"You asked for {describe_gpus(milli)} that cannot be paused, but the quota of {name} is "
-                f"{describe_gpus(account.queue.quota)}. Ask for that or less."
+                f"{describe_gpus(account.queue.quota)}. "
+                f"{_advise(describe_gpus(account.queue.quota), account.queue.quota)}"
             )
 
 
@@ -117,6 +118,11 @@ def _without_share_label(request: Request) -> Request:
     return replace(request, node_labels=tuple(label for label in request.node_labels if label != SHARE_LABEL))
 
 
+def _advise(amount: str, size: int) -> str:
+    """Return what to do at a limit of this amount; nobody can ask for less than nothing."""
+    return f"Ask for {amount} or less." if size else "Ask for none, or ask your administrator for more."
+
+
 def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
     """Raise `NeverFits` if the smallest gang needs more CPU or memory than a queue's limit."""
     needed = gang.smallest_host(workload)
@@ -125,7 +131,8 @@ def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
             if limit is not None and needed[which] > limit:
                 raise NeverFits(
                     f"You asked for {describe_host_amount(which, needed[which])}, but "
-                    f"{describe_host_limit(account.queue.name, which, limit)}. Ask for that or less.",
+                    f"{describe_host_limit(account.queue.name, which, limit)}. "
+                    f"{_advise(describe_host_amount(which, limit), limit)}",
                     (Resource.CPU, Resource.MEMORY)[which],
                 )
 

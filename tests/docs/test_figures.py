@@ -1,0 +1,64 @@
+"""Figures, messages and conditions in the how-to pages are those of the code."""
+
+import re
+
+import pytest
+
+from jupyter_gq.client.models import Health
+from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.runner.output.cell_output import Bounds
+
+from .pages import ROOT
+
+HOW_TO = ROOT / "docs/how-to"
+
+
+def text_of(page: str) -> str:
+    """The page as one line, without marks of quotation."""
+    return " ".join((HOW_TO / page).read_text().replace("\n> ", "\n").split())
+
+
+def size(count: int) -> str:
+    return f"{count // 1024} KiB" if count < 2**20 else f"{count // 2**20} MiB"
+
+
+def test_what_is_kept_of_long_output():
+    bounds, text = Bounds(), text_of("set-quotas.md")
+    for sentence in (
+        f"more than {size(bounds.text)} of text, the last {size(bounds.text_kept)} of it are kept",
+        f"take more than {size(bounds.rich)}, the last {size(bounds.rich_kept)} of them are kept",
+        f"a single picture above {size(bounds.single)}",
+        f"once a job shows more than {size(bounds.job)} in all",
+    ):
+        assert sentence in text
+
+
+def test_the_message_about_an_error_in_the_file(tmp_path):
+    page = text_of("set-quotas.md")
+    (message,) = re.findall(r"jupyterhub_config\.py, line 5: .*?, or None\.", page)
+    file = tmp_path / "jupyterhub_config.py"
+    file.write_text(
+        'c = get_config()\n\nc.TrainingQueues.queues = {\n    "research": {}, "vision": {"parent": "research"},\n'
+        '    "nlp": {"parent": "reserch"},\n}\n'
+    )
+    with pytest.raises(ConfigFileError) as refused:
+        PolicyFile(file, tuple)
+    assert str(refused.value).removeprefix(f"{tmp_path}/") == message
+
+
+def test_who_is_told_what_by_health():
+    told = Health(status="degraded", code="config_refused", policy="line 3: ...").without_reasons()
+    assert {name for name, value in told if value} == {"status", "code"}
+    assert "`health` says a code to everybody and the reason to administrators" in text_of("watch-with-prometheus.md")
+
+
+def test_every_figure_of_a_simulation_is_explained_in_the_table():
+    page = (HOW_TO / "how-many-gpus.md").read_text()
+    report = page[page.index("```console") : page.index("queue   guarantee")]
+    figures = [line.strip().split("  ")[0] for line in report.splitlines() if re.match(r"  [a-zA-Z]", line)]
+    assert len(figures) >= 9
+    table = page[page.index("| Figure | Meaning |") :]
+    for figure in figures:
+        word = re.split(r",| up to| 9", figure)[0]
+        assert re.search(rf"\|[^|]*{re.escape(word)}", table), f"{figure} is not in the table"
