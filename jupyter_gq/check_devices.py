@@ -1,4 +1,4 @@
-"""`jupyter-gq check-devices`: find out on the cluster how the container of a share sees its device and no other."""
+"""`jupyter-gq check-devices`: try on the cluster how a container can see its own device and no other."""
 
 import argparse
 import asyncio
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try each way, print which works, and return the exit code."""
+    """Try each way to show a container its devices, print which work, and return the exit code."""
     path: Path = arguments.config
     try:
         pools = PolicyFile(path, tuple).current.pod_pools
@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) -> Report:
+    """Try each way on a node of the pool; raise `CommandRefused` if it has no suitable node."""
     cluster = backend.open_cluster()
     try:
         check = DeviceCheck(cluster, backend.options())
@@ -81,7 +82,7 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
 
 
 def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
-    """Return the report, line by line; `pools` are all pools as they are set."""
+    """Return the lines of the report; `pools` are all pools as they are configured."""
     given = report.whole.devices or ()
     whole = f"sees {given[0]}" if len(given) == 1 else describe_finding(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
@@ -93,6 +94,7 @@ def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> lis
 
 
 def _advice(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
+    """Return lines that say whether the configured way works and, if not, what to set."""
     working = [way.value for way in Visibility if report.works(way)]
     if pool.visibility.value in working:
         return [f"The pool's way, {pool.visibility.value}, works."]
@@ -108,21 +110,24 @@ def _advice(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> 
 
 
 def as_values(pools: Mapping[str, JsonMapping]) -> list[str]:
-    """Pools as they are set, in the words of the chart's values: lines of YAML."""
+    """Return pools as the chart's values name them: lines of YAML."""
     written = {name: {_camel(key): value for key, value in entry.items()} for name, entry in pools.items()}
     return ["pools:", *(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in written.items())]
 
 
 def _camel(key: str) -> str:
+    """Return a name such as `gpu_model` as `gpuModel`."""
     first, *rest = key.split("_")
     return first + "".join(map(str.capitalize, rest))
 
 
 def _line(what: str, found: str) -> str:
+    """Return one line of the report."""
     return f"  {what:<16}{found}"
 
 
 def _pool(pools: Sequence[PodPool], name: str | None) -> PodPool:
+    """Return the pool of that name, or the only one; raise `CommandRefused`."""
     known = {pool.name: pool for pool in pools}
     listed = ", ".join(known) or "none on Kubernetes"
     if name is None and len(known) != 1:

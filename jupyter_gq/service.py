@@ -1,7 +1,8 @@
-"""The scheduler service: the one place that names implementations and puts them together.
+"""The scheduler service: the only module that chooses the implementations and connects them.
 
-On one machine the Hub starts it as a managed service; on Kubernetes the chart does. Either way address, prefix and
-token come from the environment in the Hub's words, and everything else from the Hub's own configuration file.
+On one machine the Hub starts the service; on Kubernetes the chart does. Either way the address, the prefix and the
+token come from the environment variables that the Hub sets for services, and everything else from the Hub's own
+configuration file.
 """
 
 import asyncio
@@ -54,18 +55,19 @@ _TURN = 0.0005
 
 
 def set_the_interpreter() -> None:
-    """Look for reference cycles rarely, and let threads take their turns ten times as often as Python does by itself.
+    """Make Python look for reference cycles rarely, and switch between threads ten times as often.
 
-    A step makes thousands of small objects that live as long as their workload: looking through them again and again
-    took a fifth of its time with 7,000 workloads, and freed next to nothing. And threads that write to the network
-    compute for a moment, ten times a request: beside a step each of these moments waited for a whole turn of 5 ms.
+    A step makes thousands of small objects that live as long as their workload: with 7,000 workloads, to look through
+    them again and again took a fifth of the step and freed next to nothing. And threads that write to the network
+    compute for a moment, ten times per request: beside a step each of these moments waited for a whole switch interval
+    of 5 ms.
     """
     gc.set_threshold(*_GARBAGE)
     sys.setswitchinterval(_TURN)
 
 
 def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
-    """Return the traits of our sections outside of the policy, by section, so that misspelt names are refused too."""
+    """Return the names of our traits outside of the policy, by section, so that misspelt names are refused."""
     classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
@@ -75,7 +77,7 @@ def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """The parts of one service."""
+    """The parts of one service that the listener needs."""
 
     controller: Controller
     #: Knows the tokens of pods; None where nothing runs in pods.
@@ -83,11 +85,11 @@ class _Parts:
 
 
 class _Ended(Exception):
-    """Somebody told the service to end before it had its listener."""
+    """A signal to end came before the service had its listener."""
 
 
 class SchedulerService(Application):
-    """Decides who gets which GPU; serves the API; runs as a service of the Hub."""
+    """The application `jupyter-gq service`: it decides who gets which GPU, and serves the API."""
 
     name = "jupyter-gq service"
     description = "The scheduler service of jupyter-gq. JupyterHub starts it."
@@ -175,7 +177,7 @@ class SchedulerService(Application):
         self.update_config(applied)
 
     def start(self) -> None:
-        """Serve until a signal comes; end with a sentence and exit code 1 when it cannot start, or must not go on."""
+        """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
         set_the_interpreter()
         try:
@@ -190,6 +192,7 @@ class SchedulerService(Application):
             sys.exit(1)
 
     async def _serve(self) -> None:
+        """Connect the parts and serve until a signal comes; do so anew whenever the store was away for too long."""
         listener = Listener(
             url=os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089"),
             prefix=os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/"),
@@ -208,6 +211,7 @@ class SchedulerService(Application):
                     self.log.warning("%s", error)
 
     async def _work(self, listener: Listener, parts: _Parts) -> None:
+        """Serve the API and run the controller until a signal comes or the lease is lost."""
         controller = parts.controller
         async with listener.serve(
             controller.status,
@@ -222,7 +226,7 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _leading(self, listener: Listener, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
-        """Wait until this one of several services leads; then tell, whenever asked, whether it still does."""
+        """Wait until this service is the leader; then yield a function that returns whether it still is."""
         if lease is None:
             yield is_only_replica
             return
@@ -241,7 +245,7 @@ class SchedulerService(Application):
             await lease.release()
 
     async def _why_unfit(self) -> str:
-        """Why this service should not lead, though it could; "" = it may."""
+        """Return why this service must not become the leader now; "" = it may."""
         try:
             await asyncio.to_thread(check_reachable, self._url())
         except StoreUnavailable as error:
@@ -250,6 +254,7 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_this_machine(self, listener: Listener) -> AsyncIterator[_Parts]:
+        """Yield the parts of a service that runs notebooks and jobs as processes of this machine."""
         clock = SystemClock()
         state = self._state()
         simulated = SimulatedDevices(config=self.config)
@@ -283,6 +288,7 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_a_cluster(self, listener: Listener) -> AsyncIterator[_Parts]:
+        """Yield the parts of a service that runs notebooks and jobs as pods, once this service leads."""
         from jupyter_gq.backends.kubernetes import Clocks, KubernetesBackend  # one machine has no use for it
 
         clock = SystemClock()
@@ -330,11 +336,15 @@ class SchedulerService(Application):
             yield _Parts(controller=controller, pods=pods)
 
     async def _reached(self, listener: Listener, outage: StoreOutage) -> SqlStore:
-        """Return the store as soon as its database answers: a pod that ends would wait longer each time."""
+        """Return the store once its database answers; raise `_Ended` if a signal comes first.
+
+        The process stays meanwhile: a pod that ends is restarted after a longer and longer time.
+        """
         found: list[SqlStore] = []
         why = "The service opens its database."
 
         async def reach() -> None:
+            """Try to open the store until it succeeds."""
             nonlocal why
             while not found:
                 try:
@@ -355,13 +365,15 @@ class SchedulerService(Application):
         return found[0]
 
     def _url(self) -> str:
+        """Return the SQLAlchemy URL of the database."""
         return self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}"
 
     def _state(self) -> Path:
+        """Return the state folder as an absolute path."""
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
-        """Open the store and take it over: from now on only this service writes there."""
+        """Open the store and take it over: from now on only this service writes to it."""
         store = SqlStore(self._url())
         try:
             store.check_pages()
@@ -373,7 +385,7 @@ class SchedulerService(Application):
 
 
 class _Late:
-    """A call to what is put together later."""
+    """A callback that is connected later; calls before that do nothing."""
 
     call: Callable[[], None] | None = None
 
@@ -400,6 +412,6 @@ def expect_database(url: str, state: Path) -> None:
 
 
 def _hub() -> tuple[str, str]:
-    """Address of the Hub's API, and this service's own token for it."""
+    """Return the address of the Hub's API, and this service's token for it."""
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")

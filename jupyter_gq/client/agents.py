@@ -82,7 +82,7 @@ class AgentCommand(StrictModel):
 
 
 class AgentOrders(StrictModel):
-    """The answer to a report."""
+    """The answer to an agent's report: what the agent does until the next one."""
 
     watch: list[WatchedPod] = Field(default_factory=list)
     commands: list[AgentCommand] = Field(default_factory=list)

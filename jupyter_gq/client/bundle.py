@@ -1,4 +1,4 @@
-"""The cells of a bundle, paired with their code. Pure, standard library only: each start of a job waits for it."""
+"""The cells that a job runs, each with its code. Pure, standard library only: each start of a job imports this."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -36,9 +36,10 @@ class CellToRun:
 
 
 def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
-    """Return the cells to be run, in their order; the ids of the notebook's cells are made unique.
+    """Return the cells that a manifest names, in their order, with their code from the notebook of the bundle.
 
-    Raises `CellsMissing`, or what a damaged document gives: `KeyError`, `TypeError`, `AttributeError`.
+    The ids of the notebook's cells are made unique. Raises `CellsMissing`, or what a damaged document causes:
+    `KeyError`, `TypeError`, `AttributeError`.
     """
     waiting: list[tuple[str, Role]] = [(ref["cell_id"], "prefix") for ref in manifest["prefix"]]
     waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]
@@ -57,6 +58,7 @@ def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun,
 
 
 def _free_id(wanted: str, taken: set[str]) -> str:
+    """Return the wanted id, or the first id derived from it that is not taken."""
     if wanted not in taken:
         return wanted
     number = 1

@@ -1,7 +1,7 @@
-"""The executed notebook: a bundle's notebook with the outputs so far. Pure.
+"""The executed notebook: the notebook of a bundle with the outputs so far. Pure.
 
-The runner writes it while the cells run; where its files do not outlive it, the service makes the same from the
-pieces that it has stored.
+The runner writes it while the cells run. If the runner's files do not outlive it, the service makes the same notebook
+from the stored pieces of output.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,34 +12,36 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from .bundle import CellToRun
 from .outputs import CellOutputs, fold
 
-#: Of the notebook: which job and run made it, up to which piece, which cells ended. Never of a cell: there the lab
-#: keeps what binds a cell to a job.
+#: Key of the notebook's metadata for job, run, last piece and ended cells. In the metadata of cells, the lab extension
+#: uses this key to bind a cell to a job, so the executed notebook has it in no cell.
 KEY = "jupyter_gq"
 
 
 @dataclass(kw_only=True, slots=True)
 class ShownOutputs:
-    """The outputs that a job has shown so far."""
+    """The outputs that a job has shown so far, over all runs."""
 
-    #: By cell.
+    #: Outputs by the id of the cell.
     outputs: CellOutputs = field(default_factory=dict)
-    #: Execution counts of the present run, by cell.
+    #: Execution counts of the present run, by the id of the cell.
     counts: dict[str, int | None] = field(default_factory=dict)
-    #: Cells that came to their end in the present run.
+    #: Ids of the cells that finished in the present run.
     ended: set[str] = field(default_factory=set)
-    #: As the kernel describes it; empty before it has.
+    #: The language, as the kernel describes it; empty before its first answer.
     language: JsonObject = field(default_factory=dict)
+    #: Number of the present run.
     run: int = 0
-    #: Number of the last piece.
+    #: Number of the last applied piece.
     seq: int = 0
 
     def take(self, pieces: Sequence[JsonMapping]) -> None:
-        """Apply these pieces, which follow the last one."""
+        """Apply these pieces of output, which follow the last applied one."""
         fold((dict(piece) for piece in pieces), self.outputs)
         for piece in pieces:
             self._mark(piece)
 
     def _mark(self, piece: JsonMapping) -> None:
+        """Record what a piece says of its run or cell: counts, ends, language."""
         self.seq, self.run = int(piece["seq"]), int(piece.get("run", self.run))
         match piece["op"], piece.get("state"):
             case "run", "start":
@@ -52,14 +54,17 @@ class ShownOutputs:
                     self.ended.add(piece["cell"])
 
     def about(self, job: str) -> JsonObject:
-        """Return the metadata that says which job and run made the notebook."""
+        """Return the metadata that name the job and the run that made the notebook."""
         return {"job": job, "run": self.run, "seq": self.seq, "ended": sorted(self.ended)}
 
 
 def make_executed_notebook(
     notebook: JsonMapping, cells: Iterable[CellToRun], about: JsonMapping, shown: ShownOutputs
 ) -> JsonObject:
-    """Return this notebook with the outputs that its cells have shown; `about` says whose it is."""
+    """Return the notebook with the outputs that its cells have shown.
+
+    `cells` are the cells that the job runs. `about` goes into the metadata of the notebook.
+    """
     ran = {cell.index: cell.id for cell in cells}
     done_cells = []
     for index, cell in enumerate(notebook["cells"]):

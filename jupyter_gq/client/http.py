@@ -21,12 +21,12 @@ DEFAULT_SERVER = "-"
 
 
 class ServiceClient:
-    """The service as seen by the holder of `token` (a Hub token with the service's scopes).
+    """A client of the service for the holder of `token`, a Hub token with the service's scopes.
 
-    `url` is the address of the service with its prefix. Every method raises `ServiceError` when the service
-    refuses (`.status`, `.problem.code`, `.problem.message`, `.problem.field`), and `ServiceUnavailable`, a
-    subclass of it, when nobody answers within `timeout` seconds or an answer of 502, 503 or 504 comes.
-    Nothing is retried. Use it in one event loop; `close` when done.
+    `url` is the address of the service with its prefix. Every method raises `ServiceError` if the service refuses
+    (`.status`, `.problem.code`, `.problem.message`, `.problem.field`). Every method raises `ServiceUnavailable`, a
+    subclass of it, if nobody answers within `timeout` seconds, or for an answer of 502, 503 or 504. Nothing is retried.
+    Use a client in one event loop, and `close` it at the end.
     """
 
     def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
@@ -44,15 +44,15 @@ class ServiceClient:
     # The service and its queues
 
     async def health(self) -> models.Health:
-        """Return whether the service is up; needs no token."""
+        """Return the condition of the service; needs no token."""
         return await self._get(models.Health, "health")
 
     async def metrics(self) -> str:
-        """Return figures in Prometheus' text form; for admins and services."""
+        """Return the metrics in the text format of Prometheus; for admins and services."""
         return (await self._transport.request("GET", "metrics")).body.decode()
 
     async def me(self) -> models.Me:
-        """Return quota, choices and queues of the user."""
+        """Return the quota, the choices and the queues of the user."""
         return await self._get(models.Me, "me")
 
     async def queues(self) -> models.QueueList:
@@ -84,7 +84,10 @@ class ServiceClient:
     async def jobs(
         self, *, limit: int | None = None, before: str | None = None, owner: str | None = None
     ) -> models.JobList:
-        """Return jobs, newest first; `owner` ("*" = everybody) is for admins."""
+        """Return at most `limit` jobs, newest first, after the job `before`.
+
+        `owner` ("*" = everybody) is for admins.
+        """
         return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner)
 
     async def preview(self, request: models.JobRequest) -> models.Preview:
@@ -92,17 +95,20 @@ class ServiceClient:
         return self._read(models.Preview, await self._send("POST", "jobs/preview", request))
 
     async def submit(self, submission: models.JobSubmission, key: str | None = None) -> tuple[models.JobView, bool]:
-        """Send a job; the second value is False if this `key` was seen before and the job is that one."""
+        """Send a job; return it, and whether it is new.
+
+        If the idempotency key was used before, the result is the earlier job and False.
+        """
         headers = {} if key is None else {"Idempotency-Key": key}
         answer = await self._send("POST", "jobs", submission, headers)
         return self._read(models.JobView, answer), answer.status == 201
 
     async def job(self, job: str) -> models.JobView:
-        """Return a job."""
+        """Return the present view of a job."""
         return await self._get(models.JobView, join_path("jobs", job))
 
     async def cancel(self, job: str) -> models.JobView:
-        """End a job for good; 409 if it has ended."""
+        """End a job for good, and return it; status 409 if it has ended."""
         return self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
 
     async def outputs(self, job: str, after: int = 0) -> models.OutputPage:
@@ -122,19 +128,22 @@ class ServiceClient:
     # Notebooks and their shares
 
     async def open_ticket(self, request: models.TicketRequest) -> models.TicketView:
-        """Ask for a share for a server; asking again gives the same ticket. 403 beyond the fixed quota."""
+        """Ask for a share for a server and return its ticket; asking again returns the same one.
+
+        Status 403 if the share is beyond the fixed quota.
+        """
         return self._read(models.TicketView, await self._send("POST", "tickets", request))
 
     async def ticket(self, ticket: str) -> models.TicketView:
-        """Return a ticket as it is now; asking keeps it alive."""
+        """Return the present view of a ticket; this poll keeps it from lapsing."""
         return await self._get(models.TicketView, join_path("tickets", ticket))
 
     async def close_ticket(self, ticket: str) -> None:
-        """Give the share, or the place in the line, back."""
+        """End a ticket, and so give its share, or its place in the queue, back."""
         await self._transport.request("DELETE", join_path("tickets", ticket))
 
     async def attach(self, ticket: str, report: models.ProcessReport) -> None:
-        """Say which process holds the share."""
+        """Report the process that holds the share of a ticket."""
         await self._send("PUT", join_path("tickets", ticket, "process"), report)
 
     async def server_devices(self, ticket: str, wait: float) -> models.TaskDeviceCheck:
@@ -142,15 +151,15 @@ class ServiceClient:
         return await self._get(models.TaskDeviceCheck, join_path("tickets", ticket, "devices"), wait=int(wait))
 
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
-        """Return notebooks that are alive or wait; `owner` ("*" = everybody) is for admins."""
+        """Return the notebooks that have not ended; `owner` ("*" = everybody) is for admins."""
         return await self._get(models.NotebookList, "notebooks", owner=owner)
 
     async def report_activity(self, server: str, report: models.ActivityReport) -> None:
-        """Say what the kernels of a server ("" = the default one) do."""
+        """Report the activity of the kernels of a server; "" is the default server."""
         await self._send("POST", join_path("servers", server or DEFAULT_SERVER, "activity"), report)
 
     async def keep(self, server: str) -> models.NotebookView:
-        """Answer an idle warning with "Keep it"; 409 if there is none, or the bound is reached."""
+        """Keep the share of an idle server for a while; status 409 if it is not warned, or the bound is reached."""
         path = join_path("servers", server or DEFAULT_SERVER, "keep")
         return self._read(models.NotebookView, await self._transport.request("POST", path))
 
@@ -161,10 +170,11 @@ class ServiceClient:
     ) -> AsyncGenerator[models.ServiceEvent, None]:
         """Yield changes as they happen, over one connection, which never ends without an exception.
 
-        `after` is the highest `id` seen so far: the stream begins with what came since, or with an event of kind
-        "reset" if that is no longer known. None begins with now. `on_open` is called once the service has accepted.
-        Raises `ServiceUnavailable` if the connection ends or is silent: wait (longer each time, with some chance in
-        it), then call again with the last `id`. Close the generator (`aclose`) to end it early.
+        `after` is the highest `id` seen so far: the stream begins with the events since then, or with an event of kind
+        "reset" if these are no longer known. None begins with the next event. `on_open` is called once the service has
+        accepted the connection. Raises `ServiceUnavailable` if the connection ends or is silent. Then wait, each time
+        longer and for a random time, and call this again with the last `id`. Close the generator (`aclose`) to end it
+        early.
         """
         headers = self._transport.authorization()
         if after is not None:
@@ -179,7 +189,7 @@ class ServiceClient:
         finally:
             await connection.close()
 
-    # How
+    # Requests
 
     async def _get(self, model: type[Model], path: str, **query: object) -> Model:
         return self._read(model, await self._transport.request("GET", path, query=query))
@@ -202,6 +212,7 @@ class ServiceClient:
             raise self._unexpected(model) from error
 
     def _unexpected(self, model: type[BaseModel]) -> ServiceError:
+        """Return the error for an answer that is not of the expected model."""
         return ServiceError(
             502,
             PlainProblem(

@@ -37,6 +37,7 @@ def fold(events: Iterable[JsonObject], into: CellOutputs | None = None) -> CellO
 
 
 def _apply(event: JsonObject, outputs: list[Output]) -> None:
+    """Apply one piece to the outputs of its cell."""
     match event["op"]:
         case "append":
             append(outputs, event["output"])
@@ -49,7 +50,7 @@ def _apply(event: JsonObject, outputs: list[Output]) -> None:
 
 
 def append(outputs: list[Output], output: Output) -> None:
-    """Add an output; text of the same stream as the last one continues it."""
+    """Add an output to a list; text of the same stream as the last output continues that output."""
     last = outputs[-1] if outputs else None
     same_stream = (
         last is not None and last["output_type"] == output["output_type"] == "stream" and last["name"] == output["name"]
@@ -63,7 +64,7 @@ def append(outputs: list[Output], output: Output) -> None:
 
 
 def collapse(text: str) -> str:
-    """Return what a terminal would show.
+    """Return the text that a terminal would show.
 
     Text before a carriage return is overwritten, and a backspace removes one character. A carriage return at the very
     end is kept, so that what follows still overwrites the line.
@@ -75,6 +76,7 @@ def collapse(text: str) -> str:
 
 
 def _collapse_line(line: str) -> str:
+    """Return what a terminal would show of one line."""
     trailing = "\r" if line.endswith("\r") else ""
     shown = ""
     for part in line.removesuffix("\r").split("\r"):
@@ -84,6 +86,7 @@ def _collapse_line(line: str) -> str:
 
 
 def _apply_backspaces(text: str) -> str:
+    """Return the text after its backspaces have removed characters."""
     if "\b" not in text:
         return text
     kept: list[str] = []

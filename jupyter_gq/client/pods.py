@@ -1,4 +1,4 @@
-"""Additions that a pod must carry to get what was decided for it. The service computes them; a spawner merges them."""
+"""The additions that a notebook's pod needs to get its share. The service computes them, and a spawner merges them."""
 
 from pydantic import Field
 

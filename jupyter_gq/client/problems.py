@@ -1,4 +1,4 @@
-"""How a call to the service can fail. Without pydantic: the runner imports this while a job starts."""
+"""The errors of calls to the service. Without pydantic: the runner imports this while a job starts."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +11,7 @@ class ProblemLike(Protocol):
 
     @property
     def code(self) -> str:
-        """Stable word for programs."""
+        """A stable word for programs."""
 
     @property
     def message(self) -> str:
@@ -19,7 +19,7 @@ class ProblemLike(Protocol):
 
     @property
     def field(self) -> str | None:
-        """Part of the request that it is about."""
+        """The part of the request that is at fault; None if it is not a single part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class PlainProblem:
 
 
 class ServiceError(HttpRefusal):
-    """An error that the service answered with; `status` is that of HTTP, `problem` says why in words."""
+    """A refusal by the service, with the HTTP `status` and the `problem` in words."""
 
     def __init__(self, status: int, problem: ProblemLike) -> None:
         super().__init__(f"{problem.message} ({status} {problem.code})")
@@ -43,15 +43,15 @@ class ServiceError(HttpRefusal):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service could not be reached, or it says that it (or the Hub behind it) cannot answer now.
+    """A failure to get an answer from the service, or from the Hub behind it.
 
-    Asking again later is right; nothing is known about whether the request was carried out.
-    `status` is 502, 503 or 504 as the service or a proxy said, and 503 when no connection came about.
+    Another attempt later may succeed; it is unknown whether the request was carried out. `status` is 502, 503 or 504 as
+    the service or a proxy answered, and 503 if there was no connection.
     """
 
     @classmethod
     def no_connection(cls, url: str, why: object) -> "ServiceUnavailable":
-        """No answer from this address."""
+        """Return the error for an address that does not answer."""
         return cls(
             503,
             PlainProblem(

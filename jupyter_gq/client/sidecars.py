@@ -1,7 +1,7 @@
-"""Containers of a pod beside the one that does the work, of a notebook or a job: they see no device. Pure.
+"""The containers of a pod beside its main one, which must see no device. Pure.
 
-Images made for CUDA say `NVIDIA_VISIBLE_DEVICES=all` themselves. Under NVIDIA's runtime such a sidecar sees all GPUs of
-its node, and the agent, which looks at pods, then finds that this one sees devices of others.
+Images made for CUDA set `NVIDIA_VISIBLE_DEVICES=all` themselves. Under NVIDIA's runtime such a sidecar sees all GPUs of
+its node. The agent, which looks at whole pods, then finds that this pod sees devices of others.
 """
 
 from collections.abc import Iterator
@@ -9,24 +9,24 @@ from collections.abc import Iterator
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-#: What they are told.
+#: The variable that hides all devices from a container.
 HIDDEN = {"name": _VISIBLE, "value": "void"}
 
 
 def unguarded_containers(spec: JsonMapping, main: str) -> frozenset[str]:
-    """Return the names of containers, init containers included, that may see devices although nobody meant it.
+    """Return the names of containers beside `main` that may see devices by accident, init containers included.
 
-    A container whose spec names its visible devices, or asks for a device by count, has a reason and is left out.
+    A container whose spec names its visible devices, or asks for a device by count, does so on purpose and is left out.
     """
     return frozenset(each["name"] for each in _others(spec, main) if not _sees_by_intent(each))
 
 
 def hide_devices(spec: JsonObject, main: str) -> JsonObject:
-    """Return the spec of a pod in which unguarded containers see no device."""
-    blind = unguarded_containers(spec, main)
+    """Return the spec of a pod in which its unguarded containers see no device."""
+    hidden = unguarded_containers(spec, main)
     parts = {
         part: [
-            {**each, "env": [*(each.get("env") or []), dict(HIDDEN)]} if each["name"] in blind else each
+            {**each, "env": [*(each.get("env") or []), dict(HIDDEN)]} if each["name"] in hidden else each
             for each in spec[part]
         ]
         for part in ("containers", "initContainers")

@@ -14,11 +14,11 @@ from tornado.tcpclient import TCPClient
 from .problems import ServiceUnavailable
 from .transport import read_error
 
-#: A stream lives for days; the protocol still wants a bound, in bytes.
+#: Bound of a stream in bytes, which tornado requires; no stream reaches it.
 ENDLESS = 2**62
-#: The service sends something (a ping at least) every 15 s; silence of that many seconds means that it is
-#: gone.
+#: Seconds of silence after which the service counts as gone; it sends at least a ping every 15 s.
 SILENCE = 45.0
+#: Most bytes that are read of an error's body.
 MAX_ERROR_BODY = 64 * 1024
 
 
@@ -32,14 +32,14 @@ class SseMessage:
 
 
 class SseParser:
-    """Turns bytes, cut anywhere, into messages (the part of the WHATWG grammar that the service uses)."""
+    """A parser that turns chunks of bytes into messages, for the part of the WHATWG grammar in use."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._fields: dict[str, str] = {}
 
     def feed(self, chunk: bytes) -> Iterator[SseMessage]:
-        """Yield the messages and pings that are complete after this chunk."""
+        """Yield the messages and pings that this chunk completes."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             message = self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
@@ -47,6 +47,7 @@ class SseParser:
                 yield message
 
     def _line(self, line: str) -> SseMessage | None:
+        """Process one line; return a message or ping if the line completes one."""
         if line.startswith(":"):
             return SseMessage(kind=None, id=None, data="")
         if line:
@@ -66,7 +67,7 @@ class SseParser:
 class SseConnection(HTTPMessageDelegate):
     """A GET request for an event stream. `close` ends it at once, which tornado's HTTP client cannot do.
 
-    At most 256 messages wait for the reader; then the connection is not read on, and the service notices.
+    At most 256 messages wait for the reader; then nothing more is read from the connection until the reader continues.
     """
 
     def __init__(self, url: str, headers: dict[str, str], on_open: Callable[[], None] | None = None) -> None:
@@ -103,6 +104,7 @@ class SseConnection(HTTPMessageDelegate):
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _read(self) -> None:
+        """Read the stream until its end, and queue the error with which it ended."""
         end: Exception
         try:
             await self._converse()
@@ -116,6 +118,7 @@ class SseConnection(HTTPMessageDelegate):
         await self._messages.put(end)
 
     async def _converse(self) -> None:
+        """Send the request, and read the answer through the methods that tornado calls."""
         parts = urlsplit(self._url)
         secure = parts.scheme == "https"
         host = parts.hostname or ""
@@ -141,14 +144,14 @@ class SseConnection(HTTPMessageDelegate):
     # What tornado calls while it reads.
 
     def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
-        """Note the status."""
+        """Store the status of the answer; tornado calls this."""
         if isinstance(start_line, ResponseStartLine):
             self._status = start_line.code
         if self._status == 200 and self._on_open is not None:
             self._on_open()
 
     async def data_received(self, chunk: bytes) -> None:
-        """Take a piece of the body; waits while too many messages are unread."""
+        """Queue the messages of a chunk of the body; tornado calls this. Waits while too many messages are unread."""
         if self._status == 200:
             for message in self._parser.feed(chunk):
                 await self._messages.put(message)

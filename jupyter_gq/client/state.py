@@ -96,6 +96,7 @@ def _to_json(value: object) -> JsonObject:
 
 
 def _load_document(text: str | bytes) -> JsonObject:
+    """Return the parsed document; raise `InvalidSnapshot` if it is no JSON or no state document."""
     try:
         document = json.loads(text)
     except UnicodeDecodeError as error:
@@ -145,6 +146,7 @@ def _as_object(value: JsonValue) -> JsonObject:
 
 
 def _find_unknown(path: tuple[int | str, ...], document: object, value: object) -> Iterator[tuple[int | str, ...]]:
+    """Yield the paths of all fields of the document that the parsed value does not have."""
     if is_dataclass(value) and isinstance(document, dict):
         for key, inner in document.items():
             if not hasattr(value, key):

@@ -1,4 +1,4 @@
-"""Requests to the service and their answers, with errors told apart. Without pydantic: the runner uses them too."""
+"""Requests to the service, their answers and errors. Without pydantic: the runner uses this too."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ UNAVAILABLE = frozenset({502, 503, 504})
 
 
 def join_path(*parts: str) -> str:
-    """Join path segments, each quoted: an id or a server name is never more than one segment."""
+    """Return the path of these segments, each quoted, so that an id or server name is always one segment."""
     return "/".join(quote(part, safe="") for part in parts)
 
 
@@ -36,7 +36,7 @@ class Answer:
 
 
 class Transport:
-    """Carries requests to the service at `url` (with its prefix) in the name of the holder of `token`."""
+    """The connection to the service at `url` (with its prefix), with the token of its user."""
 
     def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
         self.url = url.rstrip("/") + "/"
@@ -48,12 +48,12 @@ class Transport:
         return f"Transport({self.url!r})"
 
     def address(self, path: str, query: Mapping[str, object] | None = None) -> str:
-        """Return the full address of an API path; parameters that are None are left out."""
+        """Return the full URL of an API path; query parameters that are None are left out."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self.url + API + path + (f"?{urlencode(given)}" if given else "")
 
     def authorization(self) -> dict[str, str]:
-        """Return the header that identifies the requester."""
+        """Return the header that carries the token."""
         return {"Authorization": f"token {self._token}"}
 
     async def request(
@@ -65,7 +65,10 @@ class Transport:
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request; raise `ServiceError` or `ServiceUnavailable` unless it is granted."""
+        """Send a request and return the answer.
+
+        Raises `ServiceError` if the service refuses, and `ServiceUnavailable` if nobody answers.
+        """
         sent = {**self.authorization(), **(headers or {})}
         if body is not None:
             sent["Content-Type"] = "application/json"
@@ -85,6 +88,7 @@ class Transport:
         return Answer(status=response.code, body=response.body or b"")
 
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
+        """Send a request; raise `ServiceUnavailable` if there is no connection."""
         if self._client is None:  # made here, because it belongs to the event loop that runs now
             self._client = AsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
         try:
@@ -93,16 +97,17 @@ class Transport:
             raise ServiceUnavailable.no_connection(self.url, error) from error
 
     def close(self) -> None:
-        """Release the client; it is made again when needed."""
+        """Close the connections; the next request opens new ones."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
 
 def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:
-    """Return the error for an answer; a body that is not in the service's form is described, not shown.
+    """Return the error for an answer that is not a success.
 
-    `elsewhere` is where a redirect points to. No redirect is followed: a token would go to whoever answers.
+    A body that is not in the service's form is described, not shown. `elsewhere` is the target of a redirect. Redirects
+    are not followed, since the token would go to whoever answers there.
     """
     problem = _problem_in(body)
     if problem is None and elsewhere and 300 <= status < 400:
@@ -122,6 +127,7 @@ def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> Servi
 
 
 def _problem_in(body: bytes) -> PlainProblem | None:
+    """Return the problem in the body of an answer; None if the body is not in the service's form."""
     try:
         document = json.loads(body)
         field = document.get("field")

@@ -1,4 +1,4 @@
-"""Which variables of a notebook server's environment may become a job's. Pure, standard library only."""
+"""The choice of variables of a notebook server's environment that a job gets. Pure, standard library only."""
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -8,9 +8,9 @@ RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVIC
 
 
 def select_variables(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables of a manifest that a job gets: possible ones, neither ours nor `kept_back`.
+    """Return the variables of a manifest that a job gets.
 
-    `kept_back` holds names or patterns.
+    Reserved names, names in `kept_back` (names or patterns), and variables that no environment can have are left out.
     """
     if not isinstance(given, Mapping):
         return {}
@@ -23,7 +23,7 @@ def select_variables(given: object, kept_back: Iterable[str] = ()) -> dict[str, 
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return True if the name is one of these names, or fits one of these patterns."""
+    """Tell whether a name is one of these names or fits one of these patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

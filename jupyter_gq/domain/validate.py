@@ -97,6 +97,7 @@ def _amount_faults(what: str, amounts: Mapping[str, float | None]) -> Iterator[s
 
 
 def _node_faults(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield a sentence for each contradiction of nodes and devices."""
     yield from _duplicate_faults("node", [node.name for node in nodes])
     yield from _duplicate_faults("device", [device.id for node in nodes for device in node.devices])
     for node in nodes:
@@ -107,6 +108,7 @@ def _node_faults(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _new_node_faults(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a sentence for each contradiction of nodes that may still come."""
     yield from _duplicate_faults("pool with new nodes,", [each.pool for each in snapshot.new_nodes])
     for each in snapshot.new_nodes:
         yield from _amount_faults(f"the entry of new nodes of the pool {each.pool!r}", {"count": each.count})
@@ -119,12 +121,14 @@ def _new_node_faults(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _topology_faults(topologies: Sequence[Topology]) -> Iterator[str]:
+    """Yield a sentence for each contradiction of topologies."""
     yield from _duplicate_faults("topology", [topology.name for topology in topologies])
     for topology in topologies:
         yield from _duplicate_faults(f"level of the topology {topology.name!r},", topology.levels)
 
 
 def _queue_faults(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterator[str]:
+    """Yield a sentence for each contradiction of queues."""
     yield from _duplicate_faults("queue", [queue.name for queue in queues])
     for queue in queues:
         what = f"the queue {queue.name!r}"
@@ -170,6 +174,7 @@ def _cycle_faults(noun: str, parents: Mapping[str, str | None]) -> Iterator[str]
 
 
 def _usage_faults(usage: Mapping[str, float]) -> Iterator[str]:
+    """Yield a sentence for each past usage that is negative or not finite."""
     for name, seconds in usage.items():
         yield from _amount_faults("the past use", {f"of {name!r}": seconds})
 
@@ -178,6 +183,7 @@ def _usage_faults(usage: Mapping[str, float]) -> Iterator[str]:
 
 
 def _workload_faults(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator[str]:
+    """Yield a sentence for each contradiction in the request of a workload."""
     who = _describe(workload)
     if not 1 <= workload.min_members <= workload.tasks:
         yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
@@ -190,6 +196,7 @@ def _workload_faults(workload: Workload, topologies: Mapping[str, Topology]) -> 
 
 
 def _request_faults(who: str, request: Request) -> Iterator[str]:
+    """Yield a sentence for each amount of a request that cannot be."""
     amounts: dict[str, float | None] = {
         "devices": request.devices,
         "device_memory": request.device_memory,
@@ -202,6 +209,7 @@ def _request_faults(who: str, request: Request) -> Iterator[str]:
 
 
 def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology]) -> Iterator[str]:
+    """Yield a sentence for a topology or level that does not exist."""
     if constraint is None:
         return
     topology = known.get(constraint.topology)
@@ -215,6 +223,7 @@ def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: M
 
 
 def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology]) -> Iterator[str]:
+    """Yield a sentence for each contradiction of the groups of a workload."""
     yield from _duplicate_faults(f"group of {who},", [group.name for group in groups])
     names = {group.name: group.parent for group in groups}
     for group in groups:
@@ -232,6 +241,7 @@ def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str
 
 
 def _placement_faults(workload: Workload, nodes: Mapping[str, Node], live: bool) -> Iterator[str]:
+    """Yield a sentence for each contradiction in the place of a workload; `live` as in `check`."""
     who = _describe(workload)
     if not workload.holds:
         if workload.placement:
@@ -252,6 +262,7 @@ def _placement_faults(workload: Workload, nodes: Mapping[str, Node], live: bool)
 
 
 def _task_faults(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterator[str]:
+    """Yield a sentence for a node or device of a task that does not exist."""
     node = nodes.get(task.node)
     if node is None:
         yield f"{who} has a task on the node {task.node!r}; {_expected('nodes', nodes)}"

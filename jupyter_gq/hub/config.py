@@ -83,7 +83,10 @@ def build_proxy_command(choice: ProxyChoice = "auto") -> list[str]:
 
 
 def _find_node_proxy() -> str | None:
-    """Return a proxy of Node on the PATH and outside this environment, whose Node may be there only for a build."""
+    """Return the command of Node's proxy on the PATH; None if it is not installed for good.
+
+    A proxy or a Node inside this environment does not count: it may be there only for a build.
+    """
     ours = Path(sys.prefix).resolve()
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         command = shutil.which(_PROXY, path=folder) if folder else None
@@ -93,6 +96,7 @@ def _find_node_proxy() -> str | None:
 
 
 def _is_for_node(command: Path) -> bool:
+    """Tell whether a command is a script for Node."""
     try:
         with command.open("rb") as file:
             first_line = file.readline(256)
@@ -102,11 +106,13 @@ def _is_for_node(command: Path) -> bool:
 
 
 def _has_node_outside(ours: Path) -> bool:
+    """Tell whether Node is on the PATH and outside the environment `ours`."""
     node = shutil.which("node")
     return node is not None and ours not in Path(node).absolute().parents
 
 
 def _set_service(c: Config, port: int, folder: Path) -> None:
+    """Replace the entry of our service in the Hub's configuration."""
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,

@@ -96,6 +96,7 @@ def _check_when_complete() -> None:
 
 
 def _set_service(c: Config, url: str, token: str) -> None:
+    """Complete the entry of our service; raise `ValueError` if a Hub would not know its address and token."""
     services = get_list(c.JupyterHub, "services")
     present = next((service for service in services if service.get("name") == SERVICE), None)
     if present is None and not (url and token):

@@ -47,7 +47,7 @@ _SLOWEST_RETRY = 5.0
 
 
 class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no types
-    """The mixin for a spawner class: `class MySpawner(GPUShareMixin, SomeSpawner)`."""
+    """The mixin that gives a spawner class shares of GPUs: `class MySpawner(GPUShareMixin, SomeSpawner)`."""
 
     service_url = Unicode(
         "http://127.0.0.1:8899/services/jupyter-gq/",
@@ -138,7 +138,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- the steps of a spawn ---------------------------------------------------------------------------------------
 
     def other_options(self) -> Collection[str] | None:
-        """Return the keys of `user_options` that other code handles; None for all keys but `gpus`.
+        """Return the keys of `user_options` that other code handles; None if other code handles all keys but `gpus`.
 
         A subclass over a spawner with its own options adds their keys.
         """
@@ -162,6 +162,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return read_request(self.user_options, also_known=self.other_options())
 
     async def _run_apply_user_options(self, user_options: JsonValue) -> None:
+        """Check the requested share, and pass the options on to the administrator's hook."""
         await self.require_share_request()
         options = self.user_options = unwrap_options(user_options)  # hooks and `start` see the unwrapped options
         if not callable(self.apply_user_options):  # a callable gets all options; for a dict the Hub would warn
@@ -203,6 +204,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return address
 
     def _show_starting(self) -> None:
+        """Show the viewers that the server starts now."""
         gpus, note = (self._share.gpus, self._share.note) if self._share else ("0", "")
         sentence = f"Starting the server with {gpus} GPU." if gpus != "0" else f"Starting without a GPU. {note}".strip()
         self._board.show(SpawnStatus(step="starting", gpus=gpus, sentence=sentence))
@@ -284,6 +286,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
     @contextmanager
     def _open_service(self, token: str) -> "Iterator[ServiceClient]":
+        """Provide a client of the service with this token."""
         client = ServiceClient(self.service_url, token, timeout=self.service_timeout)
         try:
             yield client
@@ -291,6 +294,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             client.close()
 
     async def _attach_process(self) -> None:
+        """Report the process of the server to the service; stop the server if the service refuses it.
+
+        If the service does not answer, it is told later.
+        """
         share, pid = self._share, getattr(self, "pid", 0)
         if share is None or not share.ticket or not pid:
             return
@@ -309,6 +316,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             raise make_refusal(self, error.sentence, error.reason, error.status) from error
 
     async def _attach_later(self, ticket: str, report: ProcessReport, token: str) -> None:
+        """Report the process until the service answers or the process has ended."""
         pause = 0.2
         while psutil.pid_exists(report.pid):
             await asyncio.sleep(pause)
@@ -323,6 +331,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
                 break
 
     async def _give_share_back(self) -> None:
+        """Give the ticket back to the service, if there is one, and forget it."""
         share, token = self._share, self._share_token
         self._share, self._share_token = None, ""
         if self._attaching is not None:

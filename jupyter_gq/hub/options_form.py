@@ -124,6 +124,7 @@ class OptionsView:
 
 
 async def _fetch_me(spawner: AnySpawner) -> Me:
+    """Return the service's answer for the user of this spawner; raise `TimeoutError` if it takes too long."""
     with short_lived_token(spawner, READ_SCOPES) as token:
         service = ServiceClient(spawner.service_url, token, timeout=_SERVICE_TIMEOUT)
         try:
@@ -134,6 +135,7 @@ async def _fetch_me(spawner: AnySpawner) -> Me:
 
 
 def _make_view_without_service(error: Exception) -> OptionsView:
+    """Return the page that offers CPU only, with the reason."""
     trouble = (
         "This hub has not been set up for GPUs: your account may not use the GPU service. Ask your administrator."
         if isinstance(error, ValueError)
@@ -143,6 +145,7 @@ def _make_view_without_service(error: Exception) -> OptionsView:
 
 
 def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
+    """Return the page for an answer of the service."""
     pool = next((pool for pool in me.pools if pool.name == me.build_pool), me.pools[0] if me.pools else None)
     preselected = _choose_preselected(spawner, me)
     taken = _find_eviction(me)
@@ -190,6 +193,7 @@ def _add_profiles(view: OptionsView, profiles: Profiles, sentences: Mapping[str,
 
 
 def _choose_preselected(spawner: AnySpawner, me: Me) -> str:
+    """Return the share that is preselected; "0" = CPU only."""
     if me.last_eviction is not None or spawner._failed:
         return "0"
     try:
@@ -204,6 +208,7 @@ def _make_cpu_card(*, selected: bool, sentence: str) -> Card:
 
 
 def _make_card(choice: Choice, pool: PoolView | None, selected: bool) -> Card:
+    """Return the card of a choice."""
     when = "no" if not choice.available else "now" if choice.starts_now else "wait"
     return Card(
         gpus=choice.gpus,
@@ -216,6 +221,7 @@ def _make_card(choice: Choice, pool: PoolView | None, selected: bool) -> Card:
 
 
 def _describe_memory(gpus: str, pool: PoolView | None) -> str:
+    """Return the GPU memory of a share, such as "10 GB of GPU memory"; "" if it is unknown."""
     if pool is None or not pool.memory_mib:
         return ""
     mib = pool.memory_mib * parse_quota(gpus) // ONE_GPU
@@ -224,6 +230,7 @@ def _describe_memory(gpus: str, pool: PoolView | None) -> str:
 
 
 def _summarize_pool(pool: PoolView, me: Me) -> PoolSummary:
+    """Return the summary of the pool for notebooks."""
     total, free, yours = parse_quota(pool.total), parse_quota(pool.free), parse_quota(me.used)
     used = max(0, total - free)
     mine = min(yours, used)
@@ -246,6 +253,7 @@ def _format_utc(at: float) -> str:
 
 @cache
 def _load_templates() -> Environment:
+    """Return the environment of our templates, which escapes all values."""
     return Environment(
         loader=PackageLoader("jupyter_gq.hub"),
         autoescape=select_autoescape(default=True, default_for_string=True),

@@ -1,4 +1,4 @@
-"""Shared parts of the planning commands: reading state files, and refusing."""
+"""Shared parts of the planning commands: how state files are read, and how a command is refused."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from jupyter_gq.domain.errors import AdminError, InvalidSnapshot
 
 
 class CommandRefused(AdminError):
-    """The command cannot do that; the sentence says why and what to do."""
+    """An error of a command that cannot be carried out. The sentence says why and what to do."""
 
 
 def load_state(path: Path) -> StateFile:
-    """Read a state file; raise `CommandRefused` with the file's name and the place."""
+    """Return the state of a file; raise `CommandRefused`, which names the file and the place in it."""
     try:
         return read_state(path.read_bytes())
     except OSError as error:

@@ -1,10 +1,9 @@
-"""The picture of a replay: who held what, who waited for how much, and how long people waited.
+"""The picture of a replay: allocation and waiting by queue over time, and the mean wait of each queue.
 
-Rules
------
-1. The queues that used most have a colour of their own, the others share one grey.
-2. What a queue holds within its guarantee is solid; what it borrowed is the same colour, pale, above the line.
-3. All times are means over equal parts of the trace, so that thousands of jobs stay readable.
+- Colours: the queues that used most have a colour each; all others share one grey.
+- Allocation: what a queue holds within its guarantee is solid. What it borrowed has the same colour, pale, and stands
+  above the line.
+- Time: all values are means over equal parts of the trace, so that thousands of jobs stay readable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Band:
-    """Queues that share a colour, and what they are called."""
+    """Queues that share a colour, and the name of that colour in the legend."""
 
     label: str
     colour: str
@@ -40,7 +39,7 @@ class _Band:
 
 
 def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], static: ReplayResult) -> None:
-    """Write the picture (PNG, SVG or PDF, by the name of the file). Raises OSError, or ValueError for another name."""
+    """Write the picture to a file (PNG, SVG or PDF, by its name); raise OSError, or ValueError for another name."""
     bands = _bands(ours)
     figure = Figure(figsize=(11.5, 10.5), dpi=130, facecolor="white", layout=ConstrainedLayoutEngine(h_pad=0.12))
     FigureCanvasAgg(figure)
@@ -57,6 +56,7 @@ def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], sta
 
 
 def _bands(ours: ReplayResult) -> list[_Band]:
+    """Return the bands of the picture: one for each queue that used most, one for all others."""
     order = sorted(ours.by_queue, key=lambda name: (-ours.by_queue[name].used_gpu_hours, name))
     own = order if len(order) <= len(_COLOURS) else order[: len(_COLOURS) - 1]
     rest = order[len(own) :]
@@ -69,6 +69,7 @@ def _bands(ours: ReplayResult) -> list[_Band]:
 def _draw_allocation(
     axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: ReplayResult, guarantees: Mapping[str, MilliGpu]
 ) -> None:
+    """Draw how many GPUs each band holds over time, within its guarantee and borrowed."""
     within, borrowed = [], []
     for band in bands:
         held = {name: _gpus(ours.allocated[name], ours) for name in band.queues}
@@ -105,6 +106,7 @@ def _draw_allocation(
 def _draw_waiting(
     axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: ReplayResult, static: ReplayResult
 ) -> None:
+    """Draw how many GPUs each band waits for over time, and beside it those under static quotas."""
     stacks = [_sum([_gpus(ours.waiting[name], ours) for name in band.queues]) for band in bands]
     axes.stackplot(middle, *stacks, colors=[band.colour for band in bands], linewidth=0)
     before = _sum([_gpus(steps, ours) for steps in static.waiting.values()])
@@ -116,6 +118,7 @@ def _draw_waiting(
 
 
 def _draw_bars(axes: Axes, bands: Sequence[_Band], ours: ReplayResult, static: ReplayResult) -> None:
+    """Draw the mean wait of each queue as a bar, with a mark for its mean wait under static quotas."""
     names = [name for band in bands for name in band.queues]
     colours = {name: band.colour for band in bands for name in band.queues}
     waits = [ours.by_queue[name].mean_wait for name in names] + [ours.total.mean_wait]
@@ -144,41 +147,48 @@ def _static_label(static: ReplayResult) -> str:
 
 
 def _bar_height(bands: Sequence[_Band]) -> float:
+    """Return the height of the bars, relative to the other two parts of the picture."""
     return 1.2 + 0.16 * sum(len(band.queues) for band in bands)
 
 
 def _gpus(steps: Steps, ours: ReplayResult) -> list[float]:
+    """Return an amount over time in GPUs, as the mean of each part of the trace."""
     return [value / 1000 for value in steps.means(ours.start, ours.end, _BINS)]
 
 
 def _sum(stacks: Sequence[Sequence[float]]) -> list[float]:
+    """Return the sum of several curves, part by part."""
     return [sum(column) for column in zip(*stacks, strict=True)]
 
 
 def _unit(span: float) -> tuple[float, str]:
+    """Return the seconds and the name of the unit for the time axis."""
     if span > 3 * _DAY:
         return _DAY, "Days"
     return (_HOUR, "Hours") if span > 3 * _HOUR else (_MINUTE, "Minutes")
 
 
 def _wait_unit(longest: float) -> tuple[float, str]:
+    """Return the seconds and the name of the unit for waits."""
     if longest > 3 * _HOUR:
         return _HOUR, "hours"
     return (_MINUTE, "minutes") if longest > 3 * _MINUTE else (1, "seconds")
 
 
 def _pale(colour: str) -> str:
-    """Mixed with white, not transparent: the grid must not shine through."""
+    """Return a colour mixed with white, not a transparent one: the grid must not show through."""
     parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
     return "#" + "".join(f"{round(255 - (255 - part) * _PALE):02x}" for part in parts)
 
 
 def _title(axes: Axes, title: str, explanation: str) -> None:
+    """Set the title of a part of the picture and, on the right, its explanation."""
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=_INK, pad=8)
     axes.set_title(explanation, loc="right", fontsize=9, color="#5F6368", pad=8)
 
 
 def _style(axes: Axes, label: str) -> None:
+    """Set colours, grid and the name of the vertical axis."""
     axes.set_ylabel(label, color=_INK)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

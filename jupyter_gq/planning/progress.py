@@ -1,4 +1,4 @@
-"""A line that fills while a replay goes on; only on a terminal."""
+"""The progress line of a replay: it fills while the replay runs, and only on a terminal."""
 
 import sys
 from typing import TextIO
@@ -7,7 +7,10 @@ _WIDTH = 30
 
 
 class ProgressLine:
-    """Shows how far something is; writes only when the percentage has changed, and nothing into a file or a pipe."""
+    """A line that shows how far a replay is.
+
+    The line is written anew when the percentage has changed, and never into a file or a pipe.
+    """
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
         self._title = title
@@ -16,7 +19,7 @@ class ProgressLine:
         self._terminal = self._stream.isatty()
 
     def __call__(self, done: int, total: int) -> None:
-        """So many of so many are done."""
+        """Show that `done` of `total` jobs have ended."""
         percent = 100 * done // total if total else 100
         if not self._terminal or percent == self._shown:
             return
@@ -27,7 +30,7 @@ class ProgressLine:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line from the terminal."""
         if self._terminal and self._shown >= 0:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""`jupyter-gq replay`: decide again on a written state, and show where this version decides otherwise."""
+"""`jupyter-gq replay`: decide again on a written state, and show where this version decides differently."""
 
 import argparse
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the differences; 1 when there are some."""
+    """Print the differences; return the exit code: 1 if there are some."""
     file = load_state(arguments.state)
     state = file.state
     decided = decision_document(run_cycle(state.snapshot, state.policy, state.at))
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def differences(then: Document, now: Document) -> list[str]:
-    """Return one line, by id, for each workload of which something else was said."""
+    """Return one line, in order of ids, for each workload on which the decisions differ."""
     before, after = _said(then), _said(now)
     return [
         f"{workload}: was {_text(before.get(workload))}; is {_text(after.get(workload))}"
@@ -46,6 +46,7 @@ def differences(then: Document, now: Document) -> list[str]:
 
 
 def _said(decision: Document) -> dict[str, list[Document]]:
+    """Return the instructions and explanations of a decision by workload."""
     said: dict[str, list[Document]] = {}
     for entry in [*decision["instructions"], *decision["pending"]]:
         said.setdefault(str(entry.get("workload")), []).append(entry)
@@ -53,10 +54,12 @@ def _said(decision: Document) -> dict[str, list[Document]]:
 
 
 def _text(entries: list[Document] | None) -> str:
+    """Return what a decision says of one workload, as a phrase."""
     return " and ".join(_one(entry) for entry in entries) if entries else "nothing"
 
 
 def _one(entry: Document) -> str:
+    """Return one instruction or explanation as a phrase."""
     why = entry.get("why")
     if isinstance(why, Mapping):
         return f"pending at {entry.get('position')} ({why.get('reason')}: {why.get('sentence')})"

@@ -1,4 +1,4 @@
-"""`jupyter-gq simulate`: replay a trace on so many GPUs, beside what static quotas would have given."""
+"""`jupyter-gq simulate`: replay a trace on a given number of GPUs, and compare with static quotas."""
 
 import argparse
 import json
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay and print; 130 when interrupted."""
+    """Replay the trace, print the comparison and return the exit code; 130 when interrupted."""
     try:
         return _simulate(arguments)
     except KeyboardInterrupt:
@@ -94,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
+    """Replay the trace, print the comparison and write the files that were asked for; raise `CommandRefused`."""
     policy = Policy() if arguments.policy is None else _placed_by(arguments.policy)
     if arguments.plot and find_spec("matplotlib") is None:
         raise CommandRefused("--plot needs matplotlib. Install it with: pip install matplotlib")
@@ -128,6 +129,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Comparison:
+    """The inputs that all replays of one comparison share."""
+
     workload: TraceSetup
     runnable: Runnable
     pool: Pool
@@ -135,14 +138,17 @@ class _Comparison:
 
     @property
     def guarantees(self) -> dict[str, MilliGpu]:
+        """The quotas, scaled to the pool."""
         return scaled(self.workload.quotas, self.pool.milli)
 
     @property
     def placement(self) -> str:
+        """The names of the placement strategies, as a phrase."""
         policy = self.settings.policy
         return policy.placement + (f" and {policy.fraction_placement}" if policy.fraction_placement else "")
 
     def outcomes(self, *, everything: bool) -> dict[str, ReplayResult]:
+        """Return the results by the name of the policy; `everything`: also of the additional baselines."""
         jobs, quotas, pool = self.runnable.jobs, self.workload.quotas, self.pool
         runs: dict[str, Callable[[Watch], ReplayResult]] = {
             GUARANTEED: lambda watch: guaranteed(jobs, quotas, pool, self.settings, watch),
@@ -162,6 +168,7 @@ class _Comparison:
 
 
 def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> str:
+    """Return the text of the comparison."""
     first = outcomes[GUARANTEED]
     lines = [
         f"{arguments.trace.name}: {counted(first.total.jobs, 'job')} of "
@@ -178,6 +185,7 @@ def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Ma
 
 
 def _left_out(comparison: _Comparison) -> list[str]:
+    """Return notes on the jobs that were left out, with the reason."""
     texts = []
     without, found = comparison.workload.without_quota, comparison.runnable
     if without:
@@ -207,6 +215,7 @@ def _not_counted(comparison: _Comparison) -> list[str]:
 
 
 def _document(comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> JsonObject:
+    """Return the comparison as a JSON object."""
     found = comparison.runnable
     return {
         "gpus": comparison.pool.gpus,
@@ -225,6 +234,7 @@ def _document(comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> 
 
 
 def _outcome(outcome: ReplayResult) -> JsonObject:
+    """Return one result as a JSON object."""
     return {
         "gpus": outcome.milli / 1000,
         "start_s": outcome.start,
@@ -236,10 +246,12 @@ def _outcome(outcome: ReplayResult) -> JsonObject:
 
 
 def _figures(figures: Figures) -> JsonObject:
+    """Return figures as a JSON object."""
     return {**asdict(figures), "lost_percent": figures.lost_percent}
 
 
 def _write(file: Path, text: str) -> None:
+    """Write a file; raise `CommandRefused`."""
     try:
         file.write_text(text)
     except OSError as error:
@@ -247,7 +259,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _placed_by(name: str) -> Policy:
-    """Whole GPUs and fractions alike."""
+    """Return a policy with this placement for whole GPUs and for fractions; raise `CommandRefused`."""
     try:
         return Policy(placement=PlacementStrategy(name), fraction_placement=None)
     except ValueError:
@@ -274,6 +286,7 @@ def _memory(text: str) -> MiB:
 
 
 def _amount(parse: Callable[[str], _Amount], text: str) -> _Amount:
+    """Return what `parse` makes of an option; raise `ArgumentTypeError`."""
     try:
         return parse(text)
     except InvalidAmount as error:
@@ -281,12 +294,14 @@ def _amount(parse: Callable[[str], _Amount], text: str) -> _Amount:
 
 
 def _count(text: str) -> int:
+    """Return an option as a whole number from 1 to 1,000,000; raise `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1_000_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
     return int(text)
 
 
 def _seconds(text: str) -> Seconds:
+    """Return an option as seconds, 0 or more; raise `ArgumentTypeError`."""
     try:
         number = float(text)
     except ValueError:

@@ -9,7 +9,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def totals(outcomes: Mapping[str, ReplayResult]) -> list[str]:
-    """Return a table with a column for each way to share the pool."""
+    """Return the lines of a table of all jobs, with a column for each policy."""
     rows: dict[str, Callable[[ReplayResult], str]] = {
         "GPUs": lambda o: format_gpus(o.milli),
         "used": lambda o: f"{o.used_percent:.1f} %",
@@ -28,7 +28,7 @@ def totals(outcomes: Mapping[str, ReplayResult]) -> list[str]:
 def by_queue(
     ours: ReplayResult, theirs: ReplayResult, guarantees: Mapping[str, MilliGpu], quotas: Mapping[str, MilliGpu]
 ) -> list[str]:
-    """Return a table of each queue and the sum: under guaranteed quotas, and under static ones."""
+    """Return the lines of a table with a row for each queue: under guaranteed quotas, and under static ones."""
     header = ["queue", "guarantee", "jobs", "wait, mean", "95 of 100", "completion", "paused", "lost GPU h", "kept in"]
     table = [[*header, "static: quota", "wait, mean"]]
     for name in sorted(quotas, key=lambda name: (-quotas[name], name)):
@@ -41,6 +41,7 @@ def by_queue(
 
 
 def _cells(figures: Figures) -> list[str]:
+    """Return the figures of one row."""
     return [
         time(figures.mean_wait),
         time(figures.p95_wait),
@@ -52,6 +53,7 @@ def _cells(figures: Figures) -> list[str]:
 
 
 def _table(rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table: the first column flush left, the others flush right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  "

@@ -1,12 +1,10 @@
-"""Trace and quota files: rows of CSV, plain or gzip, read once and strictly.
+"""Reading trace and quota files: CSV, plain or gzip, strictly checked.
 
-Rules
------
-1. A trace needs the columns of `TRACE_COLUMNS` and may have `cpus` and `memory`, a quota file needs those of
-   `QUOTA_COLUMNS`; others are passed over.
-2. Whatever is wrong is told with the file, the line and what was expected there.
-3. Amounts are text (see `domain.amount`); `gpus`, `cpus` and `memory` are for each task, and an empty cell of the last
-   two is a job that says nothing of them.
+- Columns: a trace needs those of `TRACE_COLUMNS` and may have `cpus` and `memory`; a quota file needs those of
+  `QUOTA_COLUMNS`. Other columns are ignored.
+- Errors: they name the file, the line and what was expected there.
+- Amounts: they are text (see `domain.amount`). `gpus`, `cpus` and `memory` are for each task; an empty cell of the last
+  two is a job that says nothing of them.
 """
 
 import csv
@@ -34,12 +32,12 @@ _Amount = TypeVar("_Amount")
 
 
 class InvalidTrace(CommandRefused, ValueError):
-    """A trace or quota file that says something that cannot be."""
+    """A trace or quota file that cannot be read, or that has an impossible value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceSetup:
-    """A trace and the quotas of its queues."""
+    """The jobs of a trace, and the quotas of their queues."""
 
     #: In the order of the file; only those of queues with a quota.
     jobs: tuple[TraceJob, ...]
@@ -49,7 +47,10 @@ class TraceSetup:
 
 
 def read_trace_setup(trace: Path, quota: Path, *, strict: bool = True) -> TraceSetup:
-    """Read both files; raise `InvalidTrace`. `strict`: a quota of a queue that has no job is refused."""
+    """Read a trace and its quota file; raise `InvalidTrace`.
+
+    `strict`: also refuse a quota of a queue that has no job.
+    """
     quotas = read_quotas(quota)
     jobs = read_trace(trace)
     found = {job.queue for job in jobs}
@@ -73,7 +74,7 @@ def read_trace_setup(trace: Path, quota: Path, *, strict: bool = True) -> TraceS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quotas:
-    """A quota file."""
+    """The content of a quota file."""
 
     milli: dict[str, MilliGpu]
     #: The queue that stands in each line.
@@ -109,6 +110,7 @@ def read_trace(path: Path) -> list[TraceJob]:
 
 
 def _job(row: "_Row") -> TraceJob:
+    """Return the job of a row; raise `InvalidTrace`."""
     request = Request.of(row.amount("gpus", parse_request))
     if row.cells.get("cpus"):
         request = replace(request, cpu_milli=row.amount("cpus", parse_cpus))
@@ -130,25 +132,31 @@ def _job(row: "_Row") -> TraceJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
+    """A row of a file, with its place for error messages."""
+
     path: Path
     line: int
     cells: dict[str, str]
 
     def wrong(self, column: str, problem: str) -> InvalidTrace:
+        """Return the error that a value of this row is wrong."""
         return InvalidTrace(f"{self.path}, line {self.line}: {column} is {self.cells[column]!r}: {problem}.")
 
     def text(self, column: str) -> str:
+        """Return the text of a column; raise `InvalidTrace` if it is empty."""
         if not self.cells[column]:
             raise self.wrong(column, "it is empty; expected a name")
         return self.cells[column]
 
     def amount(self, column: str, parse: Callable[[str], _Amount]) -> _Amount:
+        """Return what `parse` makes of a column; raise `InvalidTrace`."""
         try:
             return parse(self.cells[column])
         except InvalidAmount as error:
             raise self.wrong(column, f"{error.problem}; {error.fix}") from None
 
     def number(self, column: str, expected: str) -> Decimal:
+        """Return the number of a column, 0 or more; raise `InvalidTrace`. `expected` is for the message."""
         try:
             number = Decimal(self.cells[column])
         except InvalidOperation:
@@ -161,6 +169,7 @@ class _Row:
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
+    """Yield the rows below the header; raise `InvalidTrace` for a missing column or a malformed row."""
     expected = ",".join(columns)
     reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     try:
@@ -192,6 +201,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
 
 
 def _text(path: Path) -> str:
+    """Return the text of a file, unpacked if it is gzip; raise `InvalidTrace`."""
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b" or path.suffix == ".gz":
@@ -208,6 +218,7 @@ def _text(path: Path) -> str:
 
 
 def _names(queues: set[str]) -> str:
+    """Return the names of the first queues, and the number of the others, as a phrase."""
     names = sorted(queues)
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

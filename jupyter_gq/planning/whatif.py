@@ -1,4 +1,4 @@
-"""`jupyter-gq whatif`: the live state with other quotas, jobs, settings or nodes, and what that would change."""
+"""`jupyter-gq whatif`: change quotas, jobs, settings or nodes of a written state, and show what would happen."""
 
 import argparse
 import re
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what the changes would change."""
+    """Print to which workloads something else would happen; return the exit code."""
     if not (arguments.assignments or arguments.add_nodes or arguments.remove_node):
         raise CommandRefused("Nothing is changed: give --set, --add-nodes or --remove-node.")
     state = load_state(arguments.state).state
@@ -74,18 +74,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
-    """Return when each waiting workload is expected to start, if running work takes as long as usual; "" = now."""
+    """Return a sentence on the expected start of each workload that does not start now, by id."""
     expected = forecast(snapshot, policy, now, Durations().expected, horizon=AHEAD)
     return {name: _in_words(wait) for name, wait in expected.items() if wait is None or wait > 0}
 
 
 def _in_words(wait: Seconds | None) -> str:
+    """Return a sentence on an expected wait; None = no start can be foreseen."""
     if wait is None:
         return " Expected to start: cannot be seen."
     return f" Expected to start in about {describe_duration(wait)}."
 
 
 def _nodes(text: str) -> tuple[int, int, str | None]:
+    """Return count, devices and pool of `--add-nodes`; raise `CommandRefused`."""
     match = _NODES.fullmatch(text)
     if match is None:
         raise CommandRefused(f"--add-nodes {text!r}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train.")

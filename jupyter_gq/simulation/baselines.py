@@ -12,7 +12,7 @@ from .trace import TraceJob
 
 
 class Fifo:
-    """Lines of jobs in the order of submission, each with GPUs of its own."""
+    """A baseline policy: jobs start in order of submission, and each queue has GPUs of its own."""
 
     def __init__(self, milli: Mapping[str, int], *, backfill: bool = False) -> None:
         #: What is free, by line.
@@ -22,17 +22,17 @@ class Fifo:
         self._changed: set[str] = set()
 
     def line(self, job: TraceJob) -> str:
-        """Return the line that the job stands in: that of its queue."""
+        """Return the name of the line in which a job waits: its queue."""
         return job.queue
 
     def submitted(self, job: TraceJob) -> None:
-        """Put the job at the end of its line."""
+        """Put a job at the end of its line."""
         line = self.line(job)
         self._lines[line].append(job)
         self._changed.add(line)
 
     def ended(self, job: TraceJob) -> None:
-        """Note that the job's GPUs are free."""
+        """Add the GPUs of a job that has ended to the free ones."""
         line = self.line(job)
         self._free[line] += job.milli
         self._changed.add(line)
@@ -61,7 +61,7 @@ class Fifo:
 
 
 class PooledFifo(Fifo):
-    """A policy with one line for all queues."""
+    """A baseline policy: jobs of all queues start in order of submission, from one set of GPUs."""
 
     def __init__(self, milli: int, *, backfill: bool = False) -> None:
         super().__init__({"": milli}, backfill=backfill)

@@ -1,4 +1,4 @@
-"""Calibration: from an expected wait to a range that holds as often as it says."""
+"""Calibration of forecasts: it makes of an expected wait a range that holds as often as the range says."""
 
 import math
 from collections import deque
@@ -20,7 +20,7 @@ _MOMENT = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitRange:
-    """Half of those who are told this start before `p50`, nine of ten before `p90`: seconds from now."""
+    """The range of a wait, in seconds from now: half of such waits end before `p50`, nine of ten before `p90`."""
 
     p50: Seconds
     p90: Seconds
@@ -30,12 +30,14 @@ class WaitRange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Outcome:
+    """How one forecast turned out: the expected wait in seconds, and the actual wait divided by it."""
+
     expected: float
     ratio: float
 
 
 class Calibration:
-    """Remembers how forecasts turned out."""
+    """The outcomes of earlier forecasts, and the ranges of new ones that follow from them."""
 
     def __init__(self) -> None:
         self._outcomes: deque[_Outcome] = deque(maxlen=REMEMBERED)
@@ -47,7 +49,7 @@ class Calibration:
         return [(outcome.expected, outcome.ratio) for outcome in self._outcomes]
 
     def remember(self, outcomes: Iterable[tuple[float, float]]) -> None:
-        """Take over the outcomes of an earlier calibration."""
+        """Add the outcomes of an earlier calibration, as its `outcomes` returned them."""
         self._outcomes.extend(_Outcome(expected=expected, ratio=ratio) for expected, ratio in outcomes)
 
     def add(self, expected: Seconds, actual: Seconds, stated: WaitRange | None = None) -> None:
@@ -80,17 +82,20 @@ class Calibration:
 
 
 def _moved(part: float, target: float, *, within: bool) -> float:
+    """Return the quantile after one more outcome: a little lower if the wait was within the range, else higher."""
     return min(0.99, max(0.01, part + _RATE * (target - within)))
 
 
 def _distance(one: float, other: float) -> float:
+    """Return how unlike two expected waits are: the logarithm of their ratio."""
     return abs(math.log((one + _MOMENT) / (other + _MOMENT)))
 
 
 def _stretched(expected: float, ratio: float) -> Seconds:
+    """Return the expected wait times the ratio, in seconds."""
     return Seconds(max(0.0, (expected + _MOMENT) * ratio - _MOMENT))
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
-    """Return the quantile with the finite-sample correction: the next value up."""
+    """Return the quantile `part` of sorted values, with the finite-sample correction: the next value up."""
     return ascending[min(len(ascending) - 1, math.ceil(part * (len(ascending) + 1)) - 1)]

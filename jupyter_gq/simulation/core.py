@@ -1,4 +1,7 @@
-"""The product as a policy of the replay: its own cycle, at every event and, while somebody waits, every minute."""
+"""The product's own scheduler as a policy of the replay.
+
+The scheduler decides at every event and, while some job waits, every minute.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,7 +24,10 @@ TICK = Seconds(60)
 
 
 class Core:
-    """Jobs as preemptible training workloads in guaranteed queues; what is told to stop is gone at once."""
+    """A policy of the replay that runs the product's scheduler.
+
+    Jobs are preemptible training workloads in guaranteed queues. A job that is told to stop is gone at once.
+    """
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[Queue], policy: Policy) -> None:
         self._empty = Snapshot(nodes=tuple(nodes), queues=tuple(queues), workloads=())
@@ -31,12 +37,12 @@ class Core:
         self._waiting = 0
 
     def submitted(self, job: TraceJob) -> None:
-        """Note that the job waits from now on."""
+        """Add a job that waits from now on."""
         self._put(workload_of(job))
         self._waiting += 1
 
     def ended(self, job: TraceJob) -> None:
-        """Note that the job's devices are free."""
+        """Remove a job that has ended: its devices are free."""
         del self._workloads[job.id]
         self._scheduler.remove(job.id)
 
@@ -57,6 +63,7 @@ class Core:
         return Instant(now + TICK) if self._waiting else None
 
     def _carry_out(self, instruction: Instruction, now: Instant) -> Move | None:
+        """Apply an instruction to the job that it names; return the move of the replay; None = no move."""
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement):
@@ -89,7 +96,7 @@ class Core:
 
 
 def workload_of(job: TraceJob) -> Workload:
-    """Return the workload that the core sees for a job that was just submitted."""
+    """Return the workload that the scheduler sees for a job that was just submitted."""
     return Workload(
         id=job.id,
         kind=Kind.TRAINING,

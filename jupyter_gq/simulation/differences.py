@@ -1,4 +1,4 @@
-"""Differences between two decisions: what happens to each workload by one and not by the other."""
+"""Differences between two decisions on the same workloads."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Resume,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """The effect of the change on one workload."""
+    """A workload to which something else happens after the change: a sentence for before and one for after."""
 
     workload: str
     before: str
@@ -17,7 +17,7 @@ class Difference:
 
 
 def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
-    """Return the workloads to which something else happens, in the order of their submission."""
+    """Return a `Difference` for each workload to which something else happens, in order of submission."""
     old, new = _outcomes(before), _outcomes(after)
     ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
     found = [
@@ -27,6 +27,7 @@ def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[D
 
 
 def _outcomes(decision: Decision) -> dict[str, str]:
+    """Return what the decision says of each workload, as a sentence, by id."""
     outcomes = {entry.workload: entry.why.sentence for entry in decision.pending}
     for instruction in decision.instructions:
         match instruction:

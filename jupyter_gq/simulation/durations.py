@@ -1,8 +1,8 @@
-"""How long work is expected to run: what its owner says, else what work like it took.
+"""Expected durations of work: what its owner says, else how long similar work took.
 
-The nearest history that has enough entries counts: runs of the same name by the same owner, else of the owner, else of
-the same size in the queue, else of the queue, else all. Only runs that were longer than what this one has run already
-say something about the rest; where none was, it is expected to run as long again (the Lindy rule).
+The most similar history that has enough entries counts: runs of the same name by the same owner, else of the owner,
+else of the same size in the queue, else of the queue, else all. Only runs that were longer than what this one has run
+already say something about the rest. If there is none, the work is expected to run as long again (the Lindy rule).
 """
 
 from bisect import bisect_right, insort
@@ -23,7 +23,7 @@ _NAME = "name"
 
 
 class _Runs:
-    """The newest durations, also in ascending order."""
+    """The newest durations of one history, by age and in ascending order."""
 
     __slots__ = ("newest", "sorted")
 
@@ -32,6 +32,7 @@ class _Runs:
         self.sorted: list[float] = []
 
     def add(self, duration: float) -> None:
+        """Add a duration, and remove the oldest if there are too many."""
         self.newest.append(duration)
         insort(self.sorted, duration)
         if len(self.newest) > KEPT:
@@ -39,6 +40,7 @@ class _Runs:
             del self.sorted[bisect_right(self.sorted, oldest) - 1]
 
     def longer_than(self, elapsed: float) -> list[float]:
+        """Return the durations that are longer than `elapsed`, in ascending order."""
         return self.sorted[bisect_right(self.sorted, elapsed) :]
 
 
@@ -66,7 +68,7 @@ class Durations:
             self._named.popitem(last=False)
 
     def known(self, workload: Workload) -> Seconds | None:
-        """Return the median of the nearest history; None if there is none."""
+        """Return the median of the most similar history; None if none has enough entries."""
         for key in _keys(workload):
             runs = self._histories(key).get(key)
             if runs is not None and len(runs.sorted) >= ENOUGH:
@@ -88,10 +90,12 @@ class Durations:
         return Seconds(max(2 * elapsed, elapsed + 60))
 
     def _histories(self, key: Key) -> dict[Key, _Runs]:
+        """Return the histories among which the one of this key is."""
         return self._named if key[0] == _NAME else self._runs
 
 
 def _keys(workload: Workload) -> Iterator[Key]:
+    """Yield the keys of the histories that say something of a workload, the most similar first."""
     if workload.owner:
         yield (_NAME, workload.owner, workload.name)
         yield ("owner", workload.owner)

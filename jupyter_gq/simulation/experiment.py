@@ -1,6 +1,6 @@
 """The waiting experiments: the same jobs under the product's policy, under static quotas, and in one line.
 
-Every policy gets the jobs that all of them can run at all (`runnable`), and is measured in the same way.
+Every policy gets only the jobs that all policies can run (`runnable`), and is measured in the same way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from .trace import TraceJob, in_whole_devices, nodes_of, part_of, queues_of, sca
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
-    """The GPUs of a replay, and what stands beside them."""
+    """The GPUs of a replay, and the CPU and memory of their nodes."""
 
     gpus: int
     #: Devices of each node but the last, which has what is left.
@@ -75,7 +75,7 @@ def _counted(request: Request, pool: Pool) -> Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runnable:
-    """The jobs that every policy of a comparison can run, and how many others there are."""
+    """The jobs that every policy of a comparison can run, and how many were left out."""
 
     jobs: tuple[TraceJob, ...]
     #: More than the pool ever has, or more than one of its nodes has for a task, of GPUs or of what is counted beside.
@@ -85,7 +85,7 @@ class Runnable:
 
 
 def runnable(jobs: Iterable[TraceJob], quotas: Mapping[str, MilliGpu], pool: Pool) -> Runnable:
-    """Sort out what would wait for ever; `quotas` are those of the static comparison."""
+    """Return the jobs that no policy would leave waiting for ever; `quotas` are the static ones."""
     kept: list[TraceJob] = []
     above_pool = above_quota = 0
     for job in jobs:
@@ -135,7 +135,7 @@ def pooled(
     backfill: bool = False,
     watch: Watch | None = None,
 ) -> ReplayResult:
-    """Replay with all GPUs of the pool in one line, in order, shared by the thousandth, without quotas."""
+    """Replay with all GPUs of the pool for one line of jobs: in order, without quotas, shared by the thousandth."""
     policy = PooledFifo(pool.milli, backfill=backfill)
     return _measure(jobs, policy, scaled(quotas, pool.milli), pool.milli, Costs(), watch)
 
@@ -148,6 +148,7 @@ def _measure(
     costs: Costs,
     watch: Watch | None,
 ) -> ReplayResult:
+    """Replay the jobs under the policy and return the figures; `quotas` are the guarantees that are measured."""
     clock, timeline = GuaranteeClock(quotas), Timeline(quotas)
     courses = replay(jobs, policy, costs, (clock, timeline), watch)
     return summarize(courses, milli, clock.delays, timeline.allocated(), timeline.waiting())

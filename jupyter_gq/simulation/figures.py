@@ -1,4 +1,4 @@
-"""The figures of a replay: how much was used, how long people waited, what was lost."""
+"""The figures of a replay: how much of the GPUs was used, how long jobs waited, what pauses destroyed."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _HOUR = 3_600_000  # milli-GPU-seconds of a GPU-hour
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """The figures of one queue, or of all."""
+    """The figures of the jobs of one queue, or of all jobs."""
 
     jobs: int
     #: Seconds that a job was there and did not run, before its first start and while paused.
@@ -38,7 +38,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayResult:
-    """The result of a replay."""
+    """The figures of a replay, in total and by queue, with allocation and waiting over time."""
 
     #: GPUs that there were.
     milli: int
@@ -56,14 +56,14 @@ class ReplayResult:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest value that is not below `percent` of the values; 0 if there is none."""
+    """Return the smallest of the values that `percent` of them do not exceed; 0 for no values."""
     if not values:
         return 0.0
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def compute_figures(courses: Sequence[Course], delays: Sequence[float] = ()) -> Figures:
-    """Sum these courses up; `delays` are those of their starts within the guarantee."""
+    """Return the figures of these jobs; `delays` are those of their starts within the guarantee."""
     waits = [course.waited for course in courses]
     completions = [course.ended - course.job.submitted for course in courses]
     return Figures(
@@ -87,7 +87,7 @@ def summarize(
     allocated: Mapping[str, Steps],
     waiting: Mapping[str, Steps],
 ) -> ReplayResult:
-    """Put together what was measured."""
+    """Return the result of a replay, from the courses of its jobs and the histories of its queues."""
     start = min((course.job.submitted for course in courses), default=0.0)
     end = max((course.job.submitted + course.job.duration for course in courses), default=0.0)
     by_queue: dict[str, list[Course]] = {name: [] for name in allocated}
@@ -107,4 +107,5 @@ def summarize(
 
 
 def _mean(values: Sequence[float]) -> float:
+    """Return the mean; 0 for no values."""
     return math.fsum(values) / len(values) if values else 0.0

@@ -1,7 +1,7 @@
-"""Forecasts of starts: the real cycle, run forward under expected durations.
+"""Forecasts of starts: the real scheduler, run forward under expected durations.
 
-Work that has not been sent yet is not in a forecast, and durations are only expected. `calibration` makes a range of
-the one number by how earlier forecasts turned out.
+A forecast knows nothing of jobs that have not been sent yet, and durations are only expected. `calibration` makes a
+range of the expected wait, from how earlier forecasts turned out.
 """
 
 import heapq
@@ -55,11 +55,12 @@ def forecast(
 
 
 def _wait(start: Instant | None, now: Instant) -> Seconds | None:
+    """Return the seconds until the start; None = no start."""
     return None if start is None else Seconds(start - now)
 
 
 class _Future:
-    """The cluster as it will be if everything goes as expected."""
+    """The cluster from now on, if all work takes as long as expected."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, expected_duration: ExpectedDuration) -> None:
         self._expected_duration = expected_duration
@@ -78,7 +79,7 @@ class _Future:
             self._add_at_start(workload)
 
     def run(self, wanted: set[str], until: Instant, most_ends: int) -> None:
-        """Go from end to end until all of `wanted` have started or nothing more is expected."""
+        """Go from one end of a run to the next, until all of `wanted` have started or no more end is expected."""
         self._decide_until_stable()
         for _ in range(most_ends):
             if wanted <= self.started.keys() or not self._ends or self._ends[0][0] > until:
@@ -91,6 +92,7 @@ class _Future:
             self._decide_until_stable()
 
     def _add_at_start(self, workload: Workload) -> None:
+        """Add a workload of the snapshot, with its expected end if it runs and the end of its back-off."""
         if workload.state is State.STOPPING:  # gone in a moment
             if workload.stop is not None and not workload.stop.requeue:
                 return
@@ -105,11 +107,12 @@ class _Future:
             heapq.heappush(self._ends, (workload.backoff.until, 0, workload.id))
 
     def _expect_end(self, workload: Workload, rest: float) -> None:
+        """Expect the present run of a workload to end in `rest` seconds."""
         run = self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
         heapq.heappush(self._ends, (self._now + max(_SOON, rest), run, workload.id))
 
     def _decide_until_stable(self) -> None:
-        """Decide until nothing is left to do; stopped work is gone at once."""
+        """Decide and carry out, again and again until nothing changes; stopped work is gone at once."""
         for _ in range(len(self._workloads) + 1):
             decision = self._scheduler.decide(self._now, explain=False)
             acts = [each for each in decision.instructions if isinstance(each, _CARRIED_OUT)]
@@ -127,6 +130,7 @@ class _Future:
         self._scheduler.remove(name)
 
     def _carry_out(self, instruction: Instruction) -> None:
+        """Apply one instruction to the workload that it names."""
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement) | Resume(placement=placement):
@@ -142,6 +146,7 @@ class _Future:
                 self._put(without(workload, less))
 
     def _start(self, workload: Workload) -> None:
+        """Let a workload run from now on; if it is a job, expect its end."""
         self._put(workload)
         self.started.setdefault(workload.id, self._now)
         if workload.kind is Kind.TRAINING:
@@ -160,6 +165,7 @@ class _Future:
 
 
 def _queued(workload: Workload) -> Workload:
+    """Return the workload as it waits in its queue."""
     return replace(
         workload, state=State.PENDING, placement=(), leaving=(), started_at=None, stop=None, stale_since=None
     )

@@ -1,4 +1,4 @@
-"""Forecasts that are told, and what is learnt from how they turned out."""
+"""The forecasts that users were told, and what is learnt from how they turned out."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .calibration import Calibration, WaitRange
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedForecast:
-    """The first forecast of one wait."""
+    """The first forecast that was stated for one wait."""
 
     at: Instant
     expected: Seconds
@@ -18,7 +18,7 @@ class StatedForecast:
 
 
 class Forecaster:
-    """Makes ranges of expected waits (see `forecast`), and is told what happened."""
+    """States a range for each expected wait (see `forecast`), and learns from the actual waits."""
 
     def __init__(self, outcomes: Iterable[tuple[float, float]] = ()) -> None:
         self._calibration = Calibration()
@@ -28,7 +28,7 @@ class Forecaster:
 
     @property
     def outcomes(self) -> list[tuple[float, float]]:
-        """Return what was learnt, for the next forecaster."""
+        """The outcomes so far, for the next forecaster."""
         return self._calibration.outcomes()
 
     def state_ranges(self, expected: Mapping[str, Seconds | None], now: Instant) -> dict[str, WaitRange]:
@@ -42,12 +42,12 @@ class Forecaster:
         return ranges
 
     def record_start(self, workload: str, at: Instant) -> StatedForecast | None:
-        """Learn from a wait that is over; return what had been told of it, if anything was."""
+        """Learn from a wait that has ended; return the first forecast of it, if one was stated."""
         stated = self.stated.pop(workload, None)
         if stated is not None:
             self._calibration.add(stated.expected, Seconds(max(0.0, at - stated.at)), stated.range)
         return stated
 
     def forget_withdrawn(self, workload: str) -> None:
-        """Forget a wait that ended without a start; nothing is learnt."""
+        """Forget the forecast of a wait that ended without a start; nothing is learnt."""
         self.stated.pop(workload, None)

@@ -1,4 +1,4 @@
-"""Histories of replays: allocation and waiting by queue over time, and how long a guarantee was kept waiting."""
+"""Histories of a replay: allocation and waiting by queue over time, and how long guarantees were kept waiting."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class Steps:
 
 
 class _Track:
-    """`Steps` being written."""
+    """An amount over time that is still being recorded."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -48,16 +48,18 @@ class _Track:
         self._values: list[int] = []
 
     def note(self, now: Instant) -> None:
+        """Record the present amount, if it has changed since the last record."""
         if self.now != (self._values[-1] if self._values else 0):
             self._times.append(now)
             self._values.append(self.now)
 
     def steps(self) -> Steps:
+        """Return what was recorded."""
         return Steps(times=tuple(self._times), values=tuple(self._values))
 
 
 class Timeline:
-    """An observer that writes down what each queue holds and what waits in it."""
+    """A listener that records what each queue holds, and how many GPUs are waited for in it, over time."""
 
     def __init__(self, queues: Iterable[str]) -> None:
         self._allocated = {name: _Track() for name in queues}
@@ -65,39 +67,39 @@ class Timeline:
         self._changed: set[str] = set()
 
     def queued(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job waits: new, or paused."""
+        """Count a job that waits from now on: a new one or a paused one."""
         self._waiting[job.queue].now += job.milli
         self._changed.add(job.queue)
 
     def started(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job holds devices."""
+        """Count a job that no longer waits and holds devices."""
         self._waiting[job.queue].now -= job.milli
         self._allocated[job.queue].now += job.milli
         self._changed.add(job.queue)
 
     def stopped(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job's devices are free."""
+        """Subtract a job whose devices are free."""
         self._allocated[job.queue].now -= job.milli
         self._changed.add(job.queue)
 
     def settled(self, now: Instant) -> None:
-        """Write down what has changed."""
+        """Record the amounts that have changed at this instant."""
         for name in self._changed:
             self._allocated[name].note(now)
             self._waiting[name].note(now)
         self._changed.clear()
 
     def allocated(self) -> dict[str, Steps]:
-        """Return what each queue held."""
+        """Return the milli-GPU that each queue held over time."""
         return {name: track.steps() for name, track in self._allocated.items()}
 
     def waiting(self) -> dict[str, Steps]:
-        """Return what waiting jobs asked for in each queue."""
+        """Return the milli-GPU that jobs waited for in each queue over time."""
         return {name: track.steps() for name, track in self._waiting.items()}
 
 
 class GuaranteeClock:
-    """An observer that measures, for each start within a guarantee, how long the queue was kept waiting for it.
+    """A listener that measures, for each start within a guarantee, how long the queue was kept waiting for it.
 
     The clock of a job runs while it waits and its queue has room for it below its guarantee, without a break; it is
     read when the job starts. Starts above the guarantee are not counted.
@@ -114,13 +116,13 @@ class GuaranteeClock:
         self.delays: dict[str, list[float]] = {name: [] for name in quotas}
 
     def queued(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job waits: new, or paused."""
+        """Count a job that waits from now on: a new one or a paused one."""
         self._queued[job.id] = now
         self._waiting[job.queue][job.milli] += 1
         self._changed.add(job.queue)
 
     def started(self, job: TraceJob, now: Instant) -> None:
-        """Read the job's clock."""
+        """Record how long a job's clock ran, if the job starts within the guarantee of its queue."""
         queued = self._queued.pop(job.id)
         if self._room[job.queue] >= job.milli:
             since = self._since[job.queue].get(job.milli, now)
@@ -130,12 +132,12 @@ class GuaranteeClock:
         self._changed.add(job.queue)
 
     def stopped(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job's devices are free."""
+        """Subtract a job whose devices are free."""
         self._room[job.queue] += job.milli
         self._changed.add(job.queue)
 
     def settled(self, now: Instant) -> None:
-        """Start and stop the clocks of the queues that have changed."""
+        """Start and stop the clocks of the queues that have changed at this instant."""
         for name in self._changed:
             room, since = self._room[name], self._since[name]
             for milli, number in self._waiting[name].items():

@@ -1,11 +1,9 @@
-"""The event loop: virtual time, one policy, and the history that comes of it.
+"""The event loop of the replay: virtual time, one policy, and what happened to each job.
 
-Rules
------
-1. Events of one instant (submissions and ends) are told to the policy together; then it decides, again and again until
-   nothing moves, because a paused job is gone at once and its devices start another one.
-2. A pause costs progress: `Costs.lost_per_pause` seconds of it, but never more than there is. Otherwise work is kept.
-3. Between events nothing happens, unless the policy asks to be woken.
+- One instant: the policy is told all submissions and ends of one instant together. Then it decides, again and again
+  until nothing moves: a paused job is gone at once and its devices start another one.
+- Pauses: a pause destroys `Costs.lost_per_pause` seconds of progress, but never more than the job has made.
+- Between events: nothing happens, unless the policy asks to be woken.
 
 See docs/decisions/0018-replay-traces-through-the-real-scheduler.md.
 """
@@ -45,16 +43,16 @@ Move = Start | Pause
 
 
 class SchedulingPolicy(Protocol):
-    """The decisions of a replay."""
+    """The policy that decides in a replay which jobs start and which are paused."""
 
     def submitted(self, job: TraceJob) -> None:
-        """Note that the job waits from now on."""
+        """Take note of a job that waits from now on."""
 
     def ended(self, job: TraceJob) -> None:
-        """Note that the job has run to its end."""
+        """Take note of a job that has run to its end."""
 
     def decide(self, now: Instant) -> Sequence[Move]:
-        """Return the next moves; they are carried out as they are returned."""
+        """Return the next moves; the replay carries them out in this order."""
 
     def wake_at(self, now: Instant) -> Instant | None:
         """Return the next moment at which time alone may change a decision; None if there is none."""
@@ -73,7 +71,7 @@ _USUAL_COSTS = Costs()
 
 @dataclass(kw_only=True, slots=True)
 class Course:
-    """The course of one job through a replay."""
+    """The course of one job in a replay so far: its runs, and the progress that is left and that pauses destroyed."""
 
     job: TraceJob
     #: Starts and the ends of these runs, by turns.
@@ -87,17 +85,17 @@ class Course:
 
     @property
     def ended(self) -> Instant:
-        """The end of the last run."""
+        """The end of the job's last run."""
         return self.runs[-1][1]
 
     @property
     def pauses(self) -> int:
-        """The number of pauses."""
+        """The number of times that the job was paused."""
         return len(self.runs) - 1
 
     @property
     def waited(self) -> float:
-        """The seconds for which the job was there and did not run."""
+        """The seconds between submission and end in which the job did not run."""
         return self.ended - self.job.submitted - sum(end - start for start, end in self.runs)
 
 
@@ -106,23 +104,23 @@ Watch = Callable[[int, int], None]
 
 
 class ReplayListener(Protocol):
-    """A listener that is told what happens, in order."""
+    """An object whose methods a replay calls as things happen, in order."""
 
     def queued(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job waits: new, or paused."""
+        """Take note of a job that waits from now on: a new one or a paused one."""
 
     def started(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job holds devices."""
+        """Take note of a job that holds its devices from now on."""
 
     def stopped(self, job: TraceJob, now: Instant) -> None:
-        """Note that the job ended or was paused, and its devices are free."""
+        """Take note of a job that has ended or was paused: its devices are free."""
 
     def settled(self, now: Instant) -> None:
-        """Note that nothing more happens at this instant."""
+        """Take note that nothing more happens at this instant."""
 
 
 class DoesNotEnd(DefectError, RuntimeError):
-    """A policy that leaves work which will never run, or that moves work for ever: a defect of the policy."""
+    """A defect of the policy: it leaves jobs that never run, or moves jobs for ever."""
 
 
 def replay(
@@ -132,11 +130,13 @@ def replay(
     listeners: Sequence[ReplayListener] = (),
     watch: Watch | None = None,
 ) -> list[Course]:
-    """Play all jobs to their end; the courses are in the order of submission. Raises `DoesNotEnd`."""
+    """Run all jobs to their end and return their courses in order of submission; raise `DoesNotEnd`."""
     return _Replay(jobs, policy, costs, listeners).play(watch)
 
 
 class _Replay:
+    """A replay under way: the virtual time, the events to come, and the courses of all jobs."""
+
     def __init__(
         self, jobs: Iterable[TraceJob], policy: SchedulingPolicy, costs: Costs, listeners: Sequence[ReplayListener]
     ) -> None:
@@ -155,6 +155,7 @@ class _Replay:
         self._idle = 0
 
     def play(self, watch: Watch | None) -> list[Course]:
+        """Run all jobs to their end and return their courses; `watch` is called after each instant."""
         now = Instant(0.0)
         while self._done < len(self._courses):
             now = self._next(now)
@@ -165,6 +166,7 @@ class _Replay:
         return list(self._courses.values())
 
     def _next(self, now: Instant) -> Instant:
+        """Return the next instant at which something happens; raise `DoesNotEnd` if there is none."""
         moments: list[Instant] = []
         if self._arrived < len(self._arrivals):
             moments.append(self._arrivals[self._arrived].submitted)
@@ -180,6 +182,7 @@ class _Replay:
         return min(moments)
 
     def _take_events(self, now: Instant) -> None:
+        """Take the ends and then the submissions up to this instant."""
         while self._ends and self._ends[0][0] <= now:
             _, name, run = heapq.heappop(self._ends)
             if self._run_of.get(name) == run:
@@ -192,6 +195,7 @@ class _Replay:
                 listener.queued(job, now)
 
     def _settle(self, now: Instant) -> None:
+        """Let the policy decide, and carry out its moves, until no job is paused any more."""
         for _ in range(_MOST_ROUNDS):
             moves = self._policy.decide(now)
             for move in moves:
@@ -207,6 +211,7 @@ class _Replay:
         raise DoesNotEnd(f"the policy still moves after {_MOST_ROUNDS} rounds at {now:g} s")
 
     def _start(self, course: Course, now: Instant) -> None:
+        """Start a job, and expect its end after the progress that is left."""
         course.since = now
         name = course.job.id
         run = self._run_of[name] = self._run_of.get(name, 0) + 1
@@ -215,6 +220,7 @@ class _Replay:
             listener.started(course.job, now)
 
     def _pause(self, course: Course, now: Instant) -> None:
+        """Stop a job and let it wait again, without the progress that the pause destroys."""
         ran = self._stop(course, now)
         progress = course.job.duration - course.left + ran
         lost = min(float(self._costs.lost_per_pause), progress)
@@ -225,12 +231,14 @@ class _Replay:
             listener.queued(course.job, now)
 
     def _end(self, course: Course, now: Instant) -> None:
+        """Record the end of a job, and tell the policy."""
         self._stop(course, now)
         course.left = 0.0
         self._done += 1
         self._policy.ended(course.job)
 
     def _stop(self, course: Course, now: Instant) -> float:
+        """Record the end of a job's run, and return for how many seconds it ran."""
         assert course.since is not None
         ran = now - course.since
         course.runs.append((course.since, now))

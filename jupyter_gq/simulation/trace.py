@@ -1,4 +1,4 @@
-"""Traces: the jobs that are replayed, and the queues that they belong to."""
+"""Traces: the jobs of a replay, and the queues and nodes that they get."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class TraceJob:
 
     @property
     def milli(self) -> int:
-        """GPUs over all of its tasks."""
+        """The milli-GPU of all tasks of the job."""
         return self.request.milli * self.tasks
 
 
@@ -96,6 +96,7 @@ def part_of(whole: _Counted | None, devices: int, per_node: int) -> _Counted | N
 
 
 def _devices(node: str, count: int) -> tuple[Device, ...]:
+    """Return the devices of a node."""
     return tuple(
         Device(id=f"{node}-{index}", index=index, model=_MODEL, memory=_MEMORY, pool=POOL) for index in range(count)
     )

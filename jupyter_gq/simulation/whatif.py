@@ -1,7 +1,7 @@
-"""The same state with something changed: a queue, a job, a setting, a node.
+"""A changed state for `jupyter-gq whatif`: another queue, job, setting or set of nodes.
 
-A change names its object and field as an administrator would write it: `queue.vision.quota=8`,
-`job.j-12.gpus=0.5`, `policy.placement=spread`.
+A change names its object and field as an administrator would write them: `queue.vision.quota=8`, `job.j-12.gpus=0.5`,
+`policy.placement=spread`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ _EXPECTED = "write queue.NAME.FIELD=VALUE, job.ID.FIELD=VALUE or policy.FIELD=VA
 
 
 class InvalidChange(AdminError, ValueError):
-    """A change that names nothing, or a value that cannot be."""
+    """A change that names no existing object or field, or a value that cannot be."""
 
 
 def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
@@ -53,9 +53,10 @@ def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[S
 
 
 def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = None) -> Snapshot:
-    """So many more nodes like the largest there is (of that pool), each with so many devices; all take new work.
+    """Return the snapshot with `count` more nodes of `devices` devices each, open to new work.
 
-    Where there is none, they are like those that the cluster would add.
+    They are like the largest node (of the pool, if one is named). Where there is no node, they are like those that the
+    cluster would add.
     """
     possible = [new.like for new in snapshot.new_nodes]
     pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})
@@ -94,6 +95,7 @@ def without_node(snapshot: Snapshot, name: str) -> Snapshot:
 
 
 def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
+    """Return the snapshot with another value of one field of a queue; raise `InvalidChange`."""
     setter = _setter(_QUEUE_FIELDS, "queue", field)
     found = next((queue for queue in snapshot.queues if queue.name == name), None)
     if found is None:
@@ -103,6 +105,10 @@ def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapsh
 
 
 def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
+    """Return the snapshot with another value of one field of a job; raise `InvalidChange`.
+
+    The job is named by its id, or by its name if only one job has that name.
+    """
     setter = _setter(_JOB_FIELDS, "job", field)
     ids = [w for w in snapshot.workloads if w.id == name]
     found = ids or [w for w in snapshot.workloads if w.name == name]
@@ -131,6 +137,7 @@ def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
 
 
 def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> Settings:
+    """Return the policy, or a part of it, with another value at this path; raise `InvalidChange`."""
     known = [field.name for field in fields(target)]
     name = path[0]
     if name not in known:
@@ -157,7 +164,7 @@ def _parser_like(current: object) -> Callable[[str], object]:
 
 
 def _setter(known: Mapping[str, T], kind: str, field: str) -> T:
-    """Return what sets this field; raise `InvalidChange` if the kind has no such field."""
+    """Return the function that sets this field; raise `InvalidChange` if the kind has no such field."""
     if field not in known:
         raise InvalidChange(f"A {kind} has no {field!r} that could be changed. {_known(field, list(known))}")
     return known[field]
@@ -174,10 +181,12 @@ def _checked(change: Callable[[], T], path: str, value: str) -> T:
 
 
 def _or_none(parse: Callable[[str], T], text: str) -> T | None:
+    """Return None for the text "none", and else what `parse` makes of the text."""
     return None if text.lower() == NONE else parse(text)
 
 
 def _not_negative(text: str) -> Seconds:
+    """Return the text as seconds, 0 or more; raise ValueError."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise ValueError("expected 0 or more.")
@@ -185,24 +194,28 @@ def _not_negative(text: str) -> Seconds:
 
 
 def _at_least_one(text: str) -> int:
+    """Return the text as a whole number, 1 or more; raise ValueError."""
     if (number := int(text)) < 1:
         raise ValueError("expected 1 or more.")
     return number
 
 
 def _weight(text: str) -> int:
+    """Return the text as a whole number, 0 or more; raise ValueError."""
     if (number := int(text)) < 0:
         raise ValueError("expected 0 or more.")
     return number
 
 
 def _flag(text: str) -> bool:
+    """Return True for "true" and False for "false"; raise ValueError."""
     if text.lower() not in {"true", "false"}:
         raise ValueError("expected true or false.")
     return text.lower() == "true"
 
 
 def _member(kind: type[StrEnum], text: str) -> StrEnum:
+    """Return the member of an enumeration that has this value; raise ValueError."""
     names = [member.value for member in kind]
     if text not in names:
         raise ValueError(f"expected {' or '.join(names)}.")
@@ -210,6 +223,7 @@ def _member(kind: type[StrEnum], text: str) -> StrEnum:
 
 
 def _with_gpus(request: Request, text: str) -> Request:
+    """Return the request for another amount of GPUs, without its requirement of device memory."""
     amount = Request.of(parse_request(text))
     return replace(request, devices=amount.devices, milli_per_device=amount.milli_per_device, device_memory=None)
 
@@ -247,6 +261,7 @@ _JOB_FIELDS: dict[str, Callable[[Workload, str], Workload]] = {
 
 
 def _known(name: str, known: list[str]) -> str:
+    """Return a sentence that names the most similar known name, or the first of all known names."""
     close = get_close_matches(name, known, n=1)
     if close:
         return f"Did you mean {close[0]!r}?"
@@ -254,6 +269,7 @@ def _known(name: str, known: list[str]) -> str:
 
 
 def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
+    """Return a node that was not there before, with so many devices of that model, modelled on `like`."""
     made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
     # What a node has beside its devices grows with them, as on the node that it is modelled on.
     part = devices / max(1, len(like.devices))
@@ -268,6 +284,7 @@ def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
 
 
 def _is_on(workload: Workload, node: str) -> bool:
+    """Return True if some task of the workload is placed on the node."""
     return any(task.node == node for task in workload.placement)
 
 

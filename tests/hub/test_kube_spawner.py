@@ -389,6 +389,29 @@ async def test_what_is_saved_of_a_server_is_its_ticket_and_the_reason_of_its_end
     assert again.gpu_ended == "Your server ended: its node is gone."
 
 
+async def test_the_reflector_of_pods_records_why_a_pod_ended_however_it_learns_of_the_deletion(make):
+    from jupyter_gq.hub.kubernetes.spawner import PodsWithEndReasons
+
+    watched = PodsWithEndReasons(parent=make(), namespace="hub")
+    pods = {f"hub/jupyter-{name}": killed_pod() for name in ("ann", "bob")}
+    watched.resources = {**pods, "hub/jupyter-eve": {"status": {"phase": "Running"}}}
+    assert watched.end_reasons == {}
+    watched.resources.pop("hub/jupyter-ann")  # an event of the watch
+    watched.resources.pop("hub/jupyter-eve")
+    assert watched.end_reasons == {"hub/jupyter-ann": OUT_OF_MEMORY}, "a pod without a known cause has no sentence"
+    watched.resources = {}  # a new list after an outage
+    assert watched.end_reasons == {"hub/jupyter-ann": OUT_OF_MEMORY, "hub/jupyter-bob": OUT_OF_MEMORY}
+
+
+OUT_OF_MEMORY = "Your server ended: it used more memory than its limit."
+
+
+def killed_pod():
+    """Return a pod whose notebook was killed for its memory."""
+    state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    return {"status": {"containerStatuses": [{"name": "notebook", "state": state}]}}
+
+
 class Cluster:
     """Notes the pods that it is asked to create."""
 

@@ -192,7 +192,7 @@ async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, servic
         await eventually(lambda: service.of("dan", "DELETE tickets/*"))
         await dan.log_in()
         page = (await dan.browser.get("/hub/spawn/dan")).text
-        assert "an administrator emptied its node" in page
+        assert "an administrator drained its node" in page
         assert "As the profile says" in page
         assert '"small": {"gpus": "0.25"' in page, "the cards follow the chosen profile"
 

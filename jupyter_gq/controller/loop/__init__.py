@@ -1,1 +1,1 @@
-"""The steps of the control loop: observe, decide, write down, act."""
+"""The steps of the control loop: observe, decide, record, act."""

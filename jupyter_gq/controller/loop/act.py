@@ -67,6 +67,7 @@ class Executor:
         self._context.records.commit_each(changes)
 
     def _changes(self, instruction: Instruction) -> list[Change]:
+        """Return the changes of records by which an instruction is recorded."""
         record = self._context.records.get(instruction.workload)
         if record is None:
             return []
@@ -88,6 +89,7 @@ class Executor:
                 return []
 
     def _admission(self, record: Record, admit: Admit) -> Change:
+        """Return the change that begins a new run at the place of the instruction."""
         workload = record.workload
         run = workload.run + 1
         fields = WorkloadChange(
@@ -103,6 +105,7 @@ class Executor:
         )
 
     def _eviction(self, record: Record, evict: Evict) -> list[Change]:
+        """Return the change that tells a run to stop; none if the workload has no run or is stopping already."""
         workload, now = record.workload, self._context.clock.now()
         if not workload.holds or workload.stop is not None:
             return []
@@ -165,6 +168,7 @@ class Executor:
         return failure
 
     async def _reconcile_record(self, record: Record, observed: ObservedRuns) -> None:
+        """Launch, launch again or stop the run of one workload, as its record says."""
         if self._is_forgotten(record.workload, observed):
             await self._launch_again(record)
         await self._launch_if_admitted(record)
@@ -176,6 +180,7 @@ class Executor:
             await (self._launch(record) if record.workload.stop is None else self._cancel_admission(record))
 
     async def _launch(self, record: Record) -> None:
+        """Launch the run of an ADMITTED workload; record a refusal of the backend as a failure of the workload."""
         workload = record.workload
         key = (workload.id, workload.run)
         if key not in self._tokens and workload.kind is Kind.TRAINING:
@@ -202,6 +207,7 @@ class Executor:
         self._context.records.commit_each([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
+        """Record that a workload has failed, because its backend could not launch it."""
         told = f"The start failed: {error}"
         fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
@@ -219,6 +225,7 @@ class Executor:
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 
     async def _stop(self, record: Record) -> None:
+        """Tell a backend to stop a STOPPING run: once, and again every `STOP_AGAIN` after the grace period."""
         workload = record.workload
         stop = workload.stop
         if stop is None:
@@ -282,6 +289,7 @@ class Executor:
         return True
 
     def _launch_of(self, record: Record, token: str) -> Launch:
+        """Return the order to a backend to launch the run of a record."""
         environment = {**self._context.environment(record.workload), STOP_GRACE: f"{self._context.settings.grace:g}"}
         return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)
 
@@ -294,6 +302,7 @@ class Executor:
         return token_hash(token)
 
     def _drop_ended_runs(self) -> None:
+        """Forget the stops and tokens of runs that are not the present ones any more."""
         self._stopped = {key: times for key, times in self._stopped.items() if self._is_present(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
 
@@ -319,6 +328,7 @@ def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Ch
 
 
 def _activity_change(record: Record, expire_at: Instant | None, warning: str) -> list[Change]:
+    """Return the change that sets or clears an idle warning; none if no activity has been reported."""
     activity = record.workload.activity
     if activity is None:
         return []

@@ -36,9 +36,11 @@ EVERY = Seconds(10)
 LONGEST_DELAY = Seconds(30)
 #: Number of jobs that get a forecast, the oldest first; a forecast for more would be a guess.
 FORESEEN = 50
+#: The bound of a forecast.
 AHEAD = Horizon(ends=500)
 #: Number of finished jobs whose durations are read at the start.
 HISTORY = 500
+#: Name of the stored document with the outcomes of forecasts.
 _SETTING = "forecast_outcomes"
 #: Listeners are told of a forecast that moved by more than a minute and by more than a fifth of the time that is left.
 _MINUTE, _PART = 60.0, 0.2
@@ -50,8 +52,9 @@ class Forecasts:
     def __init__(self, context: Context, announce: Callable[[str], None]) -> None:
         """`announce` tells the listeners of a job that its view has changed."""
         self._context, self._announce = context, announce
-        #: Jobs that were not pending at the last update.
-        self._begun: set[str] = set()
+        #: Jobs that held devices at the last update.
+        self._holding: set[str] = set()
+        #: Revision of the records at the last update.
         self._revision = -1
         #: When a change since the last forecast was first seen; None = nothing has changed.
         self._due_since: Instant | None = None
@@ -113,6 +116,7 @@ class Forecasts:
         return record is not None and _waits(record.workload) and record.workload.run == workload.run
 
     def _publish(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
+        """Replace the expected starts, and announce the jobs whose expected start has moved."""
         before = self._context.expected_starts
         after = {
             name: ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
@@ -126,12 +130,13 @@ class Forecasts:
     # --- learning
 
     def _learn(self) -> None:
+        """Learn the durations of jobs that have ended, and the outcomes of forecasts of jobs that have started."""
         context = self._context
         self._revision = context.records.revision
-        before = self._begun
-        begun = (record.workload for record in context.records.holding())
-        self._begun = {workload.id for workload in begun if workload.kind is Kind.TRAINING}
-        for name in before - self._begun:
+        before = self._holding
+        holding = (record.workload for record in context.records.holding())
+        self._holding = {workload.id for workload in holding if workload.kind is Kind.TRAINING}
+        for name in before - self._holding:
             record = context.records.get(name)
             if record is not None:
                 self._learn_duration(record.workload)
@@ -139,6 +144,7 @@ class Forecasts:
             context.store.put_setting(_SETTING, {"outcomes": self._forecaster.outcomes})
 
     def _learn_duration(self, workload: Workload) -> None:
+        """Add the duration of a job, if it succeeded in its first run."""
         if workload.state is not State.SUCCEEDED or workload.run != 1:
             return
         if workload.started_at is not None and workload.finished_at is not None:
@@ -163,6 +169,7 @@ def _waits(workload: Workload) -> bool:
 
 
 def _moved(before: ExpectedStart | None, after: ExpectedStart | None, now: Instant) -> bool:
+    """Tell whether an expected start has changed enough to be announced."""
     if before is None or after is None:
         return before is not after
     return abs(after.p90 - before.p90) > max(_MINUTE, _PART * (after.p90 - now))

@@ -12,11 +12,14 @@ from jupyter_gq.scheduling.workloads import gang
 
 
 class InvariantBroken(DefectError):
-    """A state that must never exist; the message has the numbers."""
+    """A breach of an invariant; the message names the objects and numbers."""
 
 
 def check_placements(workloads: Iterable[Workload]) -> None:
-    """Check that no device is given away twice, that holders are placed whole, and that others have no place."""
+    """Check that no device is given away twice, that holders have all their tasks, and that other work has no place.
+
+    Raises `InvariantBroken`, as all checks of this module do.
+    """
     used: dict[str, int] = {}
     for workload in workloads:
         _check_whole(workload)
@@ -75,6 +78,7 @@ def check_runs(workloads: Iterable[Workload], seen: Iterable[Observation]) -> No
 
 
 def _check_whole(workload: Workload) -> None:
+    """Check that a workload has all its tasks if it holds devices, and no place otherwise."""
     if not workload.holds:
         if workload.placement:
             raise InvariantBroken(f"{workload.id} is {workload.state} and still has a place")

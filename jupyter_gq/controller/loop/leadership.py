@@ -29,7 +29,7 @@ class Leadership:
     def __init__(self, context: Context, leads: Callable[[], bool], outage: StoreOutage) -> None:
         """`leads` tells whether this service holds the lease; `outage` measures how long the store does not answer."""
         self._context, self._leads, self._outage = context, leads, outage
-        #: Why requests should go to another service, or come later; "" = this service can answer them.
+        #: Why requests should go to another service or be repeated later; "" = this service can answer them.
         self.unready = "The service has just started and has not looked around yet."
 
     async def confirm(self) -> None:
@@ -43,7 +43,7 @@ class Leadership:
             if self._context.records.reload_after_outage():
                 self._context.last_seqs.clear()
                 self._context.broker.announce(None, "reset", "", {})
-                log.info("the database answers again; what is alive was read anew")
+                log.info("the database answers again; unfinished records were read again")
         except StoreUnavailable as error:
             self.unready = str(error)
             self._outage.record_failure(error)
@@ -56,6 +56,6 @@ class Leadership:
         self.require_lease()
 
     def require_lease(self) -> None:
-        """Raise `NotLeading` if another service may lead by now."""
+        """Raise `NotLeading` if this service does not hold the lease, so that another one may lead."""
         if not self._leads():
             raise NotLeading

@@ -1,4 +1,4 @@
-"""Observing all backends: what has begun or ended is recorded, and runs that should not exist are ended."""
+"""The observation of all backends: starts and ends are recorded, and runs that should not exist are ended."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def describe_unknown_run(run: Observation) -> str:
 
 
 class Observer:
-    """Observes the backends and turns what they show into changes of the records."""
+    """The observer of all backends, which records what their observations mean."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -55,7 +55,7 @@ class Observer:
         self._unknown: set[str] = set()
 
     async def observe(self) -> ObservedRuns:
-        """Return the runs of all backends. The kinds of a backend that fails are unobserved."""
+        """Return the runs that all backends show now, and the kinds of workload whose backend failed."""
         runs: dict[RunKey, tuple[Backend, Observation]] = {}
         unobserved: set[Kind] = set()
         for backend in self._context.backends:
@@ -74,7 +74,7 @@ class Observer:
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
     async def record(self, observed: ObservedRuns) -> None:
-        """Record what the observations mean; then end runs without a record and let the backends forget ended ones."""
+        """Record starts and ends; then end runs that should not exist, and let backends forget recorded ends."""
         now = self._context.clock.now()
         changes = [
             change
@@ -103,12 +103,13 @@ class Observer:
         return set_aside.attempt(record.workload.id, "observing", lambda: self._changes(record, observed, now)) or []
 
     def _changes(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
+        """Return the changes of one record that follow from the observations."""
         workload = record.workload
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return interpret(record, observed.find(workload.id, workload.run), now, forgetful=forgetful)
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
-        """Remember for the owner why a notebook ended, to be shown on the page where the next one is chosen."""
+        """Store why notebooks ended, for their owners to read on the options page."""
         for change in changes:
             eviction = change.eviction
             record = self._context.records.get(change.workload) if eviction is not None else None
@@ -116,6 +117,7 @@ class Observer:
                 remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
+        """Store the process ids of the present run of each notebook in the context."""
         self._context.pids = {
             record.workload.id: observation.pids
             for record in self._context.records.notebooks()
@@ -123,7 +125,7 @@ class Observer:
         }
 
     def _remember_troubles(self, observed: ObservedRuns) -> None:
-        """Remember what is wrong with each run. A run that cannot be observed keeps the last sentence."""
+        """Store what is wrong with each run in the context. A run that cannot be observed keeps the last sentence."""
         kept = {
             name: told
             for name, told in self._context.troubles.items()
@@ -187,7 +189,10 @@ class Observer:
             log.warning("%s. End it by hand if nobody needs it", describe_unknown_run(observation))
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
-        """Log pods of notebooks that keep devices from others, each once. Only the Hub may end a server."""
+        """Log each notebook's pod that has no ticket and keeps devices from other work, once.
+
+        Only the Hub may end a server.
+        """
         for stray in strays:
             if stray.pod not in self._unknown:
                 self._unknown.add(stray.pod)

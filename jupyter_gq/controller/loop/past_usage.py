@@ -14,19 +14,19 @@ from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.quota.past_usage import DecayedUsage, add_entry_cost, advance
 from jupyter_gq.scheduling.workloads import gang
 
-#: Key of the document in the store.
+#: Name of the stored document.
 KEY = "past-use"
 
 
 class PastUsage:
-    """The usage that snapshots carry (`Context.past_usage`); empty while no half-life is set."""
+    """The keeper of `Context.past_usage`, which snapshots carry; empty unless a half-life is set."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._usage: DecayedUsage | None = None
 
     def update(self) -> None:
-        """Add the devices that were held since the last call."""
+        """Add the GPU-seconds that jobs held since the last call, and save the usage at each step of its decay."""
         context = self._context
         half_life, now = context.settings.policy.usage.half_life, context.clock.now()
         if half_life is None:
@@ -39,7 +39,7 @@ class PastUsage:
         self._usage, context.past_usage = after, after.known
 
     def add_entry_costs(self, decision: Decision) -> None:
-        """Charge the entry cost of each job that starts for the first time.
+        """Add the entry cost of each job that starts for the first time.
 
         Call this before the decision is recorded.
         """
@@ -64,6 +64,7 @@ class PastUsage:
 
 
 def _document(usage: DecayedUsage) -> JsonObject:
+    """Return the usage as a JSON object for the store."""
     return {
         "at": usage.at,
         "seconds": dict(usage.seconds),
@@ -73,6 +74,7 @@ def _document(usage: DecayedUsage) -> JsonObject:
 
 
 def _read(document: JsonObject | None, now: Instant) -> DecayedUsage:
+    """Return the usage of a stored document; no usage since `now` if there is no document."""
     if not document:
         return DecayedUsage(at=now, known_at=now)
     return DecayedUsage(

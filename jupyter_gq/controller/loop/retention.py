@@ -64,6 +64,7 @@ class Retention:
         return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
+        """Tell whether a workload ended before that time and no backend knows a run of it."""
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
@@ -80,12 +81,13 @@ class Retention:
         return True
 
     async def _delete(self, record: Record) -> None:
+        """Delete the files, the output and the record of a workload, in this order."""
         workload, context = record.workload, self._context
         context.deleting.add(workload.id)
         if workload.kind is Kind.TRAINING:
             await asyncio.to_thread(context.bundles.delete, workload.id, workload.owner)
         while not await asyncio.to_thread(context.store.delete_portion, workload.id):
-            """Each call deletes a few pieces of output; between the calls other requests may write."""
+            pass  # each call deletes a few pieces of output; between two calls other requests may write
         context.last_seqs.pop(workload.id, None)
         context.set_aside.forget(workload.id)
         context.deleting.discard(workload.id)

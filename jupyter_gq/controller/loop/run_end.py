@@ -2,7 +2,7 @@
 
 Rules
 -----
-Shown is launched: a run that the backend shows was launched, even if the record does not say so. This mends a crash
+Launched if shown: a run that the backend shows was launched, even if the record does not say so. This mends a crash
 between the launch and its record.
 
 Result of the code: a job that finished although it was told to stop has finished.
@@ -39,6 +39,7 @@ MOST_LOST = 3
 PROGRESS_AFTER = Seconds(600)
 #: The first and the longest back-off.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
+#: The sentence of a run that its backend does not show any more.
 VANISHED = "The run ended without a result"
 
 
@@ -82,7 +83,7 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
 
 
 def _end_run(record: Record, state: State, result: RunEnd) -> Change:
-    """Return the change for a run that has ended in `state`."""
+    """Return the change for a run that was in `state` when it ended."""
     if state is State.STOPPING:
         return _end_stopped_run(record, result)
     if result.outcome is Outcome.REFUSED:

@@ -1,4 +1,4 @@
-"""The time for which the store has not answered, and its maximum."""
+"""The time for which the store has not answered, and the longest time that is allowed."""
 
 from collections.abc import Callable
 

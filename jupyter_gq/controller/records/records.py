@@ -194,6 +194,7 @@ def event_kind(record: Record) -> Literal["job", "notebook"]:
 
 
 def _log_move(before: Record, after: Record, event: Event) -> None:
+    """Log a change of state with its fields."""
     workload = after.workload
     log.info(
         "%s of %s: %s -> %s (%s) queue=%s run=%d",

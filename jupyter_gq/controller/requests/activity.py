@@ -113,6 +113,7 @@ class ActivityLog:
         return None if use is None or use.utilisation is None else False
 
     def _make_share(self, record: Record) -> Share:
+        """Return the devices and processes of a notebook, for the meter."""
         server = record.detail.pid
         return Share(
             devices=tuple(device for task in record.workload.placement for device in task.devices),

@@ -1,4 +1,4 @@
-"""The administrator's settings, as traits of the hub's config file, and the frozen settings made of them."""
+"""The administrator's settings: traits of the hub's config file, and the frozen settings that are made from them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -290,7 +290,7 @@ class Placement(Configurable):
     ).tag(config=True)
 
 
-#: The sections of the config file that are ours.
+#: The sections of the config file that belong to the service.
 SECTIONS: tuple[type[Configurable], ...] = (
     FixedQuota,
     TrainingQueues,
@@ -326,10 +326,11 @@ class Settings:
     train_pool: str = "default"
     #: How many times the build pool may be promised.
     over_subscription: float = 1.0
+    #: The policy of the scheduling cycle.
     policy: Policy = field(default_factory=Policy)
-    #: What a paused job has to save its state.
+    #: Time that a paused job has to save its state.
     grace: Seconds = DEFAULT_GRACE
-    #: What a cancelled job has.
+    #: Time that a cancelled job has to save its state.
     cancel_grace: Seconds = DEFAULT_CANCEL_GRACE
     #: Most jobs that wait and run, and most open event streams.
     max_jobs_per_user: int = 1000
@@ -338,18 +339,18 @@ class Settings:
     #: Largest bundle of a job, in bytes and in JSON values.
     max_bundle_bytes: int = 20 * MEBIBYTE
     max_bundle_values: int = 200_000
-    #: How long ended work is remembered; 0 = for ever.
+    #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
 
     def fixed_quota(self, user: str, groups: frozenset[str]) -> MilliGpu:
-        """Users come before groups; of several groups the largest counts."""
+        """Return a user's fixed quota: of the user, or else the largest of the groups, or else the default."""
         if user in self.user_quotas:
             return self.user_quotas[user]
         of_groups = [quota for group, quota in self.group_quotas.items() if group in groups]
         return max(of_groups, default=self.default_quota)
 
     def nodes(self, nodes: Sequence[Node], held: Collection[str] = ()) -> tuple[Node, ...]:
-        """Return these nodes with each device in its pool; devices of no pool are left out.
+        """Return these nodes with each device in its pool; devices that are in no pool are left out.
 
         Devices of no pool that `held` names stay, with the pool "", and take nothing new.
         """
@@ -378,16 +379,16 @@ class Settings:
         return replace(node, devices=tuple(devices))
 
     def queues(self, users: Mapping[str, frozenset[str]]) -> tuple[Queue, ...]:
-        """Return the whole tree: training, and the build root with one leaf for each of these users.
+        """Return the whole queue tree: training, and the build root with one leaf for each of these users.
 
-        `users` maps a name to the user's groups.
+        `users` maps each name to the user's groups.
         """
         leaves = [self.build_leaf(user, users[user]) for user in sorted(users)]
         root = Queue(name=BUILD_ROOT, pool=self.build_pool, quota=MilliGpu(sum(leaf.quota for leaf in leaves)))
         return (root, *leaves, *self.training_tree())
 
     def build_leaf(self, user: str, groups: frozenset[str]) -> Queue:
-        """Return the leaf of a user's notebooks, whose limit is its quota."""
+        """Return the leaf queue of a user's notebooks, whose limit is its quota."""
         quota = self.fixed_quota(user, groups)
         return Queue(
             name=build_queue(user),
@@ -399,16 +400,16 @@ class Settings:
         )
 
     def training_tree(self) -> tuple[Queue, ...]:
-        """Return the training queues with their parents."""
+        """Return all training queues, parents before children."""
         return tuple(entry.queue for entry in self.training)
 
     def leaves(self) -> tuple[TrainingQueue, ...]:
-        """Return the training queues that take jobs."""
+        """Return the training queues that take jobs: those without queues below them."""
         parents = {entry.queue.parent for entry in self.training}
         return tuple(entry for entry in self.training if entry.queue.name not in parents)
 
     def defaults_of(self, queue: str) -> Defaults:
-        """Return the CPU and memory of each task of a job of that queue that names none."""
+        """Return the CPU and memory of tasks in a queue whose jobs name none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
 
     def named_users(self) -> frozenset[str]:
@@ -420,7 +421,7 @@ class Settings:
         return frozenset(self.group_quotas).union(*(entry.groups | entry.manager_groups for entry in self.training))
 
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
-        """Names of the queues to which this user may send jobs."""
+        """Return the names of the queues to which the user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))
 
     def _pool_of(self, device: Device) -> str | None:
@@ -430,7 +431,7 @@ class Settings:
 
 
 class SettingsSource(Protocol):
-    """The source of the settings, which also says whether a newer file was refused."""
+    """A source of settings, which also says whether a newer file was refused."""
 
     @property
     def current(self) -> Settings:
@@ -439,7 +440,7 @@ class SettingsSource(Protocol):
 
     @property
     def error(self) -> str | None:
-        """Why the file as it is now is not in force; None when it is."""
+        """Why the present file is not in force; None if it is."""
         ...
 
     @property
@@ -453,16 +454,16 @@ class SettingsSource(Protocol):
         ...
 
     async def refresh(self) -> bool:
-        """Look whether the file changed, without blocking the loop; True when `current` or `error` did."""
+        """Read the file again if it has changed, without blocking the loop; tell whether anything changed."""
         ...
 
 
 def build_settings(
     config: Config, nodes: Sequence[Node], also: Mapping[str, Collection[str]] | None = None
 ) -> Settings:
-    """Check our sections of a config against the devices of these nodes; raise `SettingsError` at the first fault.
+    """Return the settings of a config, checked against the devices of these nodes.
 
-    `also`: the names in further sections, which others read.
+    Raises `SettingsError` at the first fault. `also` names the traits of further sections that other code reads.
     """
     _check_names(config, also or {})
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
@@ -482,7 +483,7 @@ def build_settings(
     )
     devices = [device for node in nodes for device in node.devices]
     by_nodes = pod_pools(pools.pools, on_cluster=config.SchedulerService.get("backend") == "kubernetes")
-    # Nodes come and go: what is promised is held against those of one moment only where they are always the same.
+    # Quotas are checked against the nodes only if these are fixed; on a cluster nodes come and go.
     devices = [] if by_nodes else devices
     by_device = None if by_nodes else device_pools(pools.pools, devices)
     names = tuple(pools.pools) or ("default",)
@@ -514,6 +515,7 @@ def build_settings(
 
 
 def _idle_rule(idle: IdlePolicy) -> IdleRule:
+    """Return the idle rule; raise `SettingsError` if the countdown is longer than the idle time."""
     if idle.warning > idle.after:
         raise SettingsError(
             "IdlePolicy.warning",

@@ -1,4 +1,4 @@
-"""The hub's config file, executed: its settings, the files that it loads, and the errors in it."""
+"""Executing the Hub's configuration file: its settings, the files that it loads, and the errors in it."""
 
 import traceback
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from jupyter_gq.domain.errors import AdminError
 
 
 class ConfigFileError(AdminError):
-    """The config file cannot be used; the message names the file, the line, the trait, the value and the fix."""
+    """An error in the config file. The message names the file, the line, the trait, the value and the fix."""
 
 
 class _WatchedLoader(PyFileConfigLoader):
-    """Remembers every file that it executes, also those that `load_subconfig` asks for."""
+    """A loader that lists every file that it executes, including those that `load_subconfig` asks for."""
 
     executed: list[Path]
 
@@ -45,6 +45,7 @@ def load_config(path: Path, executed: list[Path]) -> Config:
 
 
 def _line_of_traceback(error: BaseException, executed: Sequence[Path]) -> int | str:
+    """Return the last line of the executed files in a traceback; "?" if there is none."""
     names = {str(path) for path in executed}
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return lines[-1] if lines and lines[-1] else "?"

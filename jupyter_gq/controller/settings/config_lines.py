@@ -25,14 +25,17 @@ def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
 
 
 def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
-    """Return True for a simple statement that names `<anything>.Section.trait` (or only `.Section`)."""
+    """Tell whether a simple statement names `<anything>.Section.trait`, or `.Section` if `wanted` has only that."""
     if isinstance(statement, ast.FunctionDef | ast.If | ast.For | ast.With | ast.Try | ast.While | ast.ClassDef):
         return False
     return any(_names(node)[: len(wanted)] == wanted for node in ast.walk(statement) if isinstance(node, ast.Attribute))
 
 
 def _names(node: ast.Attribute) -> list[str]:
-    """`c.FixedQuota.users` as ["FixedQuota", "users"]; [] when it does not start with a plain name."""
+    """Return the attribute names, such as ["FixedQuota", "users"] for `c.FixedQuota.users`.
+
+    Returns [] if the expression does not start with a plain name.
+    """
     names: list[str] = []
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute):
@@ -42,7 +45,7 @@ def _names(node: ast.Attribute) -> list[str]:
 
 
 def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
-    """Line and value of `key` in the first dict literal (or subscript) inside `within` that has it."""
+    """Return the line and value of `key` in the first dict literal or keyword argument inside `within` that has it."""
     for node in ast.walk(within):
         if isinstance(node, ast.Dict):
             for name, value in zip(node.keys, node.values, strict=True):

@@ -1,13 +1,17 @@
-"""The hub's config file as the source of the settings: loaded with traitlets, watched, never half in force.
+"""The settings of the Hub's configuration file, which the service follows while it runs.
 
 Rules
 -----
-1. The file is executed as the Hub executes it, with those that it loads by `load_subconfig`; all are watched.
-2. A change is noticed by content, so that `touch` and an editor's rename do nothing, and a quick edit is not missed.
-   Two looks must find the same content before it is executed: an editor may be writing it.
-3. A file with an error, or one that lost too much (`last_good`), changes nothing: the settings before it stay in force,
-   and `error` says where and what. At the start these are the stored ones.
-4. Reading and executing happen in a thread: the service goes on answering.
+Like the Hub: the file is executed as the Hub executes it, with the files that it loads by `load_subconfig`. All of them
+are watched.
+
+By content: a change is noticed by content, so that `touch` and an editor's rename do nothing, and no quick edit is
+missed. The content must be the same twice in a row before it is executed: an editor may still be writing it.
+
+Never half: a file with an error, or one that lost too much (`last_good`), changes nothing. The settings before it stay
+in force, and `error` says where and what. At the start these are the stored ones.
+
+In a thread: files are read and executed in a thread, so that the service goes on answering.
 """
 
 import asyncio
@@ -28,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class PolicyFile:
-    """Settings from a config file. Without stored settings the first load must succeed (else `ConfigFileError`)."""
+    """The settings of a config file. Without stored settings the first load must succeed, else `ConfigFileError`."""
 
     def __init__(
         self,
@@ -37,10 +41,10 @@ class PolicyFile:
         also: Mapping[str, Collection[str]] | None = None,
         stored: LastGood | None = None,
     ) -> None:
-        """`nodes`: the devices of now, against which quotas and pools are checked.
+        """Load the file. `nodes` returns the present nodes, against whose devices quotas and pools are checked.
 
-        `also`: names of the traits of further sections that are ours, by section; others in them are refused.
-        `stored`: the last good policy of an earlier service.
+        `also` names the traits of further sections that belong to the service; other names in them are refused.
+        `stored` is the last good policy of an earlier service.
         """
         self._path = path.absolute()
         self._nodes = nodes
@@ -60,7 +64,7 @@ class PolicyFile:
 
     @property
     def error(self) -> str | None:
-        """Why the file as it is now is not in force; None when it is."""
+        """Why the present file is not in force; None if it is."""
         return self._error
 
     @property
@@ -74,10 +78,11 @@ class PolicyFile:
         return self._last_good
 
     async def refresh(self) -> bool:
-        """Load the file again when its content, or that of a file it loads, is another; True when anything changed."""
+        """Load the file again if it, or a file that it loads, has other content; tell whether anything changed."""
         return await asyncio.to_thread(self._refresh)
 
     def _refresh(self) -> bool:
+        """Do the work of `refresh` in a thread."""
         found = self._fingerprint()
         if found == self._seen:
             self._changing = found
@@ -98,11 +103,12 @@ class PolicyFile:
         return True
 
     def _load(self) -> Settings:
+        """Return the settings of the file and watch the files that it loads; raise `ConfigFileError`."""
         loaded: list[Path] = []
         try:
             config = load_config(self._path, loaded)
         finally:
-            # A broken file may not have reached its subconfigs: keep watching those of before.
+            # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
             self._seen = self._changing = self._fingerprint()
         found = LastGood.of(config, self._names, loaded)
@@ -131,6 +137,7 @@ class PolicyFile:
             return settings
 
     def _warn(self, loaded: Sequence[Path]) -> None:
+        """Find what in the files is probably not meant, and log it."""
         self._warnings = tuple(
             f"{path}, {found}"
             for path in dict.fromkeys(loaded)
@@ -140,6 +147,7 @@ class PolicyFile:
             log.warning("settings: %s", warning)
 
     def _fingerprint(self) -> str:
+        """Return a hash of the content of all watched files."""
         digest = hashlib.sha256()
         for path in self._loaded:
             try:
@@ -151,7 +159,7 @@ class PolicyFile:
 
 
 def _place(executed: Sequence[Path], error: SettingsError) -> str:
-    """File and line of the last place that sets the trait; only the file when no line is found."""
+    """Return the file and line of the last place that sets the trait; only the file if no line is found."""
     for path in reversed(executed):
         line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
         if line is not None:

@@ -1,6 +1,6 @@
-"""Pools: which device serves what.
+"""Pools of devices, and the checks of their settings.
 
-A pool has either `devices`, on one machine, or `nodes`, on a cluster: labels of the nodes whose devices are its own.
+On one machine a pool has `devices`. On a cluster it has `nodes`: labels of the nodes whose devices belong to the pool.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +29,7 @@ def pod_pools(pools: Mapping[str, JsonMapping], *, on_cluster: bool = False) -> 
 
 
 def _pod_pool(name: str, entry: JsonMapping) -> PodPool:
+    """Return a pool of nodes from its setting; raise `SettingsError` if the setting is wrong."""
     for key in entry:
         if key not in _NODE_KEYS:
             problem = (
@@ -69,6 +70,7 @@ def _resource(name: str, value: object) -> str:
 
 
 def _choice(name: str, key: str, entry: JsonMapping, default: _Choice) -> _Choice:
+    """Return the value of a key as a member of the enumeration of `default`; raise `SettingsError` if it is none."""
     value = entry.get(key, default.value)
     possible = [each.value for each in type(default)]
     if value not in possible:
@@ -107,7 +109,7 @@ def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) ->
 
 
 def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
-    """Return the pool that serves notebooks ("build") or jobs ("train"); raise `SettingsError` if that is not clear."""
+    """Return the pool of notebooks (`purpose` "build") or jobs ("train"); raise `SettingsError` if it is not clear."""
     names = ", ".join(repr(pool) for pool in pools)
     if chosen:
         if chosen not in pools:
@@ -123,6 +125,7 @@ def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
 
 
 def _check_keys(name: str, entry: JsonMapping) -> None:
+    """Raise `SettingsError` unless a pool of devices has the key "devices" only, with a number or a list."""
     for key in entry:
         if key != "devices":
             raise SettingsError(
@@ -140,6 +143,7 @@ def _check_keys(name: str, entry: JsonMapping) -> None:
 
 
 def _find(pool: str, wanted: object, devices: Sequence[Device]) -> Device:
+    """Return the device with that id or index; raise `SettingsError` if there is none, or if the index is ambiguous."""
     found = [device for device in devices if wanted in {device.id, device.index} and not isinstance(wanted, bool)]
     if not found:
         there = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
@@ -152,6 +156,7 @@ def _find(pool: str, wanted: object, devices: Sequence[Device]) -> Device:
 
 
 def _take(pool: str, count: int, devices: Sequence[Device], owner: dict[str, str]) -> None:
+    """Assign the first `count` free devices to the pool; raise `SettingsError` if there are fewer."""
     free = [device for device in devices if device.id not in owner]
     if count > len(free):
         others = len(devices) - len(free)

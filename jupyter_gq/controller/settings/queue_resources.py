@@ -1,12 +1,15 @@
-"""CPU and memory of training queues: what the config says of them, checked.
+"""CPU and memory of training queues: the settings and their checks.
 
 Rules
 -----
-1. Nothing said means nothing counted: no limit, and never above a quota. A GPU quota is 0 instead.
-2. The quotas of the queues below one fit its own, or else its limit, if it has one; those of the roots fit the nodes,
-   if they are known. A queue without a quota is promised what those below it are.
-3. A limit is not below the quota. What a queue gives to each task of a job that names nothing fits every limit above
-   it, and a node, if they are known.
+Not counted if not named: a queue that names no amount has no limit, and is never above a quota. A GPU quota that is not
+named is 0 instead.
+
+Sums: the quotas of the queues below a queue fit its own quota, or else its limit, if it has one. The quotas of
+the roots fit the nodes, if these are known. A queue without a quota counts with the sum of the queues below it.
+
+Bounds: a limit is not below the quota. The default of a queue fits every limit above it, and a node, if these are
+known.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +40,7 @@ class Defaults:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueHostResources:
-    """The quotas, limits and defaults of CPU and memory of one queue."""
+    """The quotas, limits and defaults of CPU and memory of one queue; None = not set."""
 
     cpu_quota: MilliCpu | None
     cpu_limit: MilliCpu | None
@@ -66,7 +69,7 @@ KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHAT
 def host_resources_by_queue(
     order: Sequence[str], entries: Entries, nodes: Sequence[Node]
 ) -> dict[str, QueueHostResources]:
-    """Return the host resources by queue.
+    """Return the host resources of all queues; raise `SettingsError` if they contradict each other.
 
     `order` has parents before children. `nodes` are those of the pool; () if they cannot be known.
     """
@@ -87,15 +90,16 @@ def host_resources_by_queue(
 
 
 #: Amounts of a queue by "quota", "limit" and "default".
-_Said = dict[str, int | None]
+_Amounts = dict[str, int | None]
 
 
 def _or_none(kind: Callable[[int], T], value: int | None) -> T | None:
     return None if value is None else kind(value)
 
 
-def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, _Said]:
-    said: dict[str, _Said] = {}
+def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, _Amounts]:
+    """Return the amounts of one resource by queue, with inherited defaults; raise `SettingsError` for a fault."""
+    said: dict[str, _Amounts] = {}
     for name in order:
         said[name] = {what: _amount(kind, name, what, entries[name]) for what in _WHATS}
         parent = entries[name].get("parent")
@@ -113,6 +117,7 @@ def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequenc
 
 
 def _amount(kind: _Kind, name: str, what: str, entry: JsonMapping) -> int | None:
+    """Return a parsed amount; None if it is not set. Raises `SettingsError` if it is invalid."""
     key = f"{what}_{kind.word}"
     value = entry.get(key)
     if value is None:
@@ -123,7 +128,8 @@ def _amount(kind: _Kind, name: str, what: str, entry: JsonMapping) -> int | None
         raise SettingsError(TRAIT, value, error.problem, error.fix, path=(name, key)) from error
 
 
-def _check_limit(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said]) -> None:
+def _check_limit(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Amounts]) -> None:
+    """Raise `SettingsError` if the limit of a queue is below its quota."""
     quota, limit = said[name]["quota"], said[name]["limit"]
     if limit is not None and quota is not None and limit < quota:
         problem, fix = (
@@ -133,7 +139,10 @@ def _check_limit(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _S
         raise _wrong(kind, name, "limit", entries, problem, fix)
 
 
-def _check_below(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said], below: Mapping[str, int]) -> None:
+def _check_below(
+    kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Amounts], below: Mapping[str, int]
+) -> None:
+    """Raise `SettingsError` if the queues below a queue are promised more than its quota, or else its limit."""
     what = "limit" if said[name]["quota"] is None else "quota"
     bound = said[name][what]
     promised = sum(below.values())
@@ -143,7 +152,7 @@ def _check_below(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _S
         raise _wrong(kind, name, what, entries, problem, f"use at least {kind.text(promised)}, or lower theirs")
 
 
-def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Said]) -> dict[str | None, dict[str, int]]:
+def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Amounts]) -> dict[str | None, dict[str, int]]:
     """Return what each queue, and each queue just below it, is promised: its quota, or the sum below it.
 
     The key None stands for the roots.
@@ -155,8 +164,13 @@ def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Said])
     return {above: dict(reversed(below.items())) for above, below in found.items()}
 
 
-def _check_default(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said], counted: Sequence[int]) -> None:
-    """Told for the queue that sets it, and for one below that has a smaller limit."""
+def _check_default(
+    kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Amounts], counted: Sequence[int]
+) -> None:
+    """Raise `SettingsError` if the default of a queue exceeds a limit on its path, or every node.
+
+    The error names the queue that sets the default.
+    """
     default = said[name]["default"]
     if default is None:
         return
@@ -175,6 +189,7 @@ def _check_default(kind: _Kind, name: str, entries: Entries, said: Mapping[str, 
 
 
 def _check_nodes(kind: _Kind, below: Mapping[str, int], there: int) -> None:
+    """Raise `SettingsError` if the root queues are promised more than the nodes have."""
     roots = [name for name, amount in below.items() if amount]
     promised = sum(below.values())
     if promised > there:
@@ -184,5 +199,6 @@ def _check_nodes(kind: _Kind, below: Mapping[str, int], there: int) -> None:
 
 
 def _wrong(kind: _Kind, name: str, what: str, entries: Entries, problem: str, fix: str) -> SettingsError:
+    """Return the error about the amount `what` of a queue."""
     key = f"{what}_{kind.word}"
     return SettingsError(TRAIT, entries[name].get(key), problem, fix, path=(name, key))

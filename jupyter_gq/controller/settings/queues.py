@@ -1,4 +1,4 @@
-"""Training queues and fixed quotas: the checks that what is promised is there."""
+"""Training queues and fixed quotas, and the checks that pools can keep what they promise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +68,10 @@ class TrainingQueue:
 def training_queues(
     entries: Mapping[str, JsonMapping], pool: str, devices: int | None, nodes: Sequence[Node] = ()
 ) -> tuple[TrainingQueue, ...]:
-    """Return the queues of the config, parents before children."""
+    """Return the queues of the config, parents before children; raise `SettingsError` for a fault.
+
+    `devices` is the number of devices of the pool, and `nodes` are its nodes; None and () if they are not known.
+    """
     for name, entry in entries.items():
         _check_name(name, entry)
     order = sorted(entries, key=lambda name: _depth(name, entries))
@@ -93,7 +96,10 @@ def training_queues(
 def check_fixed_quotas(
     default: int, groups: Mapping[str, int], users: Mapping[str, int], pool: tuple[str, int, float]
 ) -> None:
-    """No fixed quota above the build pool (name, devices, over-subscription); those of named users fit it together."""
+    """Raise `SettingsError` if a fixed quota is above the build pool, or those of the named users together are.
+
+    `pool` is (name, devices, over-subscription); over-subscription multiplies the pool for the sum.
+    """
     name, devices, factor = pool
     total = devices * ONE_GPU
     named: list[tuple[str, tuple[str, ...], int]] = [("FixedQuota.default", (), default)]
@@ -123,6 +129,7 @@ def check_fixed_quotas(
 
 
 def _check_name(name: str, entry: JsonMapping) -> None:
+    """Raise `SettingsError` for a reserved name, an unknown key or an invalid parent."""
     if name == BUILD_ROOT or "/" in name:
         raise SettingsError(
             TRAIT, name, f'"{BUILD_ROOT}" and names with "/" are taken by notebooks', "use another name"
@@ -138,7 +145,7 @@ def _check_name(name: str, entry: JsonMapping) -> None:
 
 
 def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
-    """How many queues are above it; raise for an unknown parent and for a cycle."""
+    """Return the number of queues above a queue; raise `SettingsError` for an unknown parent and for a cycle."""
     chain = [name]
     while (parent := entries[chain[-1]].get("parent")) is not None:
         path = (chain[-1], "parent")
@@ -156,7 +163,7 @@ def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
 
 
 def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, MilliGpu]:
-    """Own quotas; a parent that sets none has the sum of its children."""
+    """Return the quota of each queue in milli-GPU; a parent that sets none has the sum of its children."""
     quotas: dict[str, MilliGpu] = {}
     for name in reversed(order):
         if entries[name].get("quota") is not None:
@@ -168,6 +175,7 @@ def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, M
 
 
 def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Mapping[str, MilliGpu]) -> None:
+    """Raise `SettingsError` if the queues below a queue are promised more than its quota."""
     for name in order:
         children = {child: quotas[child] for child in order if entries[child].get("parent") == name}
         promised = sum(children.values())
@@ -186,6 +194,7 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
 
 
 def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: QueueHostResources) -> Queue:
+    """Return a training queue from its setting; raise `SettingsError` for a fault."""
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
@@ -244,6 +253,7 @@ def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
 
 
 def _seconds(name: str, key: str, entry: JsonMapping) -> Seconds | None:
+    """Return a time in seconds; None if it is not set. Raises `SettingsError` if it is not a length of time."""
     value = entry.get(key)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""The key "scale_up" of a pool of nodes: what a new node has, and how many nodes the pool may have."""
+"""The setting "scale_up" of a pool of nodes: the size of a new node, and the most nodes of the pool."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -18,7 +18,7 @@ _Amount = TypeVar("_Amount", bound=int)
 
 
 def scale_up(pool: str, value: object, provider: Provider) -> ScaleUp | None:
-    """Return the setting, or None if it is not set; raise `SettingsError` if it makes no sense."""
+    """Return the setting; None if it is not set. Raises `SettingsError` if it is wrong."""
     if value is None:
         return None
     path = (pool, "scale_up")
@@ -41,6 +41,7 @@ def scale_up(pool: str, value: object, provider: Provider) -> ScaleUp | None:
 
 
 def _count(path: tuple[str, ...], key: str, entry: JsonMapping, what: str) -> int:
+    """Return a required whole number above 0; raise `SettingsError` otherwise."""
     if key not in entry:
         raise SettingsError(TRAIT, dict(entry), f'it has no "{key}"', f"add {what}", path=path)
     value = entry[key]
@@ -50,6 +51,7 @@ def _count(path: tuple[str, ...], key: str, entry: JsonMapping, what: str) -> in
 
 
 def _amount(path: tuple[str, ...], key: str, entry: JsonMapping, parse: Callable[[object], _Amount]) -> _Amount | None:
+    """Return an amount above 0; None if it is not set. Raises `SettingsError` if it is wrong."""
     value = entry.get(key)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Trait types of the settings: each parses its text once and refuses with the trait, the value and the fix."""
+"""Trait types of the settings. Each parses its value once, and refuses with the trait, the value and the fix."""
 
 from collections.abc import Mapping
 from math import inf
@@ -28,43 +28,43 @@ class SettingsError(AdminError):
         keys = "".join(f"[{key!r}]" for key in path)
         end = "" if fix.endswith(("?", ".")) else "."
         super().__init__(f"c.{trait}{keys} = {value!r}: {problem}. {fix[:1].upper()}{fix[1:]}{end}")
-        #: "FixedQuota.groups"; `path` holds the keys inside a dict, so that its line can be found.
+        #: `trait` is such as "FixedQuota.groups"; `path` holds the keys inside its dict, for the search of the line.
         self.trait, self.value, self.problem, self.fix, self.path = trait, value, problem, fix, path
 
 
 def trait_path(obj: object, trait: TraitType[G, S]) -> str:
-    """How the config file writes it after `c.`: "FixedQuota.default"."""
+    """Return the name of a trait as the config file writes it after `c.`, such as "FixedQuota.default"."""
     return f"{type(obj).__name__}.{trait.name}"
 
 
 class GpuRequest(TraitType[int, object]):
-    """A fraction of one GPU or a whole number of GPUs, as text or number; the value is milli-GPU."""
+    """A trait for a fraction of one GPU or a whole number of GPUs, as text or number; its value is milli-GPU."""
 
     info_text = 'a fraction of one GPU such as "0.25", or a whole number of GPUs'
 
     def validate(self, obj: object, value: object) -> int:
-        """Parse; 1.5, negative and finer than 0.001 are refused."""
+        """Return the milli-GPU; raise `SettingsError` for amounts such as 1.5, -1 and 0.0001."""
         return _gpus(trait_path(obj, self), value, ())
 
 
 class GpuRequestsByName(_GpusByName):
-    """GPU requests by the name of a user or group; the values are milli-GPU."""
+    """A trait for GPU requests by the name of a user or group; its values are milli-GPU."""
 
     info_text = 'a dict such as {"vision": "0.5"}'
 
     def validate(self, obj: object, value: object) -> dict[str, MilliGpu]:
-        """Parse every value; the message names the key."""
+        """Return the milli-GPU by name; raise `SettingsError`, which names the key of the fault."""
         trait = trait_path(obj, self)
         return {key: _gpus(trait, amount, (key,)) for key, amount in _entries(trait, value, self.info_text).items()}
 
 
 class DictByName(_EntriesByName):
-    """Dicts by name; the settings look into them once they are all known."""
+    """A trait for dicts by name. The contents of the dicts are checked later, once all traits are known."""
 
     info_text = "a dict whose keys are names and whose values are dicts"
 
     def validate(self, obj: object, value: object) -> dict[str, JsonMapping]:
-        """Check the shape only."""
+        """Return a copy; raise `SettingsError` unless it is a dict of dicts."""
         trait = trait_path(obj, self)
         entries: dict[str, JsonMapping] = {}
         for key, entry in _entries(trait, value, self.info_text).items():
@@ -75,7 +75,7 @@ class DictByName(_EntriesByName):
 
 
 class Number(TraitType[float, object]):
-    """A number that is at least `minimum` and, where that is given, at most `maximum`."""
+    """A trait for a number from `minimum` to `maximum`."""
 
     def __init__(
         self, default: float, *, minimum: float = 0, maximum: float = inf, unit: str = "seconds", help: str = ""
@@ -86,7 +86,7 @@ class Number(TraitType[float, object]):
         self.info_text = f"a number of {unit}, at least {minimum:g}{most}"
 
     def validate(self, obj: object, value: object) -> float:
-        """Accept int and float; a bool or text is not a number."""
+        """Return the number as a float; raise `SettingsError` for a bool, a text, or a number out of range."""
         fix = f"use {self.info_text}"
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SettingsError(trait_path(obj, self), value, "it is not a number", fix)
@@ -98,19 +98,19 @@ class Number(TraitType[float, object]):
 
 
 class Flag(TraitType[bool, object]):
-    """True or False, nothing that merely looks like it."""
+    """A trait for True or False, which accepts no other values such as 1 or "yes"."""
 
     info_text = "True or False"
 
     def validate(self, obj: object, value: object) -> bool:
-        """Only a bool."""
+        """Return the bool; raise `SettingsError` for anything else."""
         if not isinstance(value, bool):
             raise SettingsError(trait_path(obj, self), value, "it is neither True nor False", "use one of them")
         return value
 
 
 class Word(TraitType[str, object]):
-    """A trait that takes one of a few words."""
+    """A trait for a text."""
 
     info_text = "text"
 
@@ -122,7 +122,7 @@ class Word(TraitType[str, object]):
 
 
 class OneOf(TraitType[str, object]):
-    """A trait that takes one of a few words."""
+    """A trait for one of a few words."""
 
     def __init__(self, choices: tuple[str, ...], default: str, *, help: str = "") -> None:
         super().__init__(default, help=help)
@@ -130,13 +130,14 @@ class OneOf(TraitType[str, object]):
         self.info_text = "one of " + ", ".join(f'"{choice}"' for choice in choices)
 
     def validate(self, obj: object, value: object) -> str:
-        """Only a known word."""
+        """Return the word; raise `SettingsError` if it is not one of the choices."""
         if value not in self.choices:
             raise SettingsError(trait_path(obj, self), value, "it is not known", f"use {self.info_text}")
         return str(value)
 
 
 def _entries(trait: str, value: object, expected: str) -> dict[str, object]:
+    """Return a dict whose keys are names; raise `SettingsError` for anything else."""
     if not isinstance(value, Mapping):
         raise SettingsError(trait, value, "it is not a dict", f"write {expected}")
     for key in value:
@@ -146,10 +147,14 @@ def _entries(trait: str, value: object, expected: str) -> dict[str, object]:
 
 
 class _Parsed(int):
-    """Milli-GPU: traitlets validates a value again while it loads a config, and 250 must not become 250 GPUs."""
+    """An amount that is already in milli-GPU.
+
+    Traitlets validates a value again while it loads a config, and 250 milli-GPU must not become 250 GPUs.
+    """
 
 
 def _gpus(trait: str, value: object, path: tuple[str, ...]) -> MilliGpu:
+    """Return a GPU request in milli-GPU; raise `SettingsError` if it is invalid."""
     if isinstance(value, _Parsed):
         return MilliGpu(value)
     try:

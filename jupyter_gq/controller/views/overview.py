@@ -147,6 +147,7 @@ class Overview:
         return choices
 
     def _preview_choices(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
+        """Return the choices for CPU only and for these amounts, each decided as if it were asked for now."""
         found = {0: Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")}
         possible: dict[int, Workload] = {}
         for amount in amounts:
@@ -164,6 +165,7 @@ class Overview:
         return [found[amount] for amount in sorted(found)]
 
     def _notebook(self, caller: Caller, amount: MilliGpu) -> Workload:
+        """Return the workload of a notebook with that amount, for a preview."""
         return Workload(
             id="choice",
             kind=Kind.NOTEBOOK,
@@ -328,6 +330,7 @@ def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
 
 
 def _device_view(node: Node, device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
+    """Return the view of a device of which `used` milli-GPU are held; `note` is for admins."""
     named = [
         {
             "id": workload.id,

@@ -101,10 +101,12 @@ class Admission:
         limits: WaitLimits,
         waiting_servers: WaitingServers | None = None,
     ) -> None:
-        """Prepare the admission; `waiting_servers` counts the servers that wait."""
+        """Prepare the admission; `waiting_servers` counts the servers of this Hub that wait."""
         self._service, self._board, self._limits = service, board, limits
         self._server, self._request, self._as_pod = server_request.server, server_request.request, server_request.as_pod
         self._waiting_servers = WaitingServers() if waiting_servers is None else waiting_servers
+        #: The last request for a ticket.
+        #: The last request for a ticket.
         self._opening: asyncio.Future[TicketView] | None = None
         self._ticket = ""
         self._began = monotonic()
@@ -123,6 +125,7 @@ class Admission:
         return await self._give_back_on_failure(self._wait_for_share(view))
 
     async def _give_back_on_failure(self, share: Awaitable[HeldShare]) -> HeldShare:
+        """Return the awaited share; if that fails or is cancelled, give the ticket back."""
         admitted = False
         try:
             obtained = await share
@@ -137,6 +140,7 @@ class Admission:
         return await self._wait_for_share(await self._open_ticket())
 
     async def _wait_for_share(self, view: TicketView) -> HeldShare:
+        """Poll the ticket until its share is complete; raise `StartRefused` if it ends or the wait is too long."""
         pause = _FIRST_PAUSE
         while not self._is_complete(view):
             raise_if_stopped(view)
@@ -151,6 +155,7 @@ class Admission:
         return make_share(view)
 
     def _join_waiting_servers(self) -> None:
+        """Count the server as waiting; raise `StartRefused` if too many servers wait already."""
         most = self._limits.most_waiting
         if not self._waiting_servers.join(self, most):
             sentence = (
@@ -160,6 +165,7 @@ class Admission:
             raise StartRefused(sentence, "gpu_line_full", 503)
 
     def _is_complete(self, view: TicketView) -> bool:
+        """Tell whether the share of the ticket is admitted and, for a pod, its additions are known."""
         return view.phase == "starting" and (view.pod is not None or not self._as_pod)
 
     async def _poll(self, view: TicketView) -> TicketView:
@@ -177,6 +183,7 @@ class Admission:
             await asyncio.sleep(self._limits.poll_interval)
 
     async def _obtain_without_gpu(self) -> HeldShare:
+        """Return a share without a GPU, with a ticket if the service answers."""
         try:
             view = await self._request_ticket()
             if view.phase == "running":  # an earlier server's ticket, of which the Hub does not know any more
@@ -205,6 +212,7 @@ class Admission:
         return view
 
     async def _request_ticket(self) -> TicketView:
+        """Ask for a ticket, and remember its id even if this call is cancelled."""
         request = TicketRequest(server=self._server, gpus=self._request.gpus)
         self._opening = asyncio.ensure_future(self._service.open_ticket(request))
         view = await asyncio.shield(self._opening)  # even after a cancellation the id is needed to give the ticket back
@@ -224,6 +232,7 @@ class Admission:
             raise _classify_error(error) from error
 
     async def _give_ticket_back(self) -> None:
+        """Give the ticket back, if there is one; a request that is under way is awaited for a few seconds."""
         if self._opening is not None and not self._opening.done():
             await asyncio.wait([self._opening], timeout=_GIVE_BACK_SECONDS)
         if self._opening is not None and self._opening.done() and not self._opening.cancelled():
@@ -233,6 +242,7 @@ class Admission:
             await give_back(self._service, self._ticket)
 
     def _show_status(self, step: str, sentence: str, view: TicketView | None = None) -> None:
+        """Show a step of the admission to the viewers; `view` is the ticket, if there is one."""
         self._board.show(
             SpawnStatus(
                 step="waiting" if step == "waiting" else "asking",
@@ -248,6 +258,7 @@ class Admission:
         return monotonic() - self._began
 
     def _describe_timeout(self, view: TicketView) -> str:
+        """Return the sentence of a refusal because the wait was too long."""
         minutes = max(1, round(self._limits.longest_wait / 60))
         return (
             f"No {view.gpus} GPU became free within {minutes} minute{'s' if minutes > 1 else ''}. {view.sentence} "

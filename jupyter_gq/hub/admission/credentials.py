@@ -21,9 +21,9 @@ _LIFETIME = 60
 
 @contextmanager
 def short_lived_token(spawner: AnySpawner, scopes: tuple[str, ...]) -> Iterator[str]:
-    """Yield a token of the spawner's user with these scopes; delete it at the end.
+    """Provide a token of the spawner's user with these scopes; it is deleted at the end of the block.
 
-    Raise `ValueError` if the user does not hold the scopes: then the Hub is not configured for jupyter-gq.
+    Raises `ValueError` if the user does not hold the scopes: then the Hub is not configured for jupyter-gq.
     """
     token = spawner.user.new_api_token(
         note="jupyter-gq: options page, end of a server", expires_in=_LIFETIME, scopes=list(scopes)

@@ -113,6 +113,7 @@ def find_named_shares(profiles: Sequence[Profile]) -> dict[str, NamedShares]:
 
 
 def _find_share(profile: Profile, options: JsonMapping) -> object:
+    """Return the share that the profile and the chosen options name, unparsed; None if they name none."""
     named = profile.get(GPUS)
     for name, option in _get_options(profile).items():
         if options.get(name + _UNLISTED):
@@ -125,6 +126,7 @@ def _find_share(profile: Profile, options: JsonMapping) -> object:
 
 
 def _check_choice(name: str, option: Profile, options: JsonMapping) -> None:
+    """Raise `BadOptions` if the value of a profile's option is not offered or has a wrong type."""
     unlisted, choice = options.get(name + _UNLISTED), options.get(name)
     for value in (unlisted, choice):
         if value is not None and not isinstance(value, str):
@@ -145,6 +147,7 @@ def _check_choice(name: str, option: Profile, options: JsonMapping) -> None:
 
 
 def _list_option_keys(profile: Profile) -> list[str]:
+    """Return the keys of `user_options` that the options of a profile use."""
     return [key for name in _get_options(profile) for key in (name, name + _UNLISTED)]
 
 
@@ -154,6 +157,7 @@ def _get_options(profile: Profile) -> Mapping[str, Profile]:
 
 
 def _format_share(gpus: object) -> str:
+    """Return an administrator's amount as normalized text; an invalid amount is returned as it is."""
     try:
         return ShareRequest(milli=parse_request(gpus)).gpus
     except UserError:

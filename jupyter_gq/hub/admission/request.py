@@ -57,10 +57,10 @@ def unwrap_options(user_options: object) -> JsonObject:
 
 
 def read_request(user_options: object, *, also_known: Collection[str] | None = ()) -> ShareRequest:
-    """Read and check the options.
+    """Return the share that the options request.
 
-    `also_known` are keys that other code handles; None means that other code handles all other keys.
-    Raise `BadOptions` for unknown keys and wrong types, and `InvalidAmount` for a malformed amount of GPUs.
+    `also_known` are keys that other code handles; None means that other code handles all other keys. Raises
+    `BadOptions` for unknown keys and wrong types, and `InvalidAmount` for a malformed amount of GPUs.
     """
     options = unwrap_options(user_options)
     if also_known is not None:
@@ -72,6 +72,7 @@ def read_request(user_options: object, *, also_known: Collection[str] | None = (
 
 
 def _single(value: object) -> str | int | float:
+    """Return the value, or the only item of a list; raise `BadOptions` if it is not text or a number."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -100,6 +100,7 @@ class StatusBoard:
             left.cancel()
 
     async def _wait_until_left(self, step: Step) -> None:
+        """Wait until the start is at another step."""
         while self.now.step == step:
             await self._changed.wait()
 

@@ -87,17 +87,20 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         super().clear_state()
 
     def _apply_overrides(self, spawner_override: JsonObject) -> None:
+        """Apply a profile's changes to the spawner, and remember the values before."""
         for name in spawner_override:
             if name not in self._before_profile and hasattr(self, name):
                 self._before_profile[name] = copy.deepcopy(getattr(self, name))
         super()._apply_overrides(spawner_override)
 
     def _undo_profile(self) -> None:
+        """Set the spawner back to the values before its profile."""
         for name, value in self._before_profile.items():
             setattr(self, name, value)
         self._before_profile.clear()
 
     def _read_form(self, form: Form) -> JsonObject:
+        """Return `user_options` from the fields of the form, those of profiles included."""
         of_profiles = {name: values for name, values in form.items() if name == PROFILE or name.startswith(_FIELD)}
         rest = {name: values for name, values in form.items() if name not in of_profiles}
         return {**options_form.read_form(rest), **self._options_from_form(of_profiles)}

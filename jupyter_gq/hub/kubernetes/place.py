@@ -48,6 +48,7 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
     """The mixin that tries other places if the cluster refuses one; it stands before `GPUShareMixin`."""
 
     async def _start_server(self) -> Address:
+        """Start the server, at another place if the cluster refuses the first one."""
         share: HeldShare | None = self._share
         if share is None or share.pod is None:
             address: Address = await super()._start_server()
@@ -59,6 +60,7 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
             raise self._make_refusal(error, share.gpus) from error
 
     async def _start_with_retries(self, service: ServiceClient, deadline: float) -> Address:
+        """Start the server at up to `gpu_place_retries` further places; raise `StartRefused` if all are lost."""
         until: float | None = None  # the Hub's own timeout limits the first attempt
         for left in range(self.gpu_place_retries, -1, -1):
             try:
@@ -93,6 +95,7 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
             await asyncio.gather(starting, following, return_exceptions=True)
 
     async def _find_another_place(self, service: ServiceClient, view: TicketView, deadline: float) -> None:
+        """Wait until the ticket has another place, and take the share there."""
         left = _seconds_left(deadline)
         admission = Admission(
             service=service,
@@ -132,6 +135,7 @@ def _seconds_left(deadline: float) -> float:
 
 
 def _has_moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:
+    """Tell whether the additions of a pod name another node, or another attempt at the same node."""
     if before is None or now is None:
         return False
     return (before.node, before.labels.get(_ATTEMPT)) != (now.node, now.labels.get(_ATTEMPT))

@@ -1,4 +1,4 @@
-"""The status of pods and events of the cluster, as sentences: pure functions.
+"""Sentences about the status of pods and events of the cluster: pure functions.
 
 Events and statuses come from several programs and versions; each field except the name may be missing.
 """
@@ -9,7 +9,7 @@ _NOTEBOOK = "notebook"
 _WHY_DISRUPTED = {
     "PreemptionByScheduler": "Kubernetes needed its place for something with a higher priority",
     "DeletionByTaintManager": "its node must not be used any more",
-    "EvictionByEvictionAPI": "an administrator emptied its node",
+    "EvictionByEvictionAPI": "an administrator drained its node",
     "DeletionByPodGC": "its node is gone",
     "TerminationByKubelet": "its node was short of memory or disk, or was shut down",
 }
@@ -82,6 +82,7 @@ def _is_ended_sidecar(container: JsonMapping) -> bool:
 
 
 def _disrupted(condition: JsonMapping) -> str:
+    """Return the sentence for a condition of the type DisruptionTarget."""
     reason = condition.get("reason") or ""
     why = _WHY_DISRUPTED.get(reason)
     if why is None:
@@ -90,6 +91,7 @@ def _disrupted(condition: JsonMapping) -> str:
 
 
 def _terminated(state: JsonMapping | None) -> str:
+    """Return the sentence for the terminated state of a container; "" if it ended by itself without an error."""
     if not state:
         return ""
     if state.get("reason") == _OUT_OF_MEMORY:

@@ -56,6 +56,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     async def _start_reflector(
         self, kind: str, reflector_class: type, replace: bool = False, **more: object
     ) -> HubReflector:
+        """Return the live reflector of a kind; KubeSpawner's own method never replaces a dead one."""
         make = partial(self.reflector_classes.get(kind, reflector_class), parent=self, namespace=self.namespace, **more)
         try:
             return await self._replacements.ensure_alive(
@@ -137,6 +138,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             raise StartRefused(sentence.strip(), "gpu_no_place", 503) from error
 
     async def _record_end(self) -> None:
+        """Record why the pod ended: from its status, else from the reflector, else as recorded before."""
         await self._start_watching_pods()
         view, place = self.pod_reflector, self._place
         self.gpu_ended = explain_end(view.pods.get(place)) or _get_end_reasons(view).get(place, "") or self.gpu_ended
@@ -175,6 +177,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
                 task.cancel()
 
     async def _remove_leftover(self, namespace: str, name: str, ticket: str) -> None:
+        """Delete the pod of a ticket, with retries for more than an hour; log the result."""
         trouble: tuple[type[Exception], ...] = (*self.cluster_errors, TimeoutError)
         pause = _FIRST_PAUSE
         for _ in range(_TRIES):
@@ -190,5 +193,6 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
 
 def _get_end_reasons(view: object) -> dict[str, str]:
+    """Return the end reasons of deleted pods, by namespace and name; empty for a reflector without them."""
     found: dict[str, str] = getattr(view, "end_reasons", {})
     return found

@@ -20,7 +20,7 @@ from jupyter_gq.hub.clock import monotonic
 
 
 class HubReflector(Protocol):
-    """The part of KubeSpawner's reflector that is needed here."""
+    """The part of KubeSpawner's reflectors that this module uses."""
 
     first_load_future: "asyncio.Future[None]"
     watch_task: "asyncio.Task[None] | None"
@@ -67,6 +67,7 @@ class ReflectorReplacements:
         return await asyncio.shield(attempt)  # the cancellation of one spawn must not affect the others
 
     def _forget(self, key: Hashable, attempt: "asyncio.Task[HubReflector]") -> None:
+        """Remove an attempt that is done, and remember its failure, if it failed."""
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         failure = None if attempt.cancelled() else attempt.exception()
@@ -87,6 +88,7 @@ def is_alive(reflector: HubReflector) -> bool:
 async def _replace(
     reflectors: MutableMapping[Hashable, HubReflector], key: Hashable, make: Callable[[], HubReflector]
 ) -> HubReflector:
+    """Start a new reflector, put it into `reflectors`, and stop the old one."""
     fresh = make()
     try:
         await fresh.start()

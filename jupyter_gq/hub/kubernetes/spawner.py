@@ -89,17 +89,21 @@ class PodsWithEndReasons(PodReflector):  # type: ignore[misc]
 
     @validate("resources")
     def _listen(self, proposal: Proposal) -> JsonObject:
+        """Record the ends of pods that a new list lacks, and watch the new list for removals."""
         for name in self.resources.keys() - proposal.value.keys():
             self._remember(name, self.resources[name])
         return _ObservedPods(proposal.value, on_removal=self._remember)
 
     def _remember(self, name: str, pod: JsonObject) -> None:
+        """Record why a pod that is being removed ended, if its cause is known."""
         end = explain_end(pod)
         if end:
             self.end_reasons[name] = end
 
 
 class _ObservedPods(JsonObject):
+    """The pods of a reflector, which report each pod that is removed from them."""
+
     def __init__(self, pods: JsonObject, on_removal: Callable[[str, JsonObject], None]) -> None:
         super().__init__(pods)
         self._on_removal = on_removal
@@ -172,6 +176,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
             raise StartRefused(sentence, "gpu_unseen", 403)
 
     def _get_additions(self) -> PodAdditions:
+        """Return the additions of the share to the pod; without a share, the variables that hide all devices."""
         share = self._share
         if share is None:
             return PodAdditions(environment=NO_DEVICE_ENVIRONMENT)
@@ -235,6 +240,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return address
 
     async def _start_or_refuse(self) -> Address:
+        """Start the server; turn refusals and outages of the cluster into refusals of the start."""
         gpus = self._share.gpus if self._share else "0"
         try:
             address: Address = await super().start()
@@ -302,6 +308,7 @@ def _keep_log_end(pod: V1Pod) -> None:
 
 
 def _node_affinity(data: JsonObject) -> V1NodeAffinity:
+    """Return a node affinity as a model object, all its parts included."""
     affinity = get_k8s_model(V1NodeAffinity, data)  # the parts of the result are still dicts
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:

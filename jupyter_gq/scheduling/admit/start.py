@@ -74,6 +74,7 @@ def _also_on_reserved(
 
 
 def _admit(allocations: Allocations, workload: Workload) -> bool:
+    """Admit the workload on free devices, within its limits and fair share; return False if it does not fit."""
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=True):
         return False
@@ -87,6 +88,7 @@ def _admit(allocations: Allocations, workload: Workload) -> bool:
 
 
 def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+    """Admit the workload at this place; return False if a limit or the devices do not allow it."""
     there = replace(workload, placement=place)
     if allocations.first_exceeded_limit(there, now=True) or not allocations.ledger.allocate_at(workload, place):
         return False
@@ -95,6 +97,7 @@ def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPla
 
 
 def _nominate(allocations: Allocations, workload: Workload) -> bool:
+    """Nominate the workload for devices that are free or being freed; return False if it does not fit."""
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=False):
         return False

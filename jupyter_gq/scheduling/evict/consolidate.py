@@ -128,6 +128,7 @@ class _Search:
             return self._move_for(workload, shape)
 
     def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
+        """Nominate the workload after as few moves of other work as possible; return False if none would help."""
         if self._allocations.ledger.total(self._pool(workload), View.FUTURE) < gang.smallest(workload):
             self._hopeless.add(shape)
             return False
@@ -159,6 +160,7 @@ class _Search:
                 self._forget_moves([*each.placement, *places[each.id]])
 
     def _move(self, mover: Workload, place: Place, preemptor: Workload) -> None:
+        """Decide to evict one mover and to start it again at this place."""
         sentence = notices.describe_move(mover, preemptor, sorted({task.node for task in place}))
         self._reservations.recorded.add(preemptor.id)
         if isinstance(mover, Replica):
@@ -217,6 +219,7 @@ class _Search:
         return [(name, [each for each in there[name].values() if each.id not in stopping]) for name in best]
 
     def _movable_by_place(self, pool: str, by_device: bool) -> dict[str, dict[str, Workload]]:
+        """Return the work that may move from each device or each node of the pool, by id."""
         if (pool, by_device) not in self._movable_at:
             places: dict[str, dict[str, Workload]] = {}
             for candidate in self._movable(pool):

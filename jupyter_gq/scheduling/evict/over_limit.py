@@ -65,6 +65,7 @@ def _is_over_quota_below(broken: ExceededLimit, chain: Sequence[Account]) -> boo
 
 
 def _evict(evictions: Evictions, victim: Workload, broken: ExceededLimit) -> None:
+    """Decide the eviction of one victim because of the limit that its queue exceeds."""
     if isinstance(victim, Replica):
         evictions.evict_replica(
             ReplicaEviction(

@@ -77,6 +77,7 @@ def _heir_of(heirs: Mapping[str, Workload], victim: Workload) -> Workload | None
 
 
 def _name_heir(evictions: Evictions, eviction: ReplicaEviction, heir: Workload | None) -> None:
+    """Name the workload that gets the devices of an evicted replica as the preemptor, with its sentence."""
     if heir is None or eviction.reason is EvictReason.CONSOLIDATED:
         return
     writer = _writer(eviction.reason, eviction.replica, heir)

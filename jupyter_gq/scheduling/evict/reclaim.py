@@ -80,6 +80,7 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
 def _reclaim_for(
     policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
 ) -> list[Workload] | None:
+    """Return victims of other queues; [] = no victim is needed; None = it does not help."""
     account = allocations.account(workload)
     if not account.known or account.lasting + gang.smallest(workload) > account.fair_share:
         return None

@@ -83,6 +83,7 @@ class VictimIndex:
                 self._insert(allocations.nominee_at_place(name))
 
     def _insert(self, victim: Workload) -> None:
+        """Add work that this cycle placed to the victims of its leaf queue, in order of disruption."""
         if not victim.preemptible:
             return
         for pool in self._inputs.index.pools_of(victim):

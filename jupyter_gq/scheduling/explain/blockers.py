@@ -70,6 +70,7 @@ class BlockerSearch:
         return found
 
     def _search(self, workload: Workload) -> list[Workload]:
+        """Return the least disruptive work whose end would let the workload start; [] if none would."""
         allocations = self._allocations
         holders = self._holders_in(allocations.account(workload).queue.pool)
         with allocations.lifting_reservations(None):

@@ -124,6 +124,7 @@ class _Explainer:
         return found
 
     def _own_reason(self, workload: Workload) -> Why:
+        """Return the reason of a workload that waits for something of its own, not for what its class waits for."""
         if workload.id in self._findings.awaited_notebooks:
             return partial(_return, self._waits_for_idle(workload))
         if workload.id in self._allocations.nominated:
@@ -197,6 +198,7 @@ class _Explainer:
         return idle.numbers(workload, self._allocations.account(workload))
 
     def _at_limit(self, workload: Workload, exceeded: BlockingLimit) -> Why:
+        """Return the reason that a limit of a queue is reached."""
         account, numbers = exceeded.account, self._numbers(workload)
         if exceeded.kind is LimitKind.HOST:
             return partial(reasons.explain_host_limit, account, account.host_lasting, workload, numbers)
@@ -235,6 +237,7 @@ class _Explainer:
         return reasons.explain_min_runtime(self._numbers(workload), workload, running, protected)
 
     def _gathers(self, workload: Workload) -> Explanation:
+        """Return the reason that the devices reserved for the workload are not all free yet."""
         place = self._reservations.by_owner[workload.id].place
         with self._allocations.lifting_reservations(workload):
             free = free_amount(self._allocations, workload, place)

@@ -58,6 +58,7 @@ def find_protected_victims(
 def _candidates(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, preemptor: Workload
 ) -> _Candidates:
+    """Return the work that could give way to the preemptor, the least protected first, by queue."""
     pool = allocations.account(preemptor).queue.pool
     there = [
         (inputs.protected_for(victim, preemptor), disruption(victim), victim)

@@ -159,6 +159,7 @@ def explain_reserved_host(owners: Sequence[Workload], numbers: Numbers, now: Ins
 
 
 def _reserved_for(owners: Sequence[Workload], what: str, numbers: Numbers, now: Instant) -> Explanation:
+    """Explain that `what` is reserved for the owners."""
     waited = enumerate_names([f"{describe_with_amount(w, gang.smallest(w))}, {_owner_clause(w, now)}" for w in owners])
     return Explanation(
         reason=PendingReason.RESERVED,

@@ -98,6 +98,7 @@ class Supply:
         return self._allocations.account(workload).queue.pool
 
     def _find_idle(self, workload: Workload) -> IdleDevices:
+        """Return the idle devices that pass the filters of the workload: all, the largest, in one domain."""
         ledger, pool, request = self._allocations.ledger, self._pool(workload), leading_request(workload)
         selected = filter_of(pool, request if request.devices else Request(devices=1))
         if selected not in self._totals:
@@ -113,6 +114,7 @@ class Supply:
         return IdleDevices(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
 
     def _find_room(self, workload: Workload) -> Room:
+        """Return the room for the workload if nothing were reserved, and what else it lacks."""
         ledger, pool = self._allocations.ledger, self._pool(workload)
         idle, place = ledger.total(pool), None
         with self._allocations.lifting_reservations(None):

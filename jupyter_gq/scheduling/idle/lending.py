@@ -69,6 +69,7 @@ def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: E
 
 
 def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
+    """Tell whether a notebook can be suspended and has been idle for long enough."""
     rule, now = inputs.policy.idle, inputs.now
     if not notebook.suspendable or not may_be_warned(notebook, rule, now):
         return False

@@ -1,14 +1,17 @@
-"""Take the shares of idle notebooks for pending work, after a warning (what counts as idle: `idle_rule`).
+"""Take the shares of idle notebooks for pending work, after a warning (see `idle_rule`).
 
 Rules
 -----
-1. Warned for a reason: a notebook is warned only if its share would let a pending workload start, or if the policy says
-   always.
-2. Taken in time: at the time that the warning names, the share is taken if work still waits for it. The notebook is
-   suspended without loss if possible and if that work is preemptible. Otherwise it is evicted, but only for work within
-   its quota.
-3. Together: if one workload needs several shares, they are taken together, when the last of the warnings has run out.
-4. Taken back: if the notebook is used again, or if no work waits for its share any more, the warning is taken back.
+Warned for a reason: a notebook is warned only if its share would let a pending workload start, or if the policy says
+always.
+
+Taken in time: at the time that the warning names, the share is taken if work still waits for it. The notebook is
+suspended without loss if possible and if that work is preemptible. Otherwise it is evicted, but only for work within
+its quota.
+
+Together: if one workload needs several shares, they are taken together, when the last of the warnings has run out.
+
+Taken back: if the notebook is used again, or if no work waits for its share any more, the warning is taken back.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The pending workloads of one leaf queue by request class, and how far one iteration over them has come.
+"""The pending workloads of one leaf queue by request class, and the position of one iteration over them.
 
 Identical requests of a queue form a class. If one member cannot start, none can, and the whole class is skipped.
 """
@@ -31,7 +31,7 @@ class PendingQueue:
         self._keys: dict[str, ClassKey] = {}
 
     def class_of(self, workload: Workload) -> ClassKey:
-        """Return the class of a workload that waits here, or did."""
+        """Return the class of a workload that waits in this queue, or waited there before."""
         return self._keys.get(workload.id) or request_class(workload)
 
     def add(self, workload: Workload) -> None:
@@ -51,14 +51,16 @@ class PendingQueue:
 
 
 class QueueCursor:
-    """The position of one iteration in each class of a pending queue."""
+    """A cursor over the classes of a pending queue: the next workload of each class that takes part."""
 
     __slots__ = ("at", "heads", "queue", "takes_part")
 
     def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest) -> None:
         self.queue = queue
         self.takes_part = takes_part
+        #: Index of the next member of each class.
         self.at: dict[ClassKey, int] = {}
+        #: A heap of the next members of all classes, by seniority.
         self.heads: list[tuple[Seniority, ClassKey]] = []
         for key in queue.classes:
             self._push(key, 0, promising)
@@ -82,7 +84,7 @@ class QueueCursor:
         return self.queue.classes[key].members[self.at[key]]
 
     def advance(self) -> None:
-        """Go on to the next member of the same class: the present one has been served."""
+        """Move on to the next member of the same class, since the present workload has been served."""
         _, key = heapq.heappop(self.heads)
         self._push(key, self.at[key] + 1, any_class)
 
@@ -92,7 +94,7 @@ class QueueCursor:
 
 
 class FairQueueCursor:
-    """A `QueueCursor` that prefers, among equals, the user who uses less of the queue (see `seniority`).
+    """A cursor like `QueueCursor` that prefers, among equals, the user who uses less of the queue (see `seniority`).
 
     Usage only grows during an iteration, so an entry of the heap that is out of date is noticed when it comes up.
     """
@@ -100,13 +102,16 @@ class FairQueueCursor:
     __slots__ = ("at", "heads", "members", "skipped_classes", "used")
 
     def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest, used: UsageByUser) -> None:
+        #: Usage of each user in milli-GPU, with the workloads that were served in this iteration.
         self.used = dict(used)
+        #: The workloads that take part, by class and owner.
         self.members: dict[tuple[ClassKey, str], list[Workload]] = {}
         for key, ranked in queue.classes.items():
             waiting = [workload for workload in ranked.members if takes_part(workload)]
             if waiting and promising(key, waiting[0]):
                 for workload in waiting:
                     self.members.setdefault((key, workload.owner), []).append(workload)
+        #: Index of the next workload of each class and owner.
         self.at = dict.fromkeys(self.members, 0)
         self.skipped_classes: set[ClassKey] = set()
         self.heads = [(fair_seniority(members[0], self.used), key) for key, members in self.members.items()]
@@ -127,7 +132,7 @@ class FairQueueCursor:
         return None
 
     def advance(self) -> None:
-        """Go on to the next workload of the same class and user: the present one has been served."""
+        """Move on to the next workload of the same class and user, since the present one has been served."""
         _, key = heapq.heappop(self.heads)
         members, index = self.members[key], self.at[key]
         self.used[key[1]] = self.used.get(key[1], 0) + gang.smallest(members[index])

@@ -84,7 +84,7 @@ class JobOrder:
         return self._leaves[name].head()
 
     def done(self) -> None:
-        """Record that the present workload has been served."""
+        """Move on, since the workload that `next` returned has been served."""
         self._leaves[self._current].advance()
         self.touch(self._accounts.of(self._current))
 
@@ -94,7 +94,7 @@ class JobOrder:
         self.touch(self._accounts.of(self._current))
 
     def touch(self, account: Account) -> None:
-        """Compare a queue and its ancestors again: the account of the queue has changed."""
+        """Compare a queue and its ancestors with their siblings again, because the account of the queue has changed."""
         for each in account.chain:
             name = each.queue.name
             version = self._version.get(name, 0) + 1
@@ -114,6 +114,7 @@ class JobOrder:
         return self._leaves[name].head()
 
     def _best(self, parent: str) -> str | None:
+        """Return the child of a queue that goes first, without entries that are out of date; None if there is none."""
         heap = self._heaps.get(parent, [])
         while heap and self._version[heap[0][2]] != heap[0][1]:
             heapq.heappop(heap)

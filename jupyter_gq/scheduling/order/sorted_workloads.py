@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=tuple[object, ...])
 
 
 class SortedWorkloads(Generic[Key]):
-    """A sorted list of workloads. Members added before the first look are sorted together, at that look."""
+    """A sorted list of workloads. Members that are added before the first read are sorted together at that read."""
 
     __slots__ = ("_frozen", "_key", "_keys", "_members", "_sorted")
 
@@ -30,7 +30,7 @@ class SortedWorkloads(Generic[Key]):
 
     @property
     def members(self) -> list[Workload]:
-        """The members in order; not to be changed by the caller."""
+        """The members in order. The caller must not change the list."""
         if not self._sorted:
             self._members.sort(key=self._key)
             self._keys = [self._key(member) for member in self._members]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from .host_resources import UNLIMITED, HostResources
 
-#: A heap may hold so many entries of members that have moved on, and as many again as it has members.
+#: A heap is cleaned once it has this many more entries than twice its members; members that moved leave entries behind.
 STALE = 32
 
 
@@ -21,10 +21,11 @@ class Buckets:
     def __init__(self) -> None:
         #: The amounts that some member has, ascending.
         self.amounts: list[int] = []
-        #: By amount and room, all members that have both, and some that had.
+        #: By amount and host resources: a heap of the members that have both, and of some that had.
         self.heaps: dict[int, dict[HostResources, list[int]]] = {}
-        #: How many members have them now; only what is above 0.
+        #: Number of members by amount and host resources; zeros are absent.
         self.population: dict[int, dict[HostResources, int]] = {}
+        #: The amount and host resources of each member.
         self.state: dict[int, tuple[int, HostResources]] = {}
 
     def put(self, member: int, amount: int, room: HostResources) -> None:
@@ -60,7 +61,7 @@ class Buckets:
             del self.amounts[bisect_left(self.amounts, amount)]
 
     def at_least(self, amount: int, *, descending: bool) -> Iterable[int]:
-        """Return the amounts that some member has, from `amount` on."""
+        """Return the amounts from `amount` on that some member has, ascending or `descending`."""
         found = self.amounts[bisect_left(self.amounts, amount) :]
         return reversed(found) if descending else found
 
@@ -92,6 +93,7 @@ class Buckets:
         return self._top(self.heaps[amount][room], amount, room)
 
     def _top(self, heap: list[int], amount: int, room: HostResources) -> int:
+        """Return the lowest member of a heap, after removing entries of members that have moved to another bucket."""
         while self.state.get(heap[0]) != (amount, room):
             heapq.heappop(heap)
         return heap[0]

@@ -1,15 +1,15 @@
-"""The protocol of placement policies: among the places that fit, which one to take.
+"""The protocol of placement policies: which one of the fitting places to take.
 
-The ledger calls `begin` once, before anything is placed. The `FreeResources` that it passes are live lists, to be read
-only. The ledger then calls `changed` with the number of a node after each change of what is free on that node, also if
-a change is rolled back, and `choose` for each task. A policy that computes scores of nodes keeps them until `changed`
-names the node. `choose` gets a scope, whose groups and devices have passed the filters of the request. The policy must
-return a place that fits in the view asked for, or None if there is none:
+The ledger calls `begin` once, before anything is placed. The `FreeResources` that it passes are live lists, which a
+policy only reads. The ledger calls `changed` with the number of a node after each change of what is free on that node,
+also if a change is rolled back, and `choose` for each task. A policy that keeps scores of nodes computes them again
+once `changed` has named the node. `choose` gets a scope, whose groups and devices have passed the filters of the
+request. The policy must return a place that fits in the view asked for, or None if there is none:
 
-* for a request of whole devices: devices of one group with 1000 free milli-GPU each;
-* for fractions: devices of one group with at least that amount each;
-* without devices: a group of a bare scope, and no devices;
-* always: enough host resources of the group's node in that view (`tasks_that_fit(...) >= 1`).
+- for a request of whole devices: devices of one group with 1000 free milli-GPU each;
+- for fractions: devices of one group with at least that amount each;
+- without devices: a group of a bare scope, and no devices;
+- always: enough host resources of the group's node in that view (`tasks_that_fit(...) >= 1`).
 
 The same input gives the same choice; ties go to the lowest numbers. `Policy.placement` names the policy for whole
 devices and for tasks without devices, `Policy.fraction_placement` the one for fractions; `make_policy` makes them.
@@ -58,7 +58,7 @@ class PlacementPolicy(Protocol):
     """A rule that chooses among places that fit."""
 
     def begin(self, resources: FreeResources) -> None:
-        """Begin: tasks will be placed on these resources."""
+        """Take the free resources on which tasks will be placed from now on."""
 
     def changed(self, node: int) -> None:
         """Note that the free resources of this node have changed, now or in future."""
@@ -68,21 +68,24 @@ class PlacementPolicy(Protocol):
 
 
 class FullnessPolicy:
-    """Pack takes the fullest place that fits, spread the emptiest."""
+    """The policies pack, which takes the fullest place that fits, and spread, which takes the emptiest."""
 
     def __init__(self, *, spread: bool = False) -> None:
         self.spread = spread
         self._resources: FreeResources | None = None
 
     def begin(self, resources: FreeResources) -> None:
-        """Keep the free resources; everything else is in the buckets of the scopes."""
+        """Keep the free resources; everything else that this policy needs is in the scopes."""
         self._resources = resources
 
     def changed(self, node: int) -> None:
-        """Do nothing: the buckets of the scopes are up to date."""
+        """Do nothing, since the scopes are up to date."""
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
-        """Return the place, by the number of wholly free devices of a node or by the free amount of a device."""
+        """Return the fullest (spread: emptiest) place that fits; None if none fits.
+
+        For whole devices a node counts by its wholly free devices, for a fraction a device by its free amount.
+        """
         index, need = scope.index(view), host_request_of(request)
         if not request.devices:
             return self._bare(index, need)
@@ -121,6 +124,7 @@ class FullnessPolicy:
         return None if group is None else Spot(group, self._whole(scope, group, 1, view))
 
     def _partly_used(self, scope: Scope, milli: int, need: HostResources, view: View) -> Spot | None:
+        """Return the fullest (spread: emptiest) partly used device with room for a fraction; None if there is none."""
         devices = scope.index(view).devices
         for amount in devices.at_least(milli, descending=self.spread):
             rank = devices.lowest(amount, need)

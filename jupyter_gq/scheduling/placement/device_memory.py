@@ -33,7 +33,7 @@ def _asks_for_memory(workload: Workload) -> bool:
 
 
 class MemoryParts:
-    """The parts that memory requests make of the devices there are."""
+    """The part of a device that a request for device memory takes, for the devices of a cluster."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         kinds = {(d.pool, d.model, int(d.memory)) for node in nodes for d in node.devices}
@@ -47,6 +47,7 @@ class MemoryParts:
         return replace(workload, request=self._of(workload.request, pool), groups=groups)
 
     def _of(self, request: Request, pool: str) -> Request:
+        """Return the request with the part of a device for its device memory; a whole device if none is suitable."""
         if request.device_memory is None:
             return request
         for kind_pool, model, memory in self._kinds:

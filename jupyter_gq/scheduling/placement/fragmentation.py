@@ -45,7 +45,7 @@ _MOST_REQUESTS = 256
 
 
 class FragmentationPolicy:
-    """The fragmentation policy: the place where the mix loses least."""
+    """The policy that takes the place where the request mix loses least of what it could still use."""
 
     def __init__(self, mix: RequestMix) -> None:
         self._mix = mix
@@ -53,11 +53,11 @@ class FragmentationPolicy:
         self._dirty: set[int] = set()
 
     def begin(self, resources: FreeResources) -> None:
-        """Keep the free resources; nodes are looked at when first needed."""
+        """Keep the free resources; nodes are read when a place is first chosen."""
         self._resources = resources
 
     def changed(self, node: int) -> None:
-        """Mark a node as changed; it is looked at again when a place is next chosen."""
+        """Mark a node as changed, so that it is read again before the next choice."""
         self._dirty.add(node)
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
@@ -97,7 +97,7 @@ class _Sheet:
         self._boards: dict[Filter, _Board] = {}
 
     def catch_up(self) -> None:
-        """Take in what has changed since the last call."""
+        """Read the nodes and the request mix again, as far as they have changed since the last call."""
         if self._mix.version != self._version:
             self._learn()
         nodes = sorted(self.dirty)
@@ -111,7 +111,7 @@ class _Sheet:
                     board.move(node, old, new)
 
     def weights(self) -> Numbers:
-        """Return what a milli-GPU that a kind could use is worth, as whole numbers."""
+        """Return the value of a milli-GPU that each kind of request could use, as whole numbers."""
         raw = self._counts / (self._total + self.states.columns.size)
         whole = raw.sum()
         return np.rint(raw * (_WEIGHT / whole)) if whole else raw
@@ -136,7 +136,7 @@ class _Sheet:
         return found
 
     def _learn(self) -> None:
-        """Take in a changed mix."""
+        """Read the request mix again, and add columns for kinds that are new."""
         mix = self._mix
         self._version = mix.version
         frequent = mix.frequent()
@@ -201,6 +201,7 @@ class _Board:
         return Spot(group, self._sheet.pick(scope.ranks[group], way.slots))
 
     def _enter(self, node: int, state: int) -> None:
+        """Add a node to the members of a state."""
         if state >= len(self._count):
             self._count = np.concatenate([self._count, np.zeros(state + 64, np.int64)])
         if not self._count[state]:

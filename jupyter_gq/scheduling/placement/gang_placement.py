@@ -121,6 +121,7 @@ class _Assembly:
         return self._root
 
     def _branch_of(self, group: TaskGroup, there: Sequence[TaskPlacement]) -> _Branch:
+        """Return the branch of a group with all groups inside it; `there` are tasks that are placed already."""
         inside = tuple(self._branch_of(each, there) for each in self.workload.groups if each.parent == group.name)
         own = (group,) if group.tasks else ()
         groups = own + tuple(each for branch in inside for each in branch.groups)
@@ -131,7 +132,7 @@ class _Assembly:
     # --- taking places
 
     def all_the_same(self) -> tuple[TaskPlacement, ...] | None:
-        """Take places without any topology or groups; `may_fit` must have been asked."""
+        """Take places for a workload without topology and groups; None changes nothing. Call `may_fit` first."""
         mark = self.ledger.mark()
         placed = self._groups(groups_of(self.workload), ())
         if placed is None:
@@ -140,7 +141,7 @@ class _Assembly:
         return tuple(placed)
 
     def alike(self) -> list[TaskPlacement] | None:
-        """Take places without any topology, group by group."""
+        """Take places for a workload without any topology, group by group; None changes nothing."""
         groups = groups_of(self.workload)
         if not self._enough(groups, ()):
             return None
@@ -161,6 +162,7 @@ class _Assembly:
         return None
 
     def _inside(self, branch: _Branch, within: Within) -> list[TaskPlacement] | None:
+        """Take places for a branch inside these domains; on failure, return None and leave places taken so far."""
         if not self.possible_inside(branch, within):
             return None
         placed = self._groups(branch.own, within)
@@ -221,7 +223,7 @@ class _Assembly:
     # --- bounds
 
     def possible(self, branch: _Branch, within: Within) -> bool:
-        """Return True if some domain may have room for the branch."""
+        """Return False if certainly no domain has room for the branch."""
         constraint = branch.constraint
         if constraint is None or constraint.required is None:
             return self.possible_inside(branch, within)
@@ -231,11 +233,11 @@ class _Assembly:
         return any(self.possible_inside(branch, (*within, domain)) for domain in domains)
 
     def possible_inside(self, branch: _Branch, within: Within) -> bool:
-        """Return True if these domains may have room for the whole branch."""
+        """Return False if these domains certainly have no room for the whole branch."""
         return self._enough(branch.groups, within) and all(self.possible(each, within) for each in branch.inside)
 
     def _enough(self, groups: Sequence[TaskGroup], within: Within) -> bool:
-        """Return True if there is enough for each request by itself, and in sum."""
+        """Return False if there is certainly too little for some request by itself, or for all of them in sum."""
         if len(groups) == 1:
             (group,) = groups
             least = group.min_members

@@ -1,4 +1,4 @@
-"""The layout: devices in their order, grouped by node and pool. Nothing of it changes in a cycle."""
+"""The layout of a cluster: its devices in order, grouped by node and pool. A layout is fixed during a cycle."""
 
 from collections.abc import Iterable
 
@@ -6,8 +6,8 @@ from jupyter_gq.domain.cluster import Device, Node
 
 from .host_resources import UNLIMITED, HostResources, host_resources_of
 
-#: Number of groups of a node whose devices are all of one pool.
-IT_AND_BARE = 2
+#: Number of groups of a node whose devices are all of one pool: the group of the pool, and the one without devices.
+POOL_AND_BARE = 2
 
 
 class Layout:
@@ -53,11 +53,12 @@ class Layout:
             self.bare.append(group)
             self.groups_of_node[number].append(group)
         #: True for a group that is the only one of its node with devices.
-        self.alone = [len(self.groups_of_node[node]) <= IT_AND_BARE for node in self.group_node]
+        self.alone = [len(self.groups_of_node[node]) <= POOL_AND_BARE for node in self.group_node]
         self.rank_of = {device.id: rank for rank, device in enumerate(self.devices)}
         self.pools = sorted({*self.group_pool, *pools} - {""})
 
     def _add(self, number: int, node: Node) -> list[int]:
+        """Add the devices of a node, and return the numbers of its groups."""
         groups: dict[str, int] = {}
         for device in sorted(node.devices, key=lambda device: (device.index, device.id)):
             if device.pool not in groups:

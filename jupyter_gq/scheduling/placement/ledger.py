@@ -1,4 +1,4 @@
-"""The device ledger: what is held, what will be free and what is nominated, on devices and nodes, with rollback."""
+"""The device ledger: what is held, will be free and is nominated, on devices and nodes, with rollback."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ from .topology import Domains
 #: is free, to the future, and to what nominated work gets.
 _Entry = tuple[int, Sequence[int], int, HostResources, int, int, int]
 
-#: A device, what was free on it, and what is.
+#: A device, what was free on it before, and what is free now.
 _Change = tuple[int, int, int]
 #: Positions in the pairs that hold something for both views: an index is quicker than the hash of an enumeration.
 NOW, FUTURE = 0, 1
-#: Up to so many scopes are kept from cycle to cycle.
+#: Most scopes that are kept from cycle to cycle.
 MOST_SCOPES = 5000
 
 
@@ -50,7 +50,7 @@ class DeviceLedger:
         #: True if the emptiest domain is taken as well.
         self.spreads = isinstance(self._choice, FullnessPolicy) and self._choice.spread
         choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
-        #: Policies that keep something by node; what `FullnessPolicy` goes by lies in the scopes.
+        #: The policies that are told of changed nodes; `FullnessPolicy` reads the scopes instead.
         self._notified = [each for each in choices if not isinstance(each, FullnessPolicy)]
         self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
         self._future = list(self._free)
@@ -72,19 +72,22 @@ class DeviceLedger:
     # --- changes
 
     def hold(self, workload: Workload, *, stopping: bool, sign: int = 1) -> None:
-        """Take off what a workload holds; `sign` -1 gives it back. If it is stopping, its future stays free."""
+        """Subtract what a workload holds (`sign` -1: add it again); the future of a `stopping` workload stays free."""
         self._shift_all(workload, workload.placement, free=-sign, future=0 if stopping else -sign)
 
     def adjust_host_resources(self, workload: Workload, *, free: int = 0, future: int = 0) -> None:
-        """Change CPU and memory only: a suspended workload lives on without its devices."""
+        """Add `free` and `future` times the CPU and memory of a workload, but not its devices.
+
+        Used for suspended workloads, which keep CPU and memory.
+        """
         if self.layout.counts_host_resources:
             for task in workload.placement:
                 self._shift_task(workload, replace(task, devices=()), free=free, future=future)
 
     def release(self, workload: Workload) -> None:
-        """Free the future of a workload's devices and host resources: it is told to stop.
+        """Free what a workload holds in the future view only, since it is told to stop.
 
-        A workload that may be suspended instead keeps its host resources in any case.
+        A workload that may be suspended instead keeps its CPU and memory.
         """
         self._shift_all(workload, workload.placement, future=1)
         if workload.suspendable and workload.state is State.RUNNING:
@@ -156,7 +159,7 @@ class DeviceLedger:
         return self._at(workload, placement, View.FUTURE)
 
     def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Hide these places, free or not, as far as the workload needs them, so that nobody else finds room there."""
+        """Hide these places, free or not, as far as the workload needs them, so that no other work is placed there."""
         self._shift_all(workload, placement, future=-1)
 
     def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
@@ -164,7 +167,7 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=1)
 
     def exists(self, placement: Iterable[TaskPlacement]) -> bool:
-        """Return True if these places are there and their devices healthy."""
+        """Tell whether all nodes and devices of these places exist and the devices are healthy."""
         layout = self.layout
         return all(
             task.node in layout.node_of
@@ -173,7 +176,7 @@ class DeviceLedger:
         )
 
     def mark(self) -> int:
-        """Return a point to which `rollback` returns."""
+        """Return the present point of the journal, for `rollback`."""
         return len(self._journal)
 
     def rollback(self, mark: int) -> None:
@@ -189,7 +192,7 @@ class DeviceLedger:
     def commit(self) -> None:
         """Make all changes so far final: `rollback` cannot undo them any more, and marks count from here."""
         self._journal.clear()
-        if len(self._scopes) > MOST_SCOPES:  # of a long life; those still needed are made again
+        if len(self._scopes) > MOST_SCOPES:  # a scope that is still needed is made again
             self._scopes.clear()
             for scopes in self._scopes_of:
                 scopes.clear()
@@ -269,6 +272,7 @@ class DeviceLedger:
     # --- inside
 
     def _find(self, pool: str, request: Request, view: View, within: tuple[Domain, ...]) -> Spot | None:
+        """Return the spot that the policy chooses for one task, of preferred models if possible; None if none fits."""
         whole = request.milli_per_device == WHOLE or not request.devices
         choice = self._choice if whole else self._fractions
         selected = filter_of(pool, request, within)
@@ -280,6 +284,7 @@ class DeviceLedger:
         return choice.choose(self.scope(selected), request, view)
 
     def _at(self, workload: Workload, placement: Iterable[TaskPlacement], view: View) -> bool:
+        """Take these very places in a view; False changes nothing."""
         mark = self.mark()
         for task in placement:
             node, ranks = self._where(task)
@@ -316,6 +321,7 @@ class DeviceLedger:
     def _shift_task(
         self, workload: Workload, task: TaskPlacement, *, free: int = 0, future: int = 0, nominated: int = 0
     ) -> None:
+        """Add `free`, `future` and `nominated` times what one task takes, at its place."""
         request = workload.request_of(task.group) if workload.groups else workload.request
         node, ranks = self._where(task)
         if ranks:  # where a device really is counts, should the two disagree
@@ -366,6 +372,7 @@ class DeviceLedger:
             choice.changed(node)
 
     def _refresh_room(self, node: int, now: list[_Change], later: list[_Change]) -> None:
+        """Update the free host resources of a node, and all scopes that contain it."""
         room, least = self._future_room[node], self._free_room[node]
         least = (min(room[0], least[0]), min(room[1], least[1]), min(room[2], least[2]))
         for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
@@ -377,6 +384,7 @@ class DeviceLedger:
                 self._tell_scopes(_groups(self.layout.group_of, changes), changes, new, which)
 
     def _tell_scopes(self, groups: Iterable[int], changes: list[_Change], room: HostResources, which: int) -> None:
+        """Apply the changed devices and host resources to all scopes with these groups."""
         for group in groups:
             there = self.layout.group_devices[group]
             for scope in self._scopes_of[group]:

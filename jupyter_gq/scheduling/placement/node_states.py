@@ -171,6 +171,7 @@ class States:
         return found
 
     def _after(self, before: Integers, taken: Integers, milli: int, need: HostResources, columns: Columns) -> Numbers:
+        """Compute `usable_after` for a few rows."""
         first = self.usable.shape[1] - len(columns.asked)
         count, total = self._count[before, first:], self._total[before, first:]
         for device in range(taken.shape[1]):
@@ -185,6 +186,7 @@ class States:
         return columns.usable(count, total, np.where(rooms < _UNCOUNTED, rooms - need, rooms))
 
     def _enter(self, first: int) -> None:
+        """Fill the arrays for the states from number `first` on; the arrays grow if needed."""
         while len(self) > len(self.rooms):
             self.slot_kinds = np.vstack([self.slot_kinds, np.full_like(self.slot_kinds, len(self.kinds))])
             self.slot_amounts, self.rooms = doubled(self.slot_amounts), doubled(self.rooms)

@@ -1,4 +1,4 @@
-"""Scopes: the places that a kind of task may use at all, and what is free there in both views."""
+"""Scopes: the places that tasks of a request may use, and what is free there in both views."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -61,7 +61,7 @@ def filter_of(pool: str, request: Request, domains: tuple[Domain, ...] = ()) -> 
 
 
 class Index:
-    """Free amounts of one view of a scope."""
+    """The free amounts of a scope in one view."""
 
     __slots__ = ("devices", "nodes", "total")
 
@@ -172,6 +172,7 @@ class Scope:
         return int(self.filter.bare and bool(layout.nodes[layout.group_node[group]].devices))
 
     def _take_devices(self, layout: Layout, nodes: Sequence[int]) -> None:
+        """Select the suitable devices of these nodes, by group."""
         selected = self.filter
         for node in nodes:
             if not selected.takes_node(layout.nodes[node].labels):

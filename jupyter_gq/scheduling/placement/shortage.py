@@ -56,6 +56,7 @@ def find_shortage(ledger: DeviceLedger, pool: str, workload: Workload) -> Shorta
 
 
 def _of_one_task(ledger: DeviceLedger, pool: str, request: Request) -> Shortage | None:
+    """Return the shortage if not even one task fits; None if one fits."""
     if ledger.slots_exactly(pool, request):
         return None
     nodes = ledger.layout.nodes
@@ -161,6 +162,7 @@ def _advise_tasks(most: int) -> str:
 
 
 def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Shortage:
+    """Return the shortage of nodes that can share their devices."""
     have = f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent"
     fix = "Ask for whole GPUs, or ask your administrator to look at the agents of the nodes."
     if nodes and all(NEVER_SHARED in node.labels.items() for node in nodes):
@@ -192,6 +194,7 @@ def _in_brackets(reasons: Sequence[str]) -> str:
 def _missing_device(
     pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]
 ) -> Shortage:
+    """Return the shortage of devices, of their model or of their memory."""
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
@@ -215,6 +218,7 @@ def _missing_device(
 
 
 def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Shortage:
+    """Return the shortage of room for all tasks at once; `slots` of them fit."""
     return Shortage(
         asked=f"{tasks} tasks of {describe_request(request)} that start together",
         have=f"the pool {pool} has room for {slots} of them",
@@ -225,6 +229,7 @@ def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Shorta
 
 
 def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Iterable[TaskGroup]) -> Shortage | None:
+    """Return the shortage of a gang with groups or a topology that cannot be placed as a whole; None if it can."""
     mark = ledger.mark()
     placed = assemble.place(ledger, pool, workload, View.NOW)
     ledger.rollback(mark)

@@ -1,4 +1,4 @@
-"""Topologies: which nodes stand together, level by level.
+"""Topologies: which nodes are in one domain, level by level.
 
 See docs/decisions/0011-try-one-topology-domain-after-the-other.md.
 """
@@ -12,7 +12,7 @@ from .scope import Domain
 
 
 class Domains:
-    """The domains of every level of every topology, worked out when first asked for.
+    """The domains of all levels of all topologies, computed when they are first asked for.
 
     A node that lacks the label of a level, or of a wider one, is in no domain of that level.
     """
@@ -36,13 +36,14 @@ class Domains:
         return self._level(domain.topology, domain.levels[-1]).get(domain, [])
 
     def around(self, node: str, topology: str, level: str) -> Domain | None:
-        """Return the domain of that level in which a node stands; None if it stands in none."""
+        """Return the domain of that level that contains a node; None if no domain does."""
         number = self._layout.node_of.get(node)
         if number is None or level not in self.levels(topology):
             return None
         return self._domain(number, topology, self._down_to(topology, level))
 
     def _level(self, topology: str, level: str) -> dict[Domain, list[int]]:
+        """Return the nodes of each domain of a level."""
         key = (topology, level)
         if key not in self._nodes:
             found: dict[Domain, list[int]] = {}

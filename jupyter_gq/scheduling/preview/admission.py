@@ -1,4 +1,4 @@
-"""Checks before queueing: may it be asked for at all, could it ever run, what would happen now."""
+"""Checks and previews of a workload before it is queued: is it within the quota, can it ever run, what happens now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class Outlook:
 def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
     """Raise `QuotaExceeded` if a notebook asks for more than is left of its owner's fixed quota.
 
-    Pending notebooks count, for they were granted. Stopping ones do not: they will be gone when this one starts.
+    Pending notebooks count, since they were granted. Stopping ones do not count: this one starts after their end.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     quota = 0 if queue is None else queue.quota
@@ -87,7 +87,7 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     _check_host_limits(chain, workload)
     every_kind = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
     if not _is_never_shared(queue.pool, every_kind):
-        workload = replace(workload, request=_lasting(workload.request))
+        workload = replace(workload, request=_without_share_label(workload.request))
     workload = MemoryParts(every_kind).of_workload(workload, queue.pool)
     _check_place(snapshot, queue, workload)
     milli = gang.smallest(workload)
@@ -113,7 +113,8 @@ def _is_never_shared(pool: str, nodes: Sequence[Node]) -> bool:
     return bool(of_pool) and all(NEVER_SHARED in node.labels.items() for node in of_pool)
 
 
-def _lasting(request: Request) -> Request:
+def _without_share_label(request: Request) -> Request:
+    """Return the request without the demand for a node that shares its devices now."""
     return replace(request, node_labels=tuple(label for label in request.node_labels if label != SHARE_LABEL))
 
 
@@ -123,6 +124,7 @@ def _advise(amount: str, size: int) -> str:
 
 
 def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
+    """Raise `NeverFits` if the smallest gang needs more CPU or memory than a queue's limit."""
     needed = gang.smallest_host(workload)
     for account in chain:
         for which, limit in enumerate(account.host_limits):
@@ -136,6 +138,7 @@ def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
 
 
 def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
+    """Raise `NeverFits` if the workload would not fit even on empty nodes, including new ones."""
     if not snapshot.nodes and not gang.needs_devices(workload):
         return
     if _plainly_fits(snapshot, queue.pool, workload):
@@ -173,19 +176,19 @@ def _places(node: Node, pool: str, request: Request) -> int:
 
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
-    """Run the cycle as if the workload had been queued, and return what became of it."""
+    """Run a cycle as if the workload had been queued, and return its outlook."""
     others = tuple(other for other in snapshot.workloads if other.id != workload.id)
     decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
     return outlook(snapshot, workload, decision)
 
 
 def queued(workload: Workload) -> Workload:
-    """Return the workload as it waits just after it has been queued."""
+    """Return the workload in the state that it has just after it was queued."""
     return replace(workload, state=State.PENDING, placement=())
 
 
 def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
-    """Return what became of a workload in this decision on the snapshot that holds it."""
+    """Return the outlook of a workload from a decision on a snapshot that contains it."""
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
             return Outlook(
@@ -209,6 +212,7 @@ def _later(why: Explanation) -> str:
 
 
 def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) -> str:
+    """Return the sentence of a workload that would start now, with the part above its queue's quota."""
     over = _over_quota(snapshot, workload, over_quota)
     if not over:
         return "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."

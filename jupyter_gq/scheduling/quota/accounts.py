@@ -43,7 +43,7 @@ UNSAID = (None, None)
 
 
 class Account:
-    """The account of one queue. Amounts are milli-GPU."""
+    """The account of one queue: its usage, demand and shares. Amounts are in milli-GPU."""
 
     __slots__ = (
         "chain",
@@ -95,19 +95,19 @@ class Account:
 
     @property
     def wanted(self) -> int:
-        """The demand, as far as the limit allows."""
+        """The demand of the queue and all queues below it, as far as the limit allows."""
         limit = self.queue.limit
         return self.demand if limit is None else min(self.demand, limit)
 
     @property
     def deserved(self) -> int:
-        """The quota, as far as the limit allows."""
+        """The quota of the queue, as far as its limit allows."""
         limit = self.queue.limit
         return self.queue.quota if limit is None else min(self.queue.quota, limit)
 
     @property
     def over_quota(self) -> int:
-        """The part of `lasting` above the quota."""
+        """The part of `lasting` that is above the quota; 0 if there is none."""
         return max(0, self.lasting - self.queue.quota)
 
 
@@ -163,7 +163,7 @@ class Accounts:
         return iter(self._by_name.values())
 
     def of(self, queue: str) -> Account:
-        """Return the account of a queue; if the configuration has no such queue, one without quota and devices."""
+        """Return the account of a queue. An unknown queue gets an account without quota and devices."""
         account = self._by_name.get(queue)
         if account is None:
             account = Account(Queue(name=queue, pool="", over_quota_weight=0), known=False)
@@ -171,7 +171,7 @@ class Accounts:
         return account
 
     def roots(self, pool: str) -> list[Account]:
-        """Return the roots of a pool, by name."""
+        """Return the accounts of the root queues of a pool, by name."""
         found = [a for a in self._by_name.values() if a.parent is None and a.queue.pool == pool]
         return sorted(found, key=lambda account: account.queue.name)
 
@@ -193,11 +193,11 @@ class Accounts:
             _divide(self._capacity.get(pool, 0), self.roots(pool), self._past_counts, changed=False)
 
     def copy(self) -> Sums:
-        """Return the sums of every account, for `restore`."""
+        """Return the usage of all accounts, for `restore`."""
         return [(account, _sums(account)) for account in self._by_name.values()]
 
     def restore(self, before: Sums) -> None:
-        """Set the sums back to what `copy` returned."""
+        """Set the usage of all accounts back to what `copy` returned."""
         for account, sums in before:
             if _sums(account) != sums:
                 account.used, account.lasting, account.fixed_used, account.fixed_lasting = sums[:4]
@@ -207,9 +207,9 @@ class Accounts:
 def add_usage(
     account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True, host: HostAmounts = NO_HOST
 ) -> None:
-    """Add `milli` (negative: subtract) and `host`, from the leaf to the root.
+    """Add `milli` (negative: remove) and `host` to the accounts from the leaf to the root.
 
-    Adds to `used` if `now`, and to `lasting` if `later`.
+    Adds to `used` if `now`, and to `lasting` if `later`. `fixed`: the work is not preemptible.
     """
     used = milli if now else 0
     lasting = milli if later else 0
@@ -257,6 +257,7 @@ def first_exceeded_limit(
 
 
 def _is_above_host_limit(account: Account, host: HostAmounts, now: bool) -> bool:
+    """Tell whether adding `host` would exceed a limit of CPU or memory; `now` as in `first_exceeded_limit`."""
     for limit, used, lasting, more in zip(
         account.host_limits, account.host_used, account.host_lasting, host, strict=True
     ):
@@ -271,6 +272,7 @@ def is_entitled(account: Account, milli: int) -> bool:
 
 
 def _chain(account: Account) -> tuple[Account, ...]:
+    """Return the accounts from this one up to its root; raise `InvalidSnapshot` if the queues are not a tree."""
     chain = [account]
     while chain[-1].parent is not None:
         if chain[-1].parent is account:
@@ -282,7 +284,7 @@ def _chain(account: Account) -> tuple[Account, ...]:
 
 
 def _divide(total: int, siblings: list[Account], past_counts: Fraction, *, changed: bool) -> None:
-    """Divide among siblings and below them, if demand has changed or (`changed`) the total has."""
+    """Divide `total` among sibling queues and below them, if a demand or, as `changed` says, the total has changed."""
     if not changed and not any(each.stale for each in siblings):
         return
     claims = [

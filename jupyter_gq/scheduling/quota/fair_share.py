@@ -24,7 +24,7 @@ NOTHING = Fraction(0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueClaim:
-    """The quota, limit, demand and weight of one queue that wants a part of the amount."""
+    """The claim of one queue to a part of the divided amount: its quota, limit, demand and weight."""
 
     #: Deserved quota.
     quota: int
@@ -65,9 +65,9 @@ def divide(total: int, claims: Sequence[QueueClaim], past_counts: Fraction = NOT
 def _by_weight(
     surplus: int, claims: Sequence[QueueClaim], fair_shares: list[int], members: list[int], past_counts: Fraction
 ) -> tuple[int, dict[int, Fraction]]:
-    """Divide by weight inside one priority, in rounds, until no queue gives anything back.
+    """Divide the surplus by weight among the queues of one priority, in rounds, until no queue leaves anything over.
 
-    Returns what is left, and the remainders that rounding left to each queue.
+    Adds to `shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
     """
     remainders: dict[int, Fraction] = {}
     again = True
@@ -104,6 +104,7 @@ def _parts(wanting: Mapping[int, QueueClaim], past_counts: Fraction) -> dict[int
 
 
 def _bend_by_past_usage(part: Fraction, past: Fraction, past_counts: Fraction) -> Fraction:
+    """Return the part w + k (w - u) of the past-usage rule, for w = `part`, u = `past` and k = `past_counts`."""
     return part + past_counts * (part - past)
 
 

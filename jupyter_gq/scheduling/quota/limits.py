@@ -1,4 +1,4 @@
-"""Exceeded limits of GPUs, of processors and of memory of nodes, each by itself.
+"""Limits of GPUs, CPU and memory that a queue exceeds, each by itself.
 
 A limit is exceeded if its queue will be above it once everything that was told to stop has stopped.
 """
@@ -16,14 +16,14 @@ from .accounts import UNSAID, Account
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExceededLimit:
-    """An exceeded limit of one queue."""
+    """A limit that its queue exceeds."""
 
     account: Account
-    #: Processors (0) or memory of nodes (1); None = GPUs.
+    #: The limited resource: CPU (0) or memory (1) of nodes; None = GPUs.
     which: int | None
 
     def concerns(self, unit: Workload) -> bool:
-        """Return True if the unit holds some of the resource that the queue has too much of."""
+        """Tell whether the unit holds some of the resource whose limit is exceeded."""
         return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
 
     @property
@@ -35,7 +35,7 @@ class ExceededLimit:
 
 
 def exceeded_limits(account: Account) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of one queue."""
+    """Yield the limits that one queue exceeds."""
     if account.queue.limit is not None and account.lasting > account.queue.limit:
         yield ExceededLimit(account=account, which=None)
     if account.host_limits != UNSAID:
@@ -45,5 +45,5 @@ def exceeded_limits(account: Account) -> Iterator[ExceededLimit]:
 
 
 def exceeded_limits_above(account: Account, unit: Workload) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits of a leaf and of the queues above it that the unit has a part in."""
+    """Yield the exceeded limits on the path of a leaf queue that concern resources that the unit holds."""
     return (exceeded for each in account.chain for exceeded in exceeded_limits(each) if exceeded.concerns(unit))

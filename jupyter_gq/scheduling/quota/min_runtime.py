@@ -39,7 +39,7 @@ class ProtectedVictims:
 
 
 def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
-    """Return the protected seconds before a preemption.
+    """Return for how many seconds a run is protected from preemption inside its queue.
 
     `victim` is the path of the victim's queue, from the leaf to the root.
     """
@@ -47,13 +47,16 @@ def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
 
 
 def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
-    """Return the protected seconds before a reclaim; both paths go from the leaf to the root."""
+    """Return for how many seconds a run is protected from reclaim by another queue.
+
+    `taker` and `victim` are the paths of the two queues, from the leaf to the root.
+    """
     start = _index_below_common_ancestor(taker, victim) if rule.method is MinRuntimeMethod.LCA else 0
     return next((q.reclaim_min_runtime for q in victim[start:] if q.reclaim_min_runtime is not None), rule.reclaim)
 
 
 def remaining_protection(victim: Workload, least: Seconds, now: Instant) -> Seconds:
-    """Return the seconds for which the victim is still protected; 0 = it may go now."""
+    """Return the seconds for which the victim is still protected, if it runs at least `least`; 0 = not protected."""
     if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Replica):
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
@@ -84,7 +87,7 @@ class MinRuntimes:
         )
 
     def of(self, victim: Account, taker: Account) -> Seconds:
-        """Return how long work of the leaf `victim` runs at least before it gives way to work of the leaf `taker`."""
+        """Return for how many seconds a run of the leaf `victim` is protected from work of the leaf `taker`."""
         if not self.in_use:
             return AT_ONCE
         key = (victim.queue.name, taker.queue.name)

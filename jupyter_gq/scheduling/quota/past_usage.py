@@ -33,7 +33,7 @@ _FINEST = 10**6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecayedUsage:
-    """Decayed GPU-seconds of each leaf queue."""
+    """The decayed GPU-seconds of each leaf queue, at a time."""
 
     at: Instant
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class DecayedUsage:
 
 
 def advance(usage: DecayedUsage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> DecayedUsage:
-    """Return the usage at `now`, if these queues have held so many milli-GPU since `usage.at`."""
+    """Return the usage at `now`, if the queues have held the milli-GPU `held` since `usage.at`."""
     passed = max(0.0, now - usage.at)
     kept = exp2(-passed / half_life)
     gained = half_life / log(2) * (1 - kept) / ONE_GPU

@@ -78,7 +78,7 @@ def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bo
 
 
 def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> bool:
-    """Return True if processors or memory are a reason to reclaim.
+    """Return True if CPU or memory is a reason to reclaim.
 
     The taker must be within its quota of the resource, and the giver above.
     """
@@ -92,6 +92,10 @@ def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> boo
 
 
 def _within(account: Account, which: int, more: int) -> bool:
+    """Tell whether a queue stays within its quota of CPU (`which` 0) or memory (1) with `more`.
+
+    A queue without such a quota always does.
+    """
     quota = account.host_quotas[which]
     return quota is None or account.host_lasting[which] + more <= quota
 
@@ -115,6 +119,7 @@ def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: F
 
 
 def _using(giver: Account, started: bool) -> int:
+    """Return the milli-GPU that a queue uses: without nominated work if the victim has `started`."""
     return giver.lasting - giver.nominated_usage if started else giver.lasting
 
 

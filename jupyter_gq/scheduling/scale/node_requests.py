@@ -1,4 +1,4 @@
-"""How the state of a request for new nodes is told to the owners of the workloads that wait for them."""
+"""Sentences about requests for new nodes, for the owners of the workloads that wait for them."""
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import NodeRequest

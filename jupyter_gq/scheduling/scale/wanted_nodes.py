@@ -2,8 +2,8 @@
 
 Rules
 -----
-1. Right. The cluster grows for workloads that wait for devices and have a right to them: with what the queue holds, and
-   with the workloads before it in line, each stays within the guaranteed quotas on its path.
+1. Right. The cluster grows for workloads that wait for devices and are entitled to them: together with what the queue
+   holds and with the workloads before it, each stays within the guaranteed quotas on its path.
 2. Other reasons. A workload that waits for something else (a limit, an eviction, a back-off) makes no node come.
 3. Filling. New nodes are filled one after the other with whole gangs. The part of a gang that fits the present nodes
    needs no others. A workload that would not fit a new node makes none come.
@@ -48,7 +48,7 @@ _NONE = WantedNodes()
 
 
 def with_wanted_nodes(decision: Decision, index: ClusterIndex, now: Instant) -> Decision:
-    """Return the decision with the new nodes that it leaves wanted, and with that told to the workloads they serve."""
+    """Return the decision with the new nodes that it still needs, and with sentences about them."""
     if not any(new.count for new in index.capacity.new_nodes):
         return decision
     wanted = wanted_nodes(index.snapshot(), decision)
@@ -66,7 +66,7 @@ def _add_sentence(entry: Pending, sentence: str) -> Pending:
 
 
 def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
-    """Return what is still missing after the decision has been carried out."""
+    """Return the new nodes that pending workloads still need after the decision has been carried out."""
     growing = {each.pool: each for each in snapshot.new_nodes if each.count}
     if not growing:
         return _NONE
@@ -93,11 +93,11 @@ def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
     """Return the workloads that hold devices, and go on, once the decision has been carried out."""
     gone = {each.workload for each in decision.instructions if isinstance(each, Evict)}
     admissions = (*(each for each in decision.instructions if isinstance(each, Admit)), *decision.deferred)
-    begun = {admission.workload: admission.placement for admission in admissions}
+    started = {admission.workload: admission.placement for admission in admissions}
     found = []
     for workload in snapshot.workloads:
-        if workload.id in begun:
-            found.append(replace(workload, placement=begun[workload.id]))
+        if workload.id in started:
+            found.append(replace(workload, placement=started[workload.id]))
         elif workload.holds and workload.state is not State.STOPPING and workload.id not in gone:
             found.append(workload)
     return found
@@ -106,7 +106,7 @@ def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
 def _entitled(
     snapshot: Snapshot, decision: Decision, holders: Iterable[Workload], pools: Mapping[str, str]
 ) -> Iterator[Workload]:
-    """Yield the workloads that wait for devices within the quotas on their path, in the order of the line."""
+    """Yield the workloads that wait for devices within the quotas on their path, in their order."""
     accounts = Accounts(snapshot.queues)
     for holder in holders:
         add_usage(accounts.of(holder.queue), gang.held(holder), fixed=False, now=False)
@@ -127,7 +127,7 @@ def _entitled(
 
 
 class _Filling:
-    """The new nodes of a pool, as they are filled."""
+    """The new nodes of one pool while workloads are placed on them."""
 
     def __init__(self, snapshot: Snapshot, new: NewNodes, holders: Iterable[Workload], most: int) -> None:
         """Begin with empty new nodes; `most` is the largest number that could be filled."""
@@ -140,7 +140,7 @@ class _Filling:
         self.used: set[str] = set()
 
     def takes(self, workload: Workload) -> bool:
-        """Return True if the workload fits; from then on it has its place."""
+        """Tell whether the workload fits on the new nodes, with the idle present ones; if so, it is placed there."""
         workload = self._parts.of_workload(workload, self._pool)
         if workload.min_members < 2 or workload.groups or workload.topology is not None:
             return self._places(workload)
@@ -159,6 +159,7 @@ class _Filling:
         return placed is not None
 
     def _idle_nodes(self) -> DeviceLedger:
+        """Return the present nodes of the pool with what the decision leaves idle."""
         if self._there is None:
             nodes = [n for n in self._snapshot.nodes if any(device.pool == self._pool for device in n.devices)]
             names = {node.name for node in nodes}

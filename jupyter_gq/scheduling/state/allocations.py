@@ -74,7 +74,7 @@ class Allocations:
             self.replicas.want(started)
 
     def retract(self, workload: Workload) -> None:
-        """Undo the admission of a released workload: it does not start after all, which disturbs nobody."""
+        """Undo the admission of a released workload, whose run has not begun yet."""
         started = self.admitted.pop(workload.id)
         self._usage.add_held(started, -1, later=False)
         self.ledger.retract(started)
@@ -128,7 +128,7 @@ class Allocations:
         return True
 
     def claim_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-        """Keep the future of this very place for the workload and charge its queues; False changes nothing.
+        """Keep this very place for the workload once it is free, and count it in its queues; False changes nothing.
 
         False means that the place is not or will not be free, or that a queue would exceed a limit or quota.
         """
@@ -143,7 +143,7 @@ class Allocations:
     # --- what goes
 
     def release(self, workload: Workload) -> None:
-        """Count the workload as stopped or, if it is nominated, as not nominated."""
+        """Count the workload as stopped or, if it is nominated, withdraw its place; `undo_release` is the reverse."""
         self.drop_usage(workload)
         if workload.id in self.nominated:
             self.ledger.withdraw(workload, workload.placement)
@@ -173,6 +173,7 @@ class Allocations:
             self.restore_usage(each)
 
     def _count(self, workload: Workload, sign: int) -> None:
+        """Add the usage that `release` removes (`sign` 1), or remove it (-1)."""
         if workload.id in self.nominated:
             self._usage.add_nominated(workload, sign)
         else:

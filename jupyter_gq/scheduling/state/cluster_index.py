@@ -107,6 +107,7 @@ class ClusterIndex:
         self._draining = [(node.name, each) for node in snapshot.nodes for each in node.devices if each.draining]
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
+        #: What workloads would lack in an empty cluster, by pool and requests.
         self._lacks: dict[object, Shortage | None] = {}
         for workload in snapshot.workloads:
             self.put(workload)
@@ -129,10 +130,10 @@ class ClusterIndex:
 
     def set_time(self, now: Instant) -> None:
         """Let the workloads take part whose back-off is over at `now`, and no workload that still backs off."""
-        ended, begun = self.withheld.set_time(now)
+        ended, started = self.withheld.set_time(now)
         for workload in ended:
             self._enter(workload)
-        for workload in begun:
+        for workload in started:
             self._leave(workload)
 
     def _enter(self, workload: Workload) -> None:
@@ -199,6 +200,7 @@ class ClusterIndex:
         return self._lacks[key]
 
     def _empty_ledger(self, snapshot: Snapshot, policy: Policy) -> DeviceLedger:
+        """Return a ledger of the free nodes, with the placement policies of the policy."""
         choice = make_policy(policy.placement, self._mix)
         of_fractions = policy.fraction_placement or policy.placement
         return DeviceLedger(
@@ -224,6 +226,7 @@ class ClusterIndex:
             self._count_held(workload, sign)
 
     def _count_held(self, workload: Workload, sign: int) -> None:
+        """Count a workload that holds devices in accounts, ledger and demand (`sign` 1), or discount it (-1)."""
         stopping = workload.state is State.STOPPING
         self._usage.add_held(workload, sign, later=not stopping)
         if workload.state is State.SUSPENDED:
@@ -239,6 +242,7 @@ class ClusterIndex:
             self.ledger.hold(replica, stopping=True, sign=sign)
 
     def _add_holder(self, workload: Workload) -> None:
+        """Add a workload that holds devices to the indexes of holders and replicas."""
         core, surplus = split_replicas(workload)
         observed = self.is_observed(workload)
         self.holders.add(workload, (core, *surplus), evictable=observed and workload.state in EVICTABLE)

@@ -27,7 +27,7 @@ class ReplicaEviction:
 
 
 class Evictions:
-    """The work that has been told to stop, before the cycle or in it."""
+    """The workloads and replicas that were told to stop, before the cycle or in it."""
 
     def __init__(self, stopping: Mapping[str, Workload], replicas: Replicas) -> None:
         """Begin with the workloads and replicas that are `stopping` already, by id."""

@@ -74,6 +74,7 @@ class HolderIndex:
             of_queue[workload.owner] = of_queue.get(workload.owner, 0) + sign * gang.held(workload)
 
     def _list(self, unit: Workload) -> None:
+        """Add a unit to the lists by pool and leaf queue, and by node."""
         for pool in self._pools_of(unit):
             leaves = self.by_leaf[unit.preemptible].setdefault(pool, {})
             if unit.queue not in leaves:
@@ -83,6 +84,7 @@ class HolderIndex:
             self.on_node.setdefault(task.node, {})[unit.id] = unit
 
     def _unlist(self, unit: Workload) -> None:
+        """Undo `_list`."""
         for pool in self._pools_of(unit):
             leaves = self.by_leaf[unit.preemptible][pool]
             leaves[unit.queue].remove(unit)

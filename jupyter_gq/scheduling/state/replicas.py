@@ -80,7 +80,7 @@ class Replicas:
     # --- changes
 
     def want(self, workload: Workload) -> None:
-        """Record what the workload could get beside the tasks of its placement."""
+        """Record which further replicas the workload could get, beside the tasks of its placement."""
         wanted = wanted_replicas(workload)
         if wanted:
             self._wanted[workload.id] = {replica.id: replica for replica in wanted}
@@ -108,7 +108,7 @@ class Replicas:
         self._own(self._wanted, self._index.wanted, name)[replica.id] = replace(replica, placement=())
 
     def drop(self, workload: Workload) -> None:
-        """Forget all replicas of a workload that goes."""
+        """Forget all replicas of a workload that is evicted."""
         self._held[workload.id] = {}
         self._wanted[workload.id] = {}
 

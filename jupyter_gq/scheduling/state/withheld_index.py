@@ -8,7 +8,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 
 class WithheldIndex:
-    """The pending workloads that no other index knows: the rest is decided about as if they were not there."""
+    """The pending workloads that take no part in a cycle; no other index knows them."""
 
     def __init__(self, unobserved: Collection[Kind]) -> None:
         """Withhold workloads of the `unobserved` kinds, and workloads that back off."""
@@ -39,19 +39,19 @@ class WithheldIndex:
         return found is not None
 
     def set_time(self, now: Instant) -> tuple[list[Workload], list[Workload]]:
-        """Return the workloads that are not withheld any more at `now`, and those that are withheld from now on."""
-        ended, begun = [], []
+        """Set the time; return the workloads that are no longer withheld, and those that are from now on."""
+        ended, started = [], []
         for name, workload in self._with_backoff.items():
             backs_off = workload.is_backing_off(now)
             if backs_off and name not in self.backing_off:
                 self.backing_off[name] = workload
                 if self.unobserved.pop(name, None) is None:
-                    begun.append(workload)
+                    started.append(workload)
             elif not backs_off and name in self.backing_off:
                 del self.backing_off[name]
                 if not self._add_unobserved(workload):
                     ended.append(workload)
-        return ended, begun
+        return ended, started
 
     def _add_unobserved(self, workload: Workload) -> bool:
         if workload.kind in self._kinds:

@@ -31,7 +31,7 @@ def disrupted(reason, message=None, status="True"):
             ended(exitCode=1, message="Traceback:\n  import lab\nModuleNotFoundError: No module named 'lab'.\n"),
             "Your server ended with exit code 1: ModuleNotFoundError: No module named 'lab'.",
         ),
-        (disrupted("EvictionByEvictionAPI"), "Your server ended: an administrator emptied its node."),
+        (disrupted("EvictionByEvictionAPI"), "Your server ended: an administrator drained its node."),
         (disrupted("TerminationByKubelet", status="False"), ""),
         (disrupted("SomethingNew", "It is so.\nreally"), "The cluster ended your server (SomethingNew: It is so)."),
         (
