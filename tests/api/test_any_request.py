@@ -93,7 +93,13 @@ class Service:
             job = world.controller.jobs.submit(ANN, submission(self.bundle), None)[0].id
             ticket = world.controller.tickets.open(ANN, TicketRequest(server="lab", gpus="0.25"))[0].id
             await world.steps()
-            self.parts = {"job": job, "ticket": ticket, "server": "lab", "node": PODS["agent"].node}
+            self.parts = {
+                "job": job,
+                "ticket": ticket,
+                "server": "lab",
+                "node": PODS["agent"].node,
+                "drain": "GPU-nowhere",
+            }
             self.tokens = {"job": world.job_token(job)}
             tokens = HubAuthenticator(hub.url, SERVICE_TOKEN)
             server = make_server(application_of(world.controller, tokens, PREFIX, pods=authenticator()))

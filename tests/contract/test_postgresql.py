@@ -55,7 +55,7 @@ def test_while_the_server_is_away_all_is_refused_and_afterwards_it_goes_on(store
     store.take_over()
     store.save([a_record("before")])
     postgresql.stop()
-    for ask in (lambda: store.save([a_record("lost")]), store.live, store.confirm, store.take_over):
+    for ask in (lambda: store.save([a_record("lost")]), store.unfinished, store.confirm, store.take_over):
         with pytest.raises(StoreUnavailable, match=f"at {postgresql.folder}:{postgresql.port} does not answer"):
             ask()
     postgresql.start()
