@@ -95,7 +95,9 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane
 
     # The service goes and comes; the agent is the same process.
     await service.stop()
-    await eventually(lambda: "the service did not accept the report; the agent tries again" in node.log(nodes, "agent-1"), "the agent misses it")
+    await eventually(
+        lambda: "did not accept the report; the agent tries again" in node.log(nodes, "agent-1"), "the agent misses it"
+    )
     service.start()
     await backend.reports(lambda report: len(report.shares) == 2, "the agent is back")
     assert process.is_running()
