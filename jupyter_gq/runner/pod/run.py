@@ -42,7 +42,7 @@ LOG_TIMEOUT, LAST_LOG_TIMEOUT = 5.0, 30.0
 #: Part of the grace period that is reserved for the last copy of the checkpoint, and its maximum in seconds.
 COPY_FRACTION, MAX_COPY_SECONDS = 1 / 3, 60.0
 #: Seconds of the grace period that are reserved for the end of process 1.
-END_RESERVE = 1.0
+END_RESERVE = 1.5
 #: Seconds until remaining processes of the job are given up.
 END_TIMEOUT = 5.0
 
