@@ -24,7 +24,12 @@ Answer = TypeVar("Answer")
 #: Timeout of one answer of the kubelet, in seconds.
 _TIMEOUT = 5.0
 _MAX_BYTES = 16 * 1024 * 1024
-_OPTIONS = (("grpc.max_receive_message_length", _MAX_BYTES), ("grpc.enable_http_proxy", 0))
+_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_BYTES),
+    ("grpc.enable_http_proxy", 0),
+    # Without it, channels of one process share connections, and a new channel waits for the back-off of a dead one.
+    ("grpc.use_local_subchannel_pool", 1),
+)
 #: Part of the id of a copy of a device, before the number of the copy. Device plugins that share devices make copies.
 COPY_SEPARATOR = "::"
 

@@ -2,6 +2,7 @@
 
 import socket as sockets
 
+import grpc
 import pytest
 
 from jupyter_gq.agent import podresources
@@ -23,6 +24,20 @@ WRITTEN_BY_GO = bytes.fromhex(
 
 def allocation(pod, *ids, namespace="team", container="main", resource="nvidia.com/gpu"):
     return AgentAllocation(namespace=namespace, pod=pod, container=container, resource=resource, device_ids=list(ids))
+
+
+class LeftOpen:
+    """A channel that is not closed when its block ends, as if grpc took long to close it."""
+
+    def __init__(self, channel, left_open):
+        self._channel = channel
+        left_open.append(channel)
+
+    def __enter__(self):
+        return self._channel
+
+    def __exit__(self, *_error):
+        """Leave the channel open."""
 
 
 class KubeletOf135(FakeKubelet):
@@ -104,6 +119,25 @@ def test_socket_of_a_dead_kubelet_is_an_error_and_does_not_delay_the_next_kubele
     socket.unlink()
     kubelet(FakeKubelet, a_pod("a", "GPU-1"))
     assert asked.read().allocations == (allocation("a", "GPU-1"),)
+
+
+def test_connection_of_another_channel_that_waits_after_a_failure_does_not_delay_a_read(kubelet, socket, monkeypatch):
+    """grpc closes a channel in threads of its own, so the channel of the last read may still be there at the next."""
+    with sockets.socket(sockets.AF_UNIX) as left:
+        left.bind(str(socket))
+    channels = []
+    open_channel = grpc.insecure_channel
+    monkeypatch.setattr(
+        grpc, "insecure_channel", lambda *args, **kwargs: LeftOpen(open_channel(*args, **kwargs), channels)
+    )
+    asked = KubeletSocket(socket, timeout=2)
+    with pytest.raises(KubeletError, match="does not answer"):
+        asked.read()
+    socket.unlink()
+    kubelet(FakeKubelet, a_pod("a", "GPU-1"))
+    assert asked.read().allocations == (allocation("a", "GPU-1"),)
+    for channel in channels:
+        channel.close()
 
 
 def test_methods_have_the_names_of_the_kubernetes_api():
