@@ -32,10 +32,10 @@ from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
-from jupyter_gq.controller.settings.config import SECTIONS
 from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.controller.settings.sections import SECTIONS
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe

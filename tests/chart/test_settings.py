@@ -6,7 +6,7 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
-from jupyter_gq.controller.settings import config as ours
+from jupyter_gq.controller.settings import sections as ours
 from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.queues import KEYS

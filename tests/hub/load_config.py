@@ -51,7 +51,7 @@ def known():
     """The configurable traits of each class, also of those that it comes from."""
     from jupyter_gq import service
     from jupyter_gq.backends.local import LocalBackend
-    from jupyter_gq.controller.settings.config import SECTIONS
+    from jupyter_gq.controller.settings.sections import SECTIONS
     from jupyter_gq.devices.simulated import SimulatedDevices
 
     ours = [

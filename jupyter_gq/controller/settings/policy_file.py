@@ -22,10 +22,11 @@ from pathlib import Path
 
 from jupyter_gq.domain.cluster import Node
 
-from .config import SECTIONS, Settings, build_settings
+from .config import Settings, build_settings
 from .config_file import ConfigFileError, load_config
 from .config_lines import find_duplicates, find_line
 from .last_good import LastGood, explain_loss
+from .sections import SECTIONS
 from .traits import SettingsError
 
 log = logging.getLogger(__name__)

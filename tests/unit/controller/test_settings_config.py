@@ -7,7 +7,8 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.controller.caller import Caller
-from jupyter_gq.controller.settings.config import SECTIONS, TrainingQueues, build_settings
+from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.controller.settings.sections import SECTIONS, TrainingQueues
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.pod_pool import ScaleUp
