@@ -504,8 +504,8 @@ class AuditEntryView(BaseModel):
     at: float
     actor: str = Field(
         description="Name of the user, or `service/` and the name of a service. `jupyter-gq/scheduler`: the scheduler "
-        "by itself. `jupyter-gq/config-file`: the author of the configuration file. `os/NAME`: a command that this account "
-        "of the service's machine used."
+        "by itself. `jupyter-gq/config-file`: the author of the configuration file. `os/NAME`: a command that this "
+        "account of the service's machine used."
     )
     action: Action
     object: str = Field(description="Id of the job or ticket, name of the node or device, or path of the file.")
