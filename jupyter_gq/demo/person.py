@@ -82,7 +82,7 @@ class Person:
     # --- the lab ------------------------------------------------------------------------------------------------
 
     async def ask_extension(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
-        """Send a request to the server extension, as JupyterLab does; return the JSON of the answer, None if it is empty.
+        """Send a request to the server extension, as JupyterLab does; return the answer's JSON, None if it is empty.
 
         Raises `ProductRefused` for an error.
         """

@@ -31,7 +31,7 @@ SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:se
 
 
 def make_page_login() -> JsonObject:
-    """Return the settings of the login to the service's page: the scopes that it may ask for, without a page to confirm."""
+    """Return the settings of the login to the service's page: the scopes that it may ask for, and no confirmation."""
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
 
 

@@ -55,7 +55,7 @@ class HttpExchange:
     """A request of a browser, which `handler` handles, and the server's answer to it."""
 
     def __init__(self, handler: RequestHandler, request: HTTPRequest, *, silence: float | None) -> None:
-        """Prepare `request` to go to the server: drop the headers of the browser's connection, set callbacks for the answer.
+        """Prepare `request` to go to the server: drop the headers of the browser's connection, and set callbacks.
 
         The answer has to begin within `silence` seconds; None = at any time.
         """

@@ -232,7 +232,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return status
 
     async def progress(self) -> AsyncIterator[JsonObject]:
-        """Yield the events of the start from the present moment on, until the server has started or the start has ended.
+        """Yield the events of the start from the present moment on, until the server has started or the start ends.
 
         Each viewer gets its own stream.
         """

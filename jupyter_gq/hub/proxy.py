@@ -89,7 +89,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self._exchange.abandon()
 
     async def start_ws_client(self, path: str | None = None) -> None:
-        """Open the WebSocket connection to the server; answer the browser with the server's refusal, or 503 if it is away."""
+        """Open the WebSocket connection to the server; answer with the server's refusal, or with 503 if it is away."""
         url = await self.get_target_url(path)
         if url is None:
             return
@@ -119,7 +119,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self._send_to_browser(message)
 
     def on_message(self, message: str | bytes) -> None:
-        """Forward a message of the browser to the server and note activity; drop it without a connection to the server."""
+        """Forward a message of the browser to the server and note activity; drop it if there is no connection."""
         if self.ws_client is not None:
             self.proxy.update_last_activity(self.target["prefix"])
             self.ws_client.write_message(message, binary=isinstance(message, bytes))

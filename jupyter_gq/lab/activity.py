@@ -72,7 +72,7 @@ class ActivityReporter:
             self._refused = None
 
     def note_event(self, event: ServiceEvent) -> None:
-        """Note the present time as use of this server, if the event shows work on its share or output of one of its jobs."""
+        """Note the present time as use of this server if the event shows work on its share or output of its jobs."""
         data = event.data
         working = event.kind == "notebook" and data.get("server") == self._server and (data.get("utilisation") or 0) > 0
         if working or event.kind == "output":

@@ -59,7 +59,7 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def describe_database(engine: sa.Engine) -> str:
-    """Return the name of the database for a sentence: the path of a SQLite file, or name and host without credentials."""
+    """Return the name of the database for a sentence: a SQLite file's path, or name and host without credentials."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return str(url.database)

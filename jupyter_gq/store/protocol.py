@@ -82,7 +82,7 @@ class Store(Protocol):
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """The rows that could not be decoded since the store was opened, such as "The workload j-1", each with the reason."""
+        """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         ...
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:

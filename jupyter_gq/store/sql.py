@@ -31,7 +31,7 @@ class SqlStore:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """The rows that could not be decoded since the store was opened, such as "The workload j-1", each with the reason."""
+        """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         return self._decoder.unreadable
 
     def check_pages(self) -> None:

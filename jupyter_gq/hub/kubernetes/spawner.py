@@ -281,7 +281,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return state
 
     def load_state(self, state: JsonObject) -> None:
-        """Restore the saved state with the reason of the last end, after a restart of the Hub or for the next server."""
+        """Restore the saved state, with the reason of the last end, after a Hub's restart or for the next server."""
         super().load_state(state)
         self.gpu_ended = state.get(_ENDED, "")
 
