@@ -27,13 +27,13 @@ class BundleStore(Protocol):
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Store the bundle of a new job.
 
-        Raise `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `BackendError`
-        if the owner has no account on this machine.
+        Raise `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, `Conflict` if the
+        job has files already, and `BackendError` if the owner has no account on this machine.
         """
         ...
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there is one.
+        """Return the job's notebook with its outputs so far; None before there is one.
 
         Raises `UnusableFile` if the job has put something else into its place.
         """
