@@ -104,7 +104,7 @@ class NodeAgent(Application):
         return logging.INFO
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line, then the configuration file that it names; join the package's log with this program's."""
+        """Read the command line, then the configuration file that it names; join the package's log with its own."""
         self.parse_command_line(argv)
         if self.config_file:
             path = Path(self.config_file)
@@ -152,7 +152,7 @@ class NodeAgent(Application):
         )
 
     def _choose_probe(self) -> DeviceProbe:
-        """Return the driver's probe unless the configuration sets the mode of simulated devices to "always" or "auto"."""
+        """Return the driver's probe unless the configuration sets the mode of `SimulatedDevices`."""
         # Elsewhere the default mode is "auto": a node of a cluster must not simulate GPUs unless it is configured to.
         config = Config({"SimulatedDevices": {"mode": "never"}})
         config.merge(self.config)

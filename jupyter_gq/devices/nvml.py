@@ -131,7 +131,7 @@ class NvmlProbe:
         return running
 
     def _utilisation_by_pid(self, handle: Handle) -> dict[int, int] | None:
-        """Return the highest utilisation of each process in the last 10 seconds, 0 to 100; None if the driver cannot say.
+        """Return each process's highest utilisation in the last 10 seconds, 0 to 100; None if the driver cannot say.
 
         Processes without a sample in that time are left out.
         """

@@ -29,8 +29,8 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
     """Return the value of a JSON document.
 
-    Raises `InvalidJson` if the text is no JSON, has more than `max_nodes` values, or is nested deeper than `MAX_DEPTH`.
-    The same error is raised for infinite numbers and integers beyond 64 bits. Its text is a phrase that says why.
+    Raises `InvalidJson`, with a phrase that says why, if the text is no JSON, has more than `max_nodes` values, or is
+    nested deeper than `MAX_DEPTH`. The same error is raised for infinite numbers and integers beyond 64 bits.
     """
     if _count_nodes(text, max_nodes) > max_nodes:
         raise InvalidJson(f"it has more than {max_nodes} values")

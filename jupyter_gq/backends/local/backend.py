@@ -116,9 +116,9 @@ class LocalRuns:
         log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """Send SIGTERM to a run's runners; `observe` kills the run after `grace` seconds. A second call never adds time.
+        """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
 
-        Nothing happens if the run is unknown or has ended.
+        A second call never adds time. Nothing happens if the run is unknown or has ended.
         """
         found = self._ledger.get(workload, run)
         if found is None or found.key in self._ended:
@@ -129,7 +129,7 @@ class LocalRuns:
         self._stop_by(replace(found, stop_asked=True), deadline)
 
     async def observe(self) -> Sequence[Observation]:
-        """Return all runs of the ledger as they are now, also ended ones until `forget`; signal processes that are due."""
+        """Return all runs of the ledger as they are now, until `forget` also ended ones; signal what is due."""
         runs = [run for run in self._ledger.all() if run.key not in self._ended]
         # A task without a known process counts as dead, so that the table is read anew and may show its process.
         table = self._tables.read((t.pid, t.ticks) if t else (0, 0) for run in runs for t in run.tasks)
@@ -202,7 +202,10 @@ class LocalRuns:
         return run
 
     async def _clean_up(self, run: Run) -> None:
-        """Kill the processes of a run that did not start completely, wait up to 5 seconds for their end, and remove its entry."""
+        """Kill the processes of a run that did not start completely, and remove its entry from the ledger.
+
+        The entry is removed once they have ended, or after 5 seconds.
+        """
         waited = 0.0
         while True:
             table = ProcessTable.read()
@@ -288,7 +291,10 @@ class LocalRuns:
                 return
 
     def _stop_by(self, run: Run, deadline: float) -> None:
-        """Record that the run is killed at `deadline`, and send SIGTERM to its runners; kill all of it if that time has passed."""
+        """Record that the run is killed at `deadline`, and send SIGTERM to its runners.
+
+        If the deadline has passed, all processes of the run are killed now.
+        """
         table = ProcessTable.read()
         run = replace(run, kill_at=deadline)
         self._record_if_possible(run)

@@ -17,7 +17,7 @@ def require_safe_id(job: str) -> str:
 
 
 def job_folder(state_dir: Path, job: str) -> Path:
-    """Return the path of a job's folder, which belongs to the owner's account; raise `BackendError` for an unsafe id."""
+    """Return the path of a job's folder, which belongs to its owner; raise `BackendError` for an unsafe id."""
     return state_dir / "jobs" / require_safe_id(job)
 
 

@@ -32,7 +32,7 @@ class TaskStarter:
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Start one task in the folder `cwd` and return its process; if that fails, raise `BackendError` with a sentence."""
+        """Start one task in the folder `cwd` and return its process; raise `BackendError` if that fails."""
         try:
             return self._start(run, task, account, cwd, inputs)
         except OSError as error:

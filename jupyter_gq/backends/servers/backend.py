@@ -146,13 +146,13 @@ class ServerRuns:
         self._request_stop(server)
 
     async def observe(self) -> Sequence[Observation]:
-        """Return the state of all launched servers, also of ended ones until `forget`; stop or kill processes that are due."""
+        """Return the state of every launched server, until `forget` also of ended ones; stop or kill what is due."""
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
         table = self._tables.read((process.pid, process.ticks) for process in watched)
         return [server.ended or self._observe_alone(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose end is recorded, so that `observe` no longer returns it; cancel its request to the Hub, if any."""
+        """Drop a run whose end is recorded: `observe` no longer returns it, and a request to the Hub is cancelled."""
         server = self._servers.pop((workload, run), None)
         self._observer.forget((workload, run))
         if server is not None and server.asking is not None:
@@ -201,7 +201,7 @@ class ServerRuns:
         return ended
 
     def _processes(self, server: _Server, table: ProcessTable) -> set[int]:
-        """Return the ids of the server and all that it started; once it is dead, of all processes that carry its ticket."""
+        """Return the ids of the server and all that it started; once it is dead, of those that carry its ticket."""
         assert server.process is not None
         if table.alive(server.process.pid, server.process.ticks):
             server.orphaned_at = None
@@ -226,7 +226,7 @@ class ServerRuns:
             table.signal(left, signal.SIGKILL)
 
     def _request_stop(self, server: _Server) -> None:
-        """Ask the Hub in the background to stop a server, unless it is being asked, has agreed, or failed a moment ago."""
+        """Ask the Hub in the background to stop a server, unless it was asked a moment ago or has agreed."""
         if server.asked or server.asking is not None or self._now() < server.ask_again_at:
             return
         server.asking = asyncio.create_task(self._ask_hub(server))
