@@ -204,7 +204,10 @@ class Reflector(Generic[V]):
         self._pause(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
 
     def _once(self, sentence: str) -> None:
-        """Pause shortly after a doubtful end of a watch; report `sentence` as a failure if it is the second in a row."""
+        """Pause shortly after a doubtful end of a watch; report `sentence` as a failure if it is the second one.
+
+        A watch that works in between starts the count anew.
+        """
         if self._doubtful:
             self._failed(sentence)
         else:
