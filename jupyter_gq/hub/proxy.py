@@ -83,7 +83,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self.exchanges[route] -= 1
 
     def on_connection_close(self) -> None:
-        """End the request at the server too; tornado calls this if the browser closes its connection."""
+        """Abandon the exchange with the server; tornado calls this if the browser closes its connection."""
         super().on_connection_close()
         if self._exchange is not None:
             self._exchange.abandon()
@@ -113,7 +113,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         return chosen if chosen in subprotocols else None
 
     def open(self, *_: str) -> None:
-        """Send the messages that the server sent before the browser was connected."""
+        """Send the browser the messages that came from the server before the browser was connected."""
         messages, self._early_messages = self._early_messages, []
         for message in messages:
             self._send_to_browser(message)

@@ -47,7 +47,7 @@ class ServiceConnection:
         )
 
     async def close(self) -> None:
-        """Stop the tasks and close the HTTP connections."""
+        """Stop the background tasks and close the connections to the service."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -47,7 +47,7 @@ class Channel(Protocol):
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Report that the run is alive."""
+        """Report that the run is alive, with its progress and the time of its last checkpoint, if known."""
 
 
 class Uploader:

@@ -57,7 +57,7 @@ def read_variables(document: JsonMapping) -> dict[str, str]:
 
 
 def _choose_working_folder(manifest: JsonObject) -> None:
-    """Set `manifest["cwd"]` to a usable folder: the notebook's folder, made empty if it is not here, or the home."""
+    """Set `manifest["cwd"]` to a usable folder: the notebook's, which is made if it is missing, or else the home."""
     wanted = str(manifest["cwd"])
     try:
         Path(wanted).mkdir(parents=True, exist_ok=True)
