@@ -91,7 +91,10 @@ class KernelWatch:
         return None if watched is None else watched.record.cells
 
     def get_activity(self) -> list[KernelState]:
-        """Return the state of every kernel; a kernel that was never heard is asked, for the benefit of later calls."""
+        """Return the state of every kernel; also send a question to each kernel that was never heard.
+
+        A later call then knows the state of that kernel.
+        """
         self.sync()
         for kernel_id, watched in self._watched.items():
             if not watched.record.is_known:
