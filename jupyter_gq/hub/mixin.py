@@ -367,7 +367,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
 
 async def await_if_needed(result: Awaitable[T] | T) -> T:
-    """Return the result of a method that may be plain or a coroutine (awaited); the Hub allows either."""
+    """Return `result`, awaited if it is a coroutine or a future: the Hub allows plain and asynchronous methods."""
     if asyncio.iscoroutine(result) or asyncio.isfuture(result):
         awaited: T = await result
         return awaited

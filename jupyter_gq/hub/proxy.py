@@ -89,7 +89,10 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self._exchange.abandon()
 
     async def start_ws_client(self, path: str | None = None) -> None:
-        """Open the WebSocket connection to the server; answer with the server's refusal, or with 503 if it is away."""
+        """Open the WebSocket connection from the proxy to the server.
+
+        If the server refuses, answer the browser with the refusal; if it cannot be reached, with 503.
+        """
         url = await self.get_target_url(path)
         if url is None:
             return

@@ -103,7 +103,10 @@ class ServiceConnection:
 
 
 def parse(model: type[Model], body: object) -> Model:
-    """Return the JSON `body` as an object of `model`, None as an empty one; raise `RefusedRequest` if it is invalid."""
+    """Return the parsed JSON `body` as an object of `model`; a body of None counts as an empty object.
+
+    Raises `RefusedRequest` with the first error if the body does not fit the model.
+    """
     try:
         return model.model_validate({} if body is None else body)
     except ValidationError as error:

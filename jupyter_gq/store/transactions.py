@@ -79,7 +79,7 @@ class Transactions:
     def check_pages(self) -> None:
         """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged.
 
-        PostgreSQL checks its pages itself, whenever it reads them.
+        Does nothing for PostgreSQL, which checks its pages whenever it reads them.
         """
         if self._engine.dialect.name != "sqlite":
             return

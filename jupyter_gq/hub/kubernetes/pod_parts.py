@@ -101,7 +101,10 @@ def without_devices(container: JsonObject, share_only: Collection[str]) -> JsonO
 
 
 def list_withheld(parts: PodParts, additions: PodAdditions, share_only: Collection[str]) -> list[str]:
-    """Return the resources that the notebook's container requested and does not get, for the log."""
+    """Return the names of resources that the notebook's container requests and that only a share may add.
+
+    Resources that this share adds are left out.
+    """
     asked = {**parts.requests, **parts.limits}
     return sorted(name for name in asked if is_share_only(name, share_only) and name not in additions.resources)
 

@@ -70,7 +70,7 @@ class Uploader:
         return self.stored >= self._spool.last
 
     def wake(self) -> None:
-        """Tell `run` that the spool has new pieces."""
+        """Wake `run`, because the spool has new pieces to deliver."""
         self._more.set()
 
     async def fetch_stored(self, seconds: float) -> None:

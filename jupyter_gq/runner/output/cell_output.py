@@ -253,7 +253,7 @@ class CellOutput:
         self._drop(gone)
 
     def _drop(self, gone: list[Entry]) -> None:
-        """Drop these entries and count them for the notice; the next pieces send all outputs again."""
+        """Remove these entries and count them for the notice; let the next pieces send all remaining outputs again."""
         for entry in gone:
             if entry.is_stream:
                 self._left_out_text += entry.size
