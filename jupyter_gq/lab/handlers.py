@@ -273,7 +273,7 @@ class KernelHistoryHandler(GQHandler):
     async def get(self, kernel: str) -> None:
         """Answer with the cells that the kernel ran since its start, in order, or with 404 if it is not running.
 
-        For a page loaded after the kernel's start. `seconds` is null while a cell runs.
+        A page that was loaded after the kernel's start asks for them. `seconds` is null while a cell runs.
         """
         await self.respond(lambda connection: self._history(kernel))
 

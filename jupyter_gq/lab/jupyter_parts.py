@@ -55,7 +55,7 @@ class Kernels(Protocol):
         """Return True if this kernel runs."""
 
     def cwd_for_path(self, path: str) -> str:
-        """Return the absolute folder of a path of the contents manager."""
+        """Return the absolute path of the folder in which a kernel for this path of the contents manager runs."""
 
 
 class KernelSpecs(Protocol):

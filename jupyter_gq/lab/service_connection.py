@@ -65,7 +65,10 @@ class ServiceConnection:
         return True, f"Connected to the GPU scheduler as {me.user}."
 
     async def preview(self, body: object) -> Preview:
-        """Return the service's forecast for the job in `body`; nothing is sent. Raises `RefusedRequest` if invalid."""
+        """Return the service's forecast for the job in `body`; nothing is sent.
+
+        Raises `RefusedRequest` if the body is no valid request.
+        """
         return await self.service.preview(parse(JobRequest, body))
 
     async def check(self, body: object) -> Plan:

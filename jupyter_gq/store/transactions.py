@@ -153,7 +153,10 @@ class Transactions:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Raise errors of SQLAlchemy as errors of this package, and remember that the database is away."""
+        """Raise SQLAlchemy's errors in the block as errors of this package; if one says that the database is away, note that.
+
+        An error that is a defect is raised as it is.
+        """
         try:
             yield
         except sa.exc.SQLAlchemyError as error:

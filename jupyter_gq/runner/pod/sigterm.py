@@ -41,7 +41,7 @@ class SigtermHandler:
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
 
     def defer_signals(self) -> None:
-        """Stop raising `StoppedBeforeStart` at SIGTERM; keep a request to stop until `forward_to` names the process for it."""
+        """Stop raising `StoppedBeforeStart` at SIGTERM; keep a request to stop until `forward_to` names its process."""
         self._raises = False
 
     def forward_to(self, pid: int) -> None:
