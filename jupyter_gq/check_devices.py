@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = asyncio.run(_check(backend, pool, arguments.node))
     except BackendError as error:
         raise CommandRefused(str(error)) from None
-    print("\n".join(told(report, pool, config.Pools.pools)))
+    print("\n".join(describe_report(report, pool, config.Pools.pools)))
     return 0 if report.works(pool.visibility) else 1
 
 
@@ -88,8 +88,11 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
         cluster.close()
 
 
-def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
-    """Return the lines of the report; `pools` are all pools as they are configured."""
+def describe_report(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
+    """Return the report as lines for the terminal: the finding of each trial, and advice on what to set.
+
+    `pools` are all pools as they are configured.
+    """
     given = report.whole.devices or ()
     whole = f"sees {given[0]}" if len(given) == 1 else describe_finding(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
@@ -134,9 +137,9 @@ def _line(what: str, found: str) -> str:
 
 
 def _pool(pools: Sequence[PodPool], name: str | None) -> PodPool:
-    """Return the pool of that name, or without a name the only one.
+    """Return the pool of that name, or without a name the only one; raise `CommandRefused` for any other name.
 
-    Raises `CommandRefused` for an unknown name, several pools, or a pool whose provider shows devices by itself.
+    `CommandRefused` is also raised for a pool whose provider shows devices to containers by itself.
     """
     known = {pool.name: pool for pool in pools}
     listed = ", ".join(known) or "none on Kubernetes"

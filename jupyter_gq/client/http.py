@@ -105,7 +105,7 @@ class ServiceClient:
         return self._read(models.JobView, answer), answer.status == 201
 
     async def job(self, job: str) -> models.JobView:
-        """Return the present view of a job."""
+        """Return the present view of a job; status 404 if there is none that the user may see."""
         return await self._get(models.JobView, join_path("jobs", job))
 
     async def cancel(self, job: str) -> models.JobView:
@@ -129,7 +129,7 @@ class ServiceClient:
     # Notebooks and their shares
 
     async def open_ticket(self, request: models.TicketRequest) -> models.TicketView:
-        """Ask for a share for a server and return its ticket; asking again returns the same one.
+        """Ask for a share for one of the user's servers, and return its ticket; asking again returns the same ticket.
 
         Status 403 if the share is beyond the fixed quota.
         """

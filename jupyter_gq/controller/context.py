@@ -177,7 +177,7 @@ class Context:
         return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
-        """Return the queue tree, with a leaf for each user who has a notebook and for each of the callers `also`."""
+        """Return the queue tree, with a leaf for each user with an unfinished notebook and each caller in `also`."""
         users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
         users.update({caller.user: caller.groups for caller in also})
         return self.settings.queues(users)

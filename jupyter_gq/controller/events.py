@@ -91,7 +91,7 @@ class Broker:
     """The distribution of events to all listeners."""
 
     def __init__(self, store: Store, most_per_user: Callable[[], int]) -> None:
-        """`most_per_user` returns how many subscriptions one user may have at one time."""
+        """Start without listeners; `most_per_user` returns how many subscriptions one user may have at one time."""
         self._store, self._most_per_user = store, most_per_user
         self._listeners: set[Subscription] = set()
 

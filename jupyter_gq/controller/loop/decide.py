@@ -99,7 +99,7 @@ class Decider:
     def _preview_each(
         self, scheduler: Scheduler, snapshot: Snapshot, workloads: Sequence[Workload]
     ) -> list[admission.Outlook]:
-        """Return the outlook of each workload, decided about alone, one after the other."""
+        """Return what the scheduler would decide about each workload if only that one were added to the snapshot."""
         now = self._context.clock.now()
         decisions = [scheduler.decide_with(admission.queued(workload), now) for workload in workloads]
         return [admission.outlook(snapshot, *each) for each in zip(workloads, decisions, strict=True)]

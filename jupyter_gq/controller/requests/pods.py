@@ -133,7 +133,7 @@ class JobPods:
         return record
 
     def _require_pod_lookup(self) -> PodLookup:
-        """Return the lookup of the jobs' pods; raise `NotFound` if jobs are not pods."""
+        """Return the port of the backend that knows the jobs' pods; raise `NotFound` if jobs are not pods."""
         lookup = self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup
         if lookup is None:
             raise NotFound("The jobs of this service are no pods: their runners were given their tokens.")
@@ -187,7 +187,7 @@ class NodeAgents:
         return orders
 
     def _require_agent_reports(self) -> AgentReports:
-        """Return the backend's receiver of reports; raise `NotFound` if no backend has agents."""
+        """Return the port of the backend that receives agents' reports; raise `NotFound` if no backend has agents."""
         ports = (backend.capabilities.agent_reports for backend in self.context.backends)
         found = next((port for port in ports if port is not None), None)
         if found is None:

@@ -275,7 +275,7 @@ def format_optional_memory(mib: int | None) -> str | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration as text, such as "8 s", "12 min", "3 h 20 min"."""
+    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min"."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
