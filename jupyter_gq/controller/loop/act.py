@@ -288,7 +288,7 @@ class Executor:
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
-        """Return the seconds between the stop and the kill of the run, which depend on who stops it."""
+        """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`."""
         settings = self._context.settings
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 

@@ -141,7 +141,7 @@ class Jobs:
         return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether the job has ended with them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
         record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
