@@ -2,6 +2,8 @@
 
 import argparse
 
+from jupyter_gq.client.plain_output import print_plain
+
 from .connection import add_service_arguments, ask_service
 
 
@@ -13,5 +15,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Put the node or GPU back into service, and say so."""
-    print(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
+    print_plain(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
     return 0
