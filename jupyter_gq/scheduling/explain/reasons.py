@@ -70,7 +70,7 @@ def explain_backoff(backoff: Backoff) -> Explanation:
 def explain_unobserved(numbers: Numbers) -> Explanation:
     """Explain that a backend cannot be observed, so that nothing is decided about its workloads."""
     return Explanation(
-        reason=PendingReason.OUT_OF_SIGHT,
+        reason=PendingReason.BACKEND_UNOBSERVED,
         sentence=f"Waiting: {UNOBSERVED[0].lower()}{UNOBSERVED[1:]}",
         numbers=numbers,
     )
