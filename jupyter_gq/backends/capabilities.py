@@ -136,9 +136,10 @@ class ProcessAttachment(Protocol):
     """The attachment of processes that were started elsewhere to the shares that they hold."""
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """Record that this process, with its start time, holds the share of a workload from now on.
+        """Record that this process holds the share of a run; `started` is its start in seconds since the epoch.
 
-        Raise `Conflict` if the process does not exist or does not belong to the owner.
+        Raise `Conflict` if the run holds no share, if the process does not exist or is not the owner's, or if another
+        living process holds the share.
         """
         ...
 

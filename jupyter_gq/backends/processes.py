@@ -92,7 +92,7 @@ class ProcessTable:
                 send_signal(pid, process.ticks, number)
 
     def process(self, pid: int) -> Process | None:
-        """Return the process with this pid; None if there is none."""
+        """Return the process with this pid in the table, which may be a zombie; None if there is none."""
         return self._by_pid.get(pid)
 
     def _pids_by_value(self, variable: str) -> dict[str, list[int]]:
@@ -133,7 +133,7 @@ class ProcessTableCache:
 
 
 def read_process(pid: int) -> Process | None:
-    """Return the process with this pid; None if there is none."""
+    """Return the process with this pid as it is now, which may be a zombie; None if there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -90,7 +90,10 @@ class Backend(Protocol):
         ...
 
     async def launch(self, launch: Launch) -> None:
-        """Start all tasks of this run; on an error start none and raise `BackendError` with a sentence."""
+        """Start all tasks of this run, unless they were started before.
+
+        On an error no task is left behind, and `BackendError` is raised with a sentence.
+        """
         ...
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:

@@ -32,7 +32,7 @@ class TaskStarter:
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Start one task in the folder `cwd`; raise `BackendError` with a sentence if that fails. Then nothing runs."""
+        """Start one task in the folder `cwd` and return its process; raise `BackendError` if that fails."""
         try:
             return self._start(run, task, account, cwd, inputs)
         except OSError as error:

@@ -107,12 +107,12 @@ class PodView:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that the pod holds."""
+        """The slots that the pod holds; empty if it holds no device."""
         return names.listed(self.annotations.get(names.SLOTS))
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices that the pod was given by name."""
+        """The devices that the pod was given by name, one for each slot; empty if the device plugin chose them."""
         return names.listed(self.annotations.get(names.DEVICES))
 
 
@@ -142,7 +142,7 @@ class NodeView:
 
 
 def pod_view(pod: JsonMapping) -> PodView:
-    """Return the view of a pod."""
+    """Return the kept fields of a pod's JSON."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     disruption = conditions.get("DisruptionTarget") or {}
@@ -178,7 +178,7 @@ def pod_view(pod: JsonMapping) -> PodView:
 
 
 def node_view(node: JsonMapping) -> NodeView:
-    """Return the view of a node."""
+    """Return the kept fields of a node's JSON."""
     meta, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     ready = conditions.get("Ready") or {}
@@ -202,7 +202,7 @@ def node_view(node: JsonMapping) -> NodeView:
 
 
 def quantity(text: object) -> Decimal | None:
-    """Return a quantity such as "250m" or "16Gi" as a number; None if the text is none."""
+    """Return a quantity of Kubernetes such as "250m" or "16Gi" as a number; None if the text is no quantity."""
     word = str(text or "")
     scale = Decimal(1)
     for suffix, factor in _SUFFIXES.items():

@@ -38,11 +38,11 @@ class LeasePort(Protocol):
         ...
 
     async def create_lease(self, body: JsonObject) -> JsonObject:
-        """Create the Lease; refused if there is one."""
+        """Create the Lease and return it; refused if there is one."""
         ...
 
     async def replace_lease(self, body: JsonObject) -> JsonObject:
-        """Replace the Lease; refused if it is not at the version that the body names."""
+        """Replace the Lease and return it; refused if it is not at the version that the body names."""
         ...
 
     def close(self) -> None:
@@ -107,12 +107,12 @@ class Lease:
 
     @property
     def holder(self) -> str:
-        """The holder of the Lease when last seen."""
+        """The identity of the Lease's holder when last seen; "" = nobody."""
         return self._election.holder()
 
     @property
     def waiting(self) -> str:
-        """The reason why this service does not lead yet."""
+        """The reason why this service does not lead yet, for people who look."""
         return (
             self.failure
             or self._unfit
@@ -120,9 +120,10 @@ class Lease:
         )
 
     async def acquire(self, why_unfit: Callable[[], Awaitable[str]]) -> None:
-        """Return when this service leads.
+        """Try for the Lease every `retry` seconds; return when this service leads.
 
-        If the Lease is free, `why_unfit` says why this service should not take it; "" = it may.
+        If the Lease is free, `why_unfit` says why this service should not take it; "" = it may. Each new reason to wait
+        is logged.
         """
         told = ""
         while not await self._stand(why_unfit):
@@ -133,7 +134,10 @@ class Lease:
         log.info("this service leads: it holds the lease %s/%s", self._seat.namespace, self._seat.name)
 
     async def keep(self) -> None:
-        """Renew until cancelled. Raises `LeaseLost` if another service has the Lease."""
+        """Renew the Lease every `retry` seconds until cancelled; log when renewals begin to fail or succeed again.
+
+        Raises `LeaseLost` if another service has the Lease.
+        """
         led = True
         while True:
             await asyncio.sleep(self._times.retry)
@@ -145,7 +149,10 @@ class Lease:
                 log.warning("the lease is renewed again" if led else f"the lease is not renewed: {self.failure}")
 
     async def release(self) -> None:
-        """Give the Lease back if it is this service's; a failure is harmless, since the Lease expires."""
+        """Give the Lease back if this service holds it; wait `retry` seconds at most.
+
+        A failure is logged and harmless, since the Lease expires.
+        """
         try:
             async with asyncio.timeout(self._times.retry):
                 body = await self._port.read_lease(self._seat.namespace, self._seat.name)
@@ -159,7 +166,7 @@ class Lease:
         self._port.close()
 
     async def _stand(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
-        """Look once, and try if the Lease is free and this service is fit; return True if this service leads then."""
+        """Read the Lease, and try to take it if it is free and this service is fit; return True if this one leads."""
         move = await self._try(only_look=True)
         # Checked only then, so that waiting services do not burden what the leader works with.
         self._unfit = "" if move is Move.WAIT else await why_unfit()
@@ -169,7 +176,10 @@ class Lease:
         return self.leads
 
     async def _try(self, *, only_look: bool = False) -> Move:
-        """Look once, act, and return the step that was chosen."""
+        """Read the Lease, do the step that the election chooses, and return that step.
+
+        With `only_look`, nothing is written. A failed step leaves its reason in `failure`; then the result is WAIT.
+        """
         move, self.failure = Move.WAIT, ""
         try:
             # A request that takes longer than a renewal may has failed: its answer would come too late.

@@ -73,9 +73,9 @@ class Agents:
         self._uses: dict[str, tuple[str, ShareUse]] = {}
 
     def hear(self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]) -> frozenset[str]:
-        """Store a report, and return the pods that see devices other than their own.
+        """Store a report; return the uids of pods that saw other devices than their own in two reports in a row.
 
-        `given` maps the uid of a pod to its devices.
+        `given` maps the uid of a pod to its devices; None = not known.
         """
         before, now = self._heard.get(node), self._now()
         heard = _Heard(report=report, at=now)
@@ -96,7 +96,7 @@ class Agents:
         return frozenset(uid for uid, check in heard.checks.items() if check.right is False and check.times >= _SETTLED)
 
     def attestation(self, node: str, uid: str) -> AttestationResult:
-        """Return the result of the check whether a pod sees its own devices and no others."""
+        """Return the result of the device check of a pod, by the latest reports of its node."""
         if not self.speaks(node):
             return AttestationResult.UNWATCHED
         heard = self._heard[node]
@@ -109,7 +109,7 @@ class Agents:
         return AttestationResult.UNCLEAR if unclear or _VISIBLE in heard.report.missing else AttestationResult.UNCHECKED
 
     def explain_unclear_check(self, node: str, uid: str) -> str:
-        """Return why it cannot be told which devices a pod sees; "" if it can."""
+        """Return a sentence that says why it cannot be told which devices a pod sees."""
         heard = self._heard.get(node)
         check = heard.checks.get(uid) if heard is not None else None
         why = check.why if check is not None else ""
@@ -118,7 +118,11 @@ class Agents:
         return why or f"The agent of the node {node} cannot tell which devices the container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
-        """Return True if a report may change a decision: it says more than the present use of shares."""
+        """Return True if a report may change a decision.
+
+        So it is if it is the first one, comes after a silence, or differs from the last one in more than the use of
+        shares.
+        """
         heard = self._heard.get(node)
         if heard is None or self._now() - heard.at > self._silent_after:
             return True
@@ -128,7 +132,10 @@ class Agents:
         return report != heard.report.model_copy(update={"shares": report.shares})
 
     def unfit(self, node: str) -> str:
-        """Return why no new share may go to the node, as a sentence; "" = it may."""
+        """Return why no new share may go to the node, as a sentence; "" = it may.
+
+        Reasons are a silent agent, a driver that does not work, and a device plugin that shares devices.
+        """
         heard = self._heard.get(node)
         if heard is None:
             return f"The agent of the node {node} has not reported yet."
@@ -139,7 +146,7 @@ class Agents:
         return self.refused(node)
 
     def refused(self, node: str) -> str:
-        """Return why the node cannot be used at all; "" = it can."""
+        """Return why no device of the node can be used, because its device plugin shares devices; "" = all can."""
         heard = self._heard.get(node)
         if heard is not None and (why := heard.report.missing.get("shares")):
             return f"{node}: {why}"
@@ -190,7 +197,7 @@ class Agents:
         return next((device for device in self.devices(node) if device.id == uuid), None)
 
     def given(self, node: str, namespace: str, pod: str, resource: str) -> tuple[str, ...] | None:
-        """Return the ids of the devices that the kubelet gave to a pod; None if the kubelet never answered."""
+        """Return the ids of the devices of this resource that the kubelet gave to a pod; None if it never answered."""
         heard = self._heard.get(node)
         if heard is None or heard.allocations is None:
             return None
@@ -211,12 +218,12 @@ class Agents:
         return found
 
     def told_at(self, node: str) -> float | None:
-        """Return when the node last reported the kubelet's allocations; None = never."""
+        """Return when the node last reported the kubelet's allocations, by the clock of this object; None = never."""
         heard = self._heard.get(node)
         return heard.allocations_at if heard is not None and heard.allocations is not None else None
 
     def speaks(self, node: str) -> bool:
-        """Return True if the agent of the node reports at present."""
+        """Return True if the agent of the node has reported in the last `silent_after` seconds."""
         heard = self._heard.get(node)
         return heard is not None and self._now() - heard.at <= self._silent_after
 
@@ -252,7 +259,7 @@ class Agents:
         return found[1] if found is not None and self.speaks(found[0]) else None
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """Forget nodes that are gone."""
+        """Drop the reports of these nodes and the use of their shares."""
         gone = set(nodes)
         for node in gone:
             self._heard.pop(node, None)
@@ -262,7 +269,10 @@ class Agents:
 def _update_check(
     visible: list[str] | None, own: frozenset[str] | None, before: _DeviceCheck | None, now: float
 ) -> _DeviceCheck:
-    """Return the device check after a report: `visible` devices are compared with the pod's `own` ones."""
+    """Return the device check after a report: `visible` devices are compared with the pod's `own` ones.
+
+    The number of equal results in a row is counted. If a device is unknown, or is a slice, the check is undecided.
+    """
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:
         why = f"The pod was given {part}, a slice of a GPU. Which slices a container sees cannot be told."

@@ -34,7 +34,10 @@ class NodeCordons:
         self._cluster, self._on_patched = cluster, on_patched
 
     async def set_cordoned(self, node: str, *, cordoned: bool) -> None:
-        """Cordon or uncordon the node; raise `Conflict` without the right to do so, and `BackendError` otherwise."""
+        """Cordon or uncordon the node, and pass its new state on.
+
+        Raise `Conflict` if the service has no right to do so, and `BackendError` if the cluster does not do it.
+        """
         try:
             patched = await self._cluster.patch(NODES, "", node, {"spec": {"unschedulable": cordoned or None}})
         except Refused as error:

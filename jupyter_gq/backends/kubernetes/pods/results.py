@@ -61,7 +61,8 @@ class Result:
 def read_result(pod: PodView | None, *, stopped: bool) -> Result:
     """Return the result of a task from the last view of its pod.
 
-    `stopped`: the task was asked to end. None as pod: the pod is gone and was never seen to end.
+    `stopped`: the task was asked to end. None as pod: the pod is gone and was never seen to end. A claim of the runner
+    counts most, then the reasons of the cluster, then the exit code.
     """
     if pod is None:
         return _result_of_deleted(stopped)
@@ -117,7 +118,7 @@ def name_task(result: Result, task: int, tasks: int) -> Result:
 
 
 def find_trouble(pod: PodView) -> tuple[str, bool]:
-    """Return why the container does not start, for the owner, and whether time may mend that.
+    """Return why the container does not start, as a sentence for the owner, and whether time may mend that.
 
     ("", True) means that nothing is known to be wrong.
     """

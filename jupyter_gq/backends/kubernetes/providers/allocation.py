@@ -37,7 +37,7 @@ class Allocation:
 
 
 def common(allocation: Allocation) -> PodAdditions:
-    """Return what every pod of ours carries for its place, whoever provides the devices."""
+    """Return what every pod carries for its place: node, tolerations, and annotations that name slots and devices."""
     pool = allocation.pool
     annotations = {}
     if allocation.slots:
@@ -50,12 +50,12 @@ def common(allocation: Allocation) -> PodAdditions:
 
 
 def nothing(allocation: Allocation) -> PodAdditions:
-    """Return the additions for a task without a GPU."""
+    """Return the additions for a task without a GPU, whose variables hide all devices."""
     return common(allocation).model_copy(update={"environment": {**share_environment((), ONE_GPU), **NOTHING_VISIBLE}})
 
 
 def told(allocation: Allocation) -> Mapping[str, str]:
-    """Return the variables that say how much a program has, if the device plugin says which devices."""
+    """Return the variables with a program's GPUs and GPU memory, but no devices: the device plugin names them."""
     count = len(allocation.slots)
     environment = {"JUPYTER_GQ_GPUS": format_gpus(allocation.milli_per_device * count)}
     if allocation.model is not None and allocation.model.memory:
@@ -65,6 +65,9 @@ def told(allocation: Allocation) -> Mapping[str, str]:
 
 
 def by_name(allocation: Allocation) -> dict[str, str]:
-    """Return the variables that name the devices and cap the frameworks; the container's runtime is told elsewhere."""
+    """Return the variables that name the devices to a program and cap the memory of frameworks.
+
+    `NVIDIA_VISIBLE_DEVICES` is left out: how the container's runtime is told depends on the pool.
+    """
     environment = share_environment(allocation.devices, allocation.milli_per_device)
     return {name: value for name, value in environment.items() if name != "NVIDIA_VISIBLE_DEVICES"}

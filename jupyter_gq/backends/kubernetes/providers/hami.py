@@ -27,7 +27,10 @@ class Hami:
         return False
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return memory in MiB, compute in per cent, and the devices that the core chose."""
+        """Return additions with the number of devices and, where known, their UUIDs.
+
+        For a part of each device they have its memory in MiB and its compute in per cent too.
+        """
         pool = allocation.pool
         assert pool is not None
         added = common(allocation)

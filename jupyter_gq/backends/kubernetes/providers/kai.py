@@ -32,7 +32,7 @@ class Kai:
         return False
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return the fraction of a device, or a count of whole devices."""
+        """Return additions with the fraction of each device, or with the number of whole devices; KAI chooses which."""
         pool = allocation.pool
         assert pool is not None
         added = common(allocation)

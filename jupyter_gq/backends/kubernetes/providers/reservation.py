@@ -32,7 +32,10 @@ class Reservation:
         return not whole or pool.hold is Hold.ALWAYS
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return the device by UUID if a reservation pod holds it, else a count for the device plugin."""
+        """Return additions that name devices held by reservation pods, in the way of the pool's visibility.
+
+        For whole devices that no reservation pod holds, they have a number for the device plugin.
+        """
         pool = allocation.pool
         assert pool is not None
         added = common(allocation)

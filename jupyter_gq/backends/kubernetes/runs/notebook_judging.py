@@ -50,7 +50,7 @@ class TicketFacts:
 
     @classmethod
     def of(cls, run: Run) -> "TicketFacts":
-        """Return the facts of a run as they are now."""
+        """Return the facts of a notebook's run as they are now."""
         placement = run.workload.placement if run.workload is not None else ()
         return cls(
             phase=run.phase,
@@ -94,7 +94,7 @@ class TicketJudgement:
 def judge_ticket(
     run: TicketFacts, around: TicketSurroundings, options: KubernetesOptions, now: float
 ) -> TicketJudgement:
-    """Apply the rules of this module at `now`, a time of the monotonic clock."""
+    """Judge a ticket by the rules of this module at `now`, a time of the monotonic clock; nothing is changed."""
     pod = run.pod
     if pod is None:
         return _judge_without_pod(run, around, options, now)
@@ -143,7 +143,7 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
 
 
 def _read_result(run: TicketFacts, pod: PodView) -> Result:
-    """Apply the ended-pod rule."""
+    """Return the result of a ticket that has ended, by the ended-pod rule; an earlier verdict stays."""
     if run.verdict is not None:
         return run.verdict.result
     was_asked = run.phase is RunPhase.RELEASED or run.stop_deadline is not None

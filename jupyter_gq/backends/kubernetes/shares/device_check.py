@@ -104,7 +104,10 @@ class DeviceCheck:
         return sorted(fit, key=lambda view: (-view.devices[pool.resource], view.name))
 
     async def run(self, node: str, pool: PodPool) -> Report:
-        """Try all ways on a node of the pool. Without a whole device from the device plugin the trial ends."""
+        """Try all ways on a node of the pool, one pod after the other, and return what was seen.
+
+        If the container with a whole device from the device plugin does not see exactly one, nothing else is tried.
+        """
         provider, slots = Reservation(), (names.slot_of(node, 0),)
         allocation = Allocation(node=node, pool=pool, slots=slots)
         whole = await self._try("whole", provider.additions(allocation))
@@ -119,7 +122,7 @@ class DeviceCheck:
         return Report(node=node, whole=whole, void=void, ways=tuple(ways))
 
     async def _try(self, what: str, added: PodAdditions) -> Finding:
-        """Create a pod with these additions, return what its container saw, and delete the pod."""
+        """Create a pod with these additions, wait for its end, delete it, and return what its container saw."""
         pod = self._pod(what, added)
         meta = pod["metadata"]
         try:
