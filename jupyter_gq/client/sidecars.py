@@ -22,7 +22,7 @@ def unguarded_containers(spec: JsonMapping, main: str) -> frozenset[str]:
 
 
 def hide_devices(spec: JsonObject, main: str) -> JsonObject:
-    """Return the spec of a pod in which its unguarded containers see no device."""
+    """Return a copy of a pod's spec in which the unguarded containers beside `main` see no device."""
     hidden = unguarded_containers(spec, main)
     parts = {
         part: [

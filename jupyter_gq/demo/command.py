@@ -73,7 +73,10 @@ def default_folder() -> Path:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo until it is stopped, or play the story; return the exit code."""
+    """Run the demo until it is stopped, or play the story; return the exit code.
+
+    An error of the demo is printed and gives 1.
+    """
     try:
         _check_packages()
         return asyncio.run(_play_story(arguments) if arguments.script else _serve(arguments))
@@ -90,7 +93,10 @@ def _check_packages() -> None:
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
-    """Run the Hub until a signal comes; raise `DemoError` if the Hub does not start or ends by itself."""
+    """Run the Hub until a signal comes, end it with all that it started, and return 0.
+
+    Raises `DemoError` if the Hub does not start or ends by itself.
+    """
     folder = (arguments.dir or default_folder()).resolve()
     port = _PORT if arguments.port is None else arguments.port
     check_port(port)
@@ -142,7 +148,10 @@ def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
 
 
 async def _play_story(arguments: argparse.Namespace) -> int:
-    """Play the story and print each step; return 1 if a step failed, or if a signal ended the story."""
+    """Play the story and print each step; return 0, or 1 if a step failed or a signal ended the story.
+
+    The Hub is stopped in the end. After a success, a temporary folder is deleted.
+    """
     if arguments.port is not None:
         check_port(arguments.port)
     folder, stopped = _prepare_story_folder(arguments), _install_stop_event()
@@ -175,7 +184,10 @@ async def _tell(hub: DemoHub, story: Story) -> None:
 
 
 async def _finish_unless(stopped: asyncio.Event, work: Coroutine[object, None, None]) -> bool:
-    """Do the work and return True; cancel it and return False once `stopped` is set."""
+    """Await the work and return True; if `stopped` is set first, cancel the work and return False.
+
+    Raises the error of the work.
+    """
     task, stop = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()

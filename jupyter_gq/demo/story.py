@@ -253,7 +253,7 @@ def find_training_cell(notebook: JsonObject) -> str:
 
 
 def set_epochs(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
-    """Set the number of epochs in the notebook's cells, as a user would edit it; return the notebook."""
+    """Set the number of epochs in the notebook's code cells, in place; return the notebook."""
     for cell in code_cells(notebook):
         source = "".join(cell["source"])  # a file keeps a list of lines, the contents API one text
         lines = (f"EPOCHS = {epochs}" if line.startswith("EPOCHS = ") else line for line in source.splitlines())

@@ -112,7 +112,7 @@ def _has_node_outside(ours: Path) -> bool:
 
 
 def _set_service(c: Config, port: int, folder: Path) -> None:
-    """Replace the entry of our service in the Hub's configuration."""
+    """Put the entry of our service into the Hub's configuration, in place of an earlier entry of that name."""
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
@@ -128,7 +128,7 @@ def _set_service(c: Config, port: int, folder: Path) -> None:
 
 
 def _locate_database(c: Config, folder: Path) -> dict[str, str]:
-    """Return the variables by which the service finds its database, and there its last good settings.
+    """Return the service's environment variables for the folder of its state and, if `c` sets one, its database URL.
 
     The service needs them when it is started again while this file has an error.
     """
@@ -138,12 +138,19 @@ def _locate_database(c: Config, folder: Path) -> dict[str, str]:
 
 
 def _keep_running_command() -> list[str]:
-    """Return a Python command that ends with the Hub, even a killed one, and is restarted if it is killed itself."""
+    """Return the beginning of a command line that runs `python` with the arguments appended to it.
+
+    That process ends with the Hub, even a killed one, and is started again if a signal kills it.
+    """
     return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
 
 
 def _find_config_file() -> Path:
-    """Return the file that the Hub was started with; it may load the file that calls `configure` (`load_subconfig`)."""
+    """Return the absolute path of the configuration file on this process's command line.
+
+    Without one on the command line, return the file whose code called this module. The two differ if the first one
+    loads the second one (`load_subconfig`).
+    """
     arguments = sys.argv[1:]
     for index, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
@@ -159,7 +166,11 @@ def _find_config_file() -> Path:
 
 
 def _choose_service_port(folder: Path) -> int:
-    """Return the port of the last start, so that servers which outlive the Hub find the service; else a free port."""
+    """Return the port of the service: the port of the last start, or a free one if that is unknown or stays taken.
+
+    So servers that outlive the Hub find the service again. In the Hub, the port is written to the file "port" in
+    `folder`. In the service itself, return the port that the Hub has given it.
+    """
     running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
     if running and os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE:
         return urlsplit(running).port or 0  # the service itself reads the file
@@ -177,7 +188,7 @@ def _choose_service_port(folder: Path) -> int:
 
 
 def _await_port(port: int) -> int:
-    """Wait until the port is free and return it; return 0 if it stays taken.
+    """Wait up to 3 s until the port is free and return it; return 0 if it stays taken.
 
     The service of a killed Hub needs a moment to end.
     """

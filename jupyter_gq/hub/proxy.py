@@ -55,13 +55,16 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
     exchanges: ClassVar[Counter[str]] = Counter()
 
     def initialize(self, **options: object) -> None:
-        """Initialize the handler; tornado calls this for each request."""
+        """Give the handler of one request its empty state; tornado calls this for each request."""
         super().initialize(**options)
         self._early_messages: list[str | bytes | None] = []
         self._exchange: HttpExchange | None = None
 
     async def call_proxy(self, path: str | None = None) -> None:
-        """Pass a request on to its server, and the answer back while it comes."""
+        """Pass a request on to its server, and the answer back while it comes.
+
+        Answers 503 if too many requests are under way, or if the server does not answer.
+        """
         url = await self.get_target_url(path)
         if url is None:
             return
@@ -86,7 +89,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self._exchange.abandon()
 
     async def start_ws_client(self, path: str | None = None) -> None:
-        """Connect to the server; pass a refusal on to the browser."""
+        """Open the WebSocket connection to the server; answer with the server's refusal, or with 503 if it is away."""
         url = await self.get_target_url(path)
         if url is None:
             return
@@ -102,7 +105,10 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             await self.handle_proxy_error(503, error)
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
-        """Return the subprotocol that the server chose; the connection to the server is open before this call."""
+        """Return the subprotocol that the server chose; None if it chose none of the browser's.
+
+        The connection to the server is open before tornado calls this.
+        """
         chosen = self.ws_client.selected_subprotocol if self.ws_client is not None else None
         return chosen if chosen in subprotocols else None
 
@@ -113,13 +119,16 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self._send_to_browser(message)
 
     def on_message(self, message: str | bytes) -> None:
-        """Forward a message of the browser to the server."""
+        """Forward a message of the browser to the server and note activity; drop it if there is no connection."""
         if self.ws_client is not None:
             self.proxy.update_last_activity(self.target["prefix"])
             self.ws_client.write_message(message, binary=isinstance(message, bytes))
 
     def _send_to_browser(self, message: str | bytes | None) -> None:
-        """Forward a message of the server to the browser; None means that the server closed the connection."""
+        """Forward a message of the server to the browser and note activity; close the browser's connection for None.
+
+        None means that the server closed the connection. Before the browser is connected, messages are kept for `open`.
+        """
         if self.ws_connection is None:
             self._early_messages.append(message)
         elif message is None:
@@ -131,7 +140,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
 
 
 def allow_many_connections() -> int:
-    """Raise this process's limit of open files as far as it may; return how many exchanges fit below the limit."""
+    """Raise this process's limit of open files as far as possible; return how many exchanges fit, at least 40."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return max(40, (hard - SPARE) // 2)

@@ -43,7 +43,7 @@ def is_empty(source: str, python: bool) -> bool:
 
 
 def find_syntax_error(source: str) -> SyntaxFault | None:
-    """Return the syntax error for which IPython could not run this source, or None.
+    """Return the syntax error for which IPython could not run this source; None if there is none.
 
     Magics, `!` commands, `?` and top-level `await` are allowed.
     """

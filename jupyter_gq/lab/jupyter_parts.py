@@ -34,10 +34,10 @@ class RunningKernel(Protocol):
     session: Session
 
     def connect_iopub(self) -> ZMQStream:
-        """Subscribe to what the kernel publishes."""
+        """Return a new subscription to the messages that the kernel publishes."""
 
     def connect_shell(self) -> ZMQStream:
-        """Open a connection for requests."""
+        """Return a new connection to the kernel's shell channel, for requests."""
 
 
 class Kernels(Protocol):
@@ -75,10 +75,10 @@ class Contents(Protocol):
         """Return True if there is a file at this path."""
 
     def get(self, path: str, content: bool, type: str) -> MaybeAsync[JsonMapping]:
-        """Return the model of a file."""
+        """Return the model of the file at a path; raise `HTTPError` if it cannot be read as this type."""
 
     def save(self, model: JsonObject, path: str) -> MaybeAsync[JsonMapping]:
-        """Write a model to a path."""
+        """Write a model to a path; return the model of the file."""
 
     def get_kernel_path(self, path: str) -> MaybeAsync[str]:
         """Return the folder in which a kernel for this notebook runs."""

@@ -31,7 +31,10 @@ def make_result_name(job_id: str, name: str) -> str:
 
 
 async def save_result(contents: Contents, job_id: str, name: str, notebook: JsonMapping) -> str:
-    """Write this notebook; return its path relative to the root. `contents` is jupyter_server's contents manager."""
+    """Write this notebook into the folder of results; return its path relative to the root.
+
+    A copy that the user has edited is kept, and the new copy gets a number. An equal copy is not written again.
+    """
     document = {**notebook, "metadata": {**notebook.get("metadata", {})}}
     fingerprint = _fingerprint(document)
     document["metadata"]["jupyter_gq"] = {"result_of": job_id, "fingerprint": fingerprint}
@@ -63,7 +66,7 @@ async def _read(contents: Contents, path: str) -> JsonMapping | None:
 
 
 def _is_unedited_copy(document: JsonMapping) -> bool:
-    """Return whether the cells are as this module wrote them, by the fingerprint in the metadata."""
+    """Return whether this module wrote the notebook and its visible content is still the same."""
     mark = document.get("metadata", {}).get("jupyter_gq", {})
     return isinstance(mark, Mapping) and mark.get("fingerprint") == _fingerprint(document)
 

@@ -19,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Drain the node or GPU, or list all drains; print what leaves and what stays."""
+    """Drain the named node or GPU and print what leaves and what stays, or list all drains if none is named; return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
     if arguments.name is not None:
         print(ask_service(arguments, lambda client: client.drain(arguments.name)).sentence)
         return 0

@@ -12,6 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Put the node or GPU back into service, and say so."""
+    """Put the node or GPU back into service, print the service's sentence about it, and return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
     print(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
     return 0

@@ -33,7 +33,7 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self._on_signal)
 
     def set_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once the run is told to stop; call it now if the run already was."""
+        """Let `listener` be called once the run is told to stop, or now if it already was."""
         self._listener = listener
         if self.is_requested:
             listener()

@@ -44,15 +44,15 @@ class RowDecoder:
         self.unreadable: dict[str, str] = {}
 
     def records(self, rows: Iterable[statements.Row]) -> tuple[Record, ...]:
-        """Return the records of these rows."""
+        """Return the records of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _record_of, lambda row: f"The workload {row.id}"))
 
     def outputs(self, rows: Iterable[statements.Row]) -> tuple[OutputPiece, ...]:
-        """Return the pieces of output of these rows."""
+        """Return the pieces of output of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _output_of, lambda row: f"The output {row.seq} of {row.workload}"))
 
     def events(self, rows: Iterable[statements.Row]) -> tuple[StoredEvent, ...]:
-        """Return the events of these rows."""
+        """Return the events of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _event_of, lambda row: f"The event {row.id}"))
 
     def _decode(

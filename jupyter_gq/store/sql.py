@@ -31,7 +31,7 @@ class SqlStore:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """The rows that could not be read since the store was opened, each with the reason."""
+        """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         return self._decoder.unreadable
 
     def check_pages(self) -> None:
@@ -89,9 +89,10 @@ class SqlStore:
             return tuple(found)
 
     def delete_portion(self, workload: str, pieces: int = 20) -> bool:
-        """Delete one portion of a workload: `pieces` pieces of output, or else its files, or else its record.
+        """Delete a portion of a workload: its `pieces` oldest pieces of output, or else its files, or else its record.
 
-        Returns True once the record is gone. Raises `Conflict` for a record that is not final.
+        Returns True if the workload has no record any more, and False if something was deleted and the record is still
+        there. Raises `Conflict` for a workload that is not final.
         """
         with self._database.write() as connection:
             row = statements.workload_by_id(connection, workload)
@@ -115,7 +116,7 @@ class SqlStore:
         """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
 
         A piece that would leave a gap is not stored, nor are the pieces after it. A `set` deletes the earlier pieces of
-        its cell, which it makes superfluous. Raises `NotFound` for a workload that was never saved.
+        its cell, which it makes superfluous. Raises `NotFound` for new pieces of a workload that was never saved.
         """
         with self._database.write() as connection:
             last = statements.last_output(connection, workload)
@@ -183,9 +184,9 @@ class SqlStore:
             statements.delete_files(connection, workload)
 
     def take_over(self) -> int:
-        """Become the only writer of the database; return the new epoch.
+        """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.
 
-        Also removes the files of workloads that were never saved.
+        Also deletes the files of workloads that were never saved.
         """
         return self._database.take_over()
 

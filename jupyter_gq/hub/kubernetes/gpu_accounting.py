@@ -38,7 +38,7 @@ _POD_FIELDS = {
 
 
 def find_unsupported_settings(settings: Mapping[str, JsonValue], namespace: str) -> list[str]:
-    """Return a sentence on each setting of KubeSpawner with which a used GPU could be given away.
+    """Return a sentence on each setting of KubeSpawner with which a GPU in use could be given to somebody else.
 
     `settings` are values by trait. `namespace` is the one that the service watches; "" = not known.
     """

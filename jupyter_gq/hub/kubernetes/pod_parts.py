@@ -109,7 +109,7 @@ def _merge_environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -
 
 
 def escape_variable(value: str) -> str:
-    """Escape `$(`: Kubernetes would replace `$(NAME)` in the name of a device by another variable."""
+    """Return the value with `$(` escaped, since Kubernetes would replace `$(NAME)` in it by another variable."""
     return value.replace("$(", "$$(")
 
 
@@ -120,7 +120,7 @@ def _merge_resources(
 
 
 def is_share_only(resource: str, share_only: Collection[str]) -> bool:
-    """Return whether only a share may add this resource."""
+    """Return whether only a share may add this resource: its name matches one of the patterns."""
     return any(fnmatchcase(resource, pattern) for pattern in share_only)
 
 

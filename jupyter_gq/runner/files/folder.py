@@ -78,7 +78,7 @@ class RunFolder:
         (self.path / "result.reserve").write_bytes(b" " * _RESERVED)
 
     def take_token(self) -> str:
-        """Read the job's token and remove its file; return "" if there is none."""
+        """Return the job's token and delete its file; return "" if there is no file."""
         file = self.path / "token"
         try:
             token = file.read_text(encoding="ascii").strip()
@@ -122,7 +122,10 @@ class RunFolder:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically: readers see the old content or the new one, never a part."""
+    """Replace a file atomically: readers see the old content or the new one, never a part.
+
+    Raises `OSError` if the disk does not take the content; the old file then stays.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content)

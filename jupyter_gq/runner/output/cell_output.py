@@ -55,7 +55,7 @@ class Entry:
         self.replace(output)
 
     def replace(self, output: Output) -> None:
-        """Replace the content."""
+        """Replace the content of the output and measure its size."""
         self.output: Output = output
         self.size: int = len(output["text"]) if self.is_stream else measure_output(output)
 
@@ -103,14 +103,14 @@ class CellOutput:
         self._resend_all = True
 
     def write_text(self, name: str, text: str) -> None:
-        """Add text to the stream `name`."""
+        """Add text to the stream `name`; a stream other than the last one begins a new output."""
         if self._stream is None or self._stream[0] != name:
             self._close_stream()
             self._stream = (name, [])
         self._stream[1].append(text)
 
     def add(self, output: Output) -> Entry:
-        """Append an output that is not of a stream; return its entry."""
+        """Append an output that is not of a stream; return its entry. A notice replaces an output that is too large."""
         self._close_stream()
         entry = Entry(self._limit_size(output))
         self.entries.append(entry)
@@ -119,7 +119,10 @@ class CellOutput:
         return entry
 
     def update(self, entry: Entry, output: Output) -> None:
-        """Replace the content of a display; do nothing if the display is no longer here."""
+        """Replace the content of a display; do nothing if the display is no longer here.
+
+        A notice replaces content that is too large.
+        """
         self._close_stream()
         index = next((i for i, known in enumerate(self.entries) if known is entry), None)
         if index is None:
@@ -134,7 +137,7 @@ class CellOutput:
         self._apply_bounds()
 
     def clear(self) -> None:
-        """Remove all outputs."""
+        """Remove all outputs, and replace the pending pieces by one that clears the cell."""
         self._stream = None
         self.entries = []
         self._left_out_text = self._left_out_displays = 0
@@ -158,7 +161,7 @@ class CellOutput:
         return sum(entry.size for entry in self.entries) + 200
 
     def take_pieces(self) -> list[Piece]:
-        """Return the pieces since the last call."""
+        """Return the pieces that describe the changes since the last call, or one piece with all outputs."""
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
         pieces = [whole] if self._resend_all else list(self._pieces)
@@ -225,7 +228,7 @@ class CellOutput:
             self._drop(self.entries[: len(self.entries) - bounds.count // 2])
 
     def _cut_text(self, excess: int) -> None:
-        """Drop the oldest `excess` characters of text, up to the end of a line if one is near."""
+        """Drop the oldest `excess` characters of text, or a little more to end at a line; count them for the notice."""
         gone: list[Entry] = []
         for entry in [entry for entry in self.entries if entry.is_stream]:
             if excess < entry.size:

@@ -37,7 +37,10 @@ class LogTail:
         return kept if whole else kept[kept.find(b"\n") + 1 :]
 
     def close(self, seconds: float) -> None:
-        """Let this process print to the container's log directly; wait for output of its children for `seconds`."""
+        """Let this process print to the container's log directly again.
+
+        Wait up to `seconds` for its children to close the pipe, so that their output is kept.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(self._log, 1)

@@ -69,7 +69,11 @@ class PodService:
         self._timeout = timeout
 
     def exchange_token(self, token_file: Path) -> TaskGrant:
-        """Exchange the token that is projected into the pod for the token of the task; read the file on each call."""
+        """Exchange the token that is projected into the pod for the token of the task; read the file on each call.
+
+        Raises `RunError` if the file cannot be read. Like all requests, raises `RequestRefused` or
+        `ServiceUnreachable`.
+        """
         try:
             token = token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
@@ -90,7 +94,7 @@ class PodService:
         return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
 
     def check_devices(self, token: str, wait: float) -> DeviceCheckResult | None:
-        """Return the result of the device check, waiting up to `wait` seconds for it; None if the service has none."""
+        """Return the result of the device check, awaited for up to `wait` seconds; None if the service has none."""
         try:
             answer = _parse_object(self._request("GET", f"devices?wait={int(wait)}", f"token {token}"))
         except RequestRefused as error:
@@ -105,7 +109,7 @@ class PodService:
             raise ServiceUnreachable("an answer without a device check") from error
 
     def put_log(self, token: str, text: bytes, timeout: float) -> None:
-        """Replace the log that the service has of this task."""
+        """Replace the service's copy of this task's log by `text`; wait up to `timeout` seconds for the answer."""
         self._request("PUT", "log", f"token {token}", body=text, timeout=timeout)
 
     def _request(
@@ -145,10 +149,11 @@ class PodService:
 def retry_until_answered(
     what: str, ask: Callable[[], _Result], service_timeout: float, refusal_timeout: float
 ) -> _Result:
-    """Call `ask` until it answers; `what` names the request in the log.
+    """Call `ask` until it answers and return the answer; `what` names the request in the log.
 
-    Raise `RetriesExhausted` if the service cannot be reached for `service_timeout` seconds, and `RequestRefused` if it
-    still refuses after `refusal_timeout` seconds: the service may hear of the pod later than the pod starts.
+    Raises `RetriesExhausted` if the service cannot be reached for `service_timeout` seconds. Raises `RequestRefused` if
+    the service still refuses after `refusal_timeout` seconds, since it may hear of the pod late; for 404 and 409 at
+    once.
     """
     began = monotonic()
     wait, told = FIRST_WAIT, ""
