@@ -10,6 +10,7 @@ from traitlets.config import Config, Configurable
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
@@ -35,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is wrong with the file, what is probably not meant, and what the file would change."""
+    """Print what is wrong with the file, what is probably not meant, and what the file would change.
+
+    Returns the exit code: 0, or 1 if the file cannot be used.
+    """
     state = _live_state(arguments)
     stored = None if state is None else LastGood(sections=state.settings, files={})
     nodes = () if state is None else state.offered_nodes
@@ -46,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigFileError as error:
         problem = error
     if problem:
-        print(f"{arguments.file} cannot be used. {problem}")
+        print_plain(f"{arguments.file} cannot be used. {problem}")
         return 1
     print(f"{arguments.file} can be used.")
     _print("Probably not meant", file.warnings)
@@ -61,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _live_state(arguments: argparse.Namespace) -> LiveState | None:
+    """Return the state in the file of --state, or that of the service at --url; None if neither is given."""
     if arguments.state is not None:
         return load_state(arguments.state).state
     if arguments.url:
@@ -69,7 +74,7 @@ def _live_state(arguments: argparse.Namespace) -> LiveState | None:
 
 
 def _backends() -> tuple[type[Configurable], ...]:
-    """Return the classes that have settings beside the policy. Without its extra nothing runs on Kubernetes."""
+    """Return the classes outside the policy that read settings; without the extra "kubernetes", not its backend."""
     local = (LocalBackend, ServersBackend, SimulatedDevices)
     try:
         from jupyter_gq.backends.kubernetes import KubernetesBackend
@@ -79,7 +84,7 @@ def _backends() -> tuple[type[Configurable], ...]:
 
 
 def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]) -> str:
-    """Return why the service or a backend would refuse a value of the file; "" if they take all of them."""
+    """Return the message of the service or backend that refuses a value of the file; "" if none refuses."""
     config = Config() if file.last_good is None else file.last_good.to_config()
     try:
         SchedulerService(config=config)
@@ -91,6 +96,7 @@ def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]
 
 
 def _compare(before: Settings, after: Settings, state: LiveState) -> None:
+    """Print which quotas the change lowers, and which running work it puts over a quota."""
     groups = {user: frozenset(names) for user, names in state.groups.items()}
     lost = list(find_lost_quotas(before, after, groups))
     over = list(find_work_over_quota(before, after, groups, list(state.snapshot.workloads)))
@@ -105,6 +111,7 @@ def _compare(before: Settings, after: Settings, state: LiveState) -> None:
 
 
 def _print(title: str, lines: Iterable[str]) -> None:
+    """Print the title and below it the indented lines; nothing if there are no lines."""
     listed = list(lines)
     if listed:
-        print("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))
+        print_plain("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))

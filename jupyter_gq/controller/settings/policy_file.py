@@ -42,10 +42,11 @@ class PolicyFile:
         also: Mapping[str, Collection[str]] | None = None,
         stored: LastGood | None = None,
     ) -> None:
-        """Load the file. `nodes` returns the present nodes, against whose devices quotas and pools are checked.
+        """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
-        `also` names the traits of further sections that belong to the service; other names in them are refused.
-        `stored` is the last good policy of an earlier service.
+        `nodes` returns the present nodes, against whose devices quotas and pools are checked. `also` names the traits
+        of further sections that belong to the service; other names in them are refused. Raises `ConfigFileError` if
+        neither the file nor `stored` can be used.
         """
         self._path = path.absolute()
         self._nodes = nodes
@@ -65,12 +66,12 @@ class PolicyFile:
 
     @property
     def error(self) -> str | None:
-        """Why the present file is not in force; None if it is."""
+        """A sentence that says why the present file is not in force; None if it is in force."""
         return self._error
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what in the settings in force is probably not meant."""
+        """Sentences about entries in the settings in force that are probably mistakes."""
         return self._warnings
 
     @property
@@ -79,11 +80,14 @@ class PolicyFile:
         return self._last_good
 
     async def refresh(self) -> bool:
-        """Load the file again if it, or a file that it loads, has other content; tell whether anything changed."""
+        """Load the file again if it, or a file that it loads, has new content that is the same at two calls in a row.
+
+        Returns True if new settings are in force or the new file was refused, and False if nothing changed.
+        """
         return await asyncio.to_thread(self._refresh)
 
     def _refresh(self) -> bool:
-        """Do the work of `refresh` in a thread."""
+        """Do the work of `refresh` in the calling thread, and return the same; a refused file is logged."""
         found = self._fingerprint()
         if found == self._seen:
             self._changing = found
@@ -104,7 +108,10 @@ class PolicyFile:
         return True
 
     def _load(self) -> Settings:
-        """Return the settings of the file and watch the files that it loads; raise `ConfigFileError`."""
+        """Return the settings of the file, and watch all files that it loads.
+
+        Raises `ConfigFileError` if the file has an error or has lost too much of the policy in force.
+        """
         loaded: list[Path] = []
         try:
             config = load_config(self._path, loaded)
@@ -125,7 +132,10 @@ class PolicyFile:
         return settings
 
     def _load_or_restore(self, stored: LastGood) -> Settings:
-        """Return the settings of the file; those of the last good policy if the file cannot be used."""
+        """Return the settings of the file; if the file cannot be used, log why, and return the last good settings.
+
+        Raises `ConfigFileError` if the last good settings do not fit this machine either.
+        """
         try:
             return self._load()
         except ConfigFileError as error:
@@ -138,7 +148,7 @@ class PolicyFile:
             return settings
 
     def _warn(self, loaded: Sequence[Path]) -> None:
-        """Find what in the files is probably not meant, and log it."""
+        """Store and log a warning for each key or setting that is written twice in these files."""
         self._warnings = tuple(
             f"{path}, {found}"
             for path in dict.fromkeys(loaded)
@@ -148,7 +158,7 @@ class PolicyFile:
             log.warning("settings: %s", warning)
 
     def _fingerprint(self) -> str:
-        """Return a hash of the content of all watched files."""
+        """Return a hash of the content of all watched files; a file that cannot be read counts by its error."""
         digest = hashlib.sha256()
         for path in self._loaded:
             try:
@@ -160,7 +170,7 @@ class PolicyFile:
 
 
 def _place(executed: Sequence[Path], error: SettingsError) -> str:
-    """Return the file and line of the last place that sets the trait; only the file if no line is found."""
+    """Return the file and line where the trait of the error is set last; only the first file if no line is found."""
     for path in reversed(executed):
         line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
         if line is not None:

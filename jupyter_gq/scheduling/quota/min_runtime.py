@@ -56,7 +56,10 @@ def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRun
 
 
 def remaining_protection(victim: Workload, least: Seconds, now: Instant) -> Seconds:
-    """Return the seconds for which the victim is still protected, if it runs at least `least`; 0 = not protected."""
+    """Return for how many seconds the victim is still protected, if a run is protected for `least` seconds.
+
+    0 = not protected. Work that has not started and replicas never are.
+    """
     if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Replica):
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))

@@ -20,7 +20,10 @@ class HolderIndex:
     """
 
     def __init__(self, pools_of: Callable[[Workload], frozenset[str]], *, by_user: bool) -> None:
-        """`pools_of` returns the pools whose devices a workload holds. `by_user`: count the usage of each user."""
+        """Make an empty index.
+
+        `pools_of` returns the pools whose devices a workload holds. `by_user`: count the usage of each user.
+        """
         #: Holders that can be evicted, by preemptibility, pool and leaf queue, in the order of disruption.
         self.by_leaf: dict[bool, dict[str, dict[str, SortedWorkloads[Disruption]]]] = {True: {}, False: {}}
         #: Holders that can be evicted, by node and id.

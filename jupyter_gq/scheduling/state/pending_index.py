@@ -20,7 +20,10 @@ class PendingIndex:
     """
 
     def __init__(self, *, by_wait: bool) -> None:
-        """Index workloads by waiting time as well if `by_wait` is true; only reservations need that."""
+        """Make an empty index.
+
+        `by_wait` is filled only if the argument of that name is true (only reservations need it).
+        """
         #: Pending workloads by id.
         self.by_id: dict[str, Workload] = {}
         #: Pending workloads and wanted replicas of each leaf queue; a queue without any is absent.
@@ -43,7 +46,7 @@ class PendingIndex:
             self.by_wait.setdefault(pool, SortedWorkloads(wait_order)).add(workload)
 
     def remove(self, workload: Workload, pool: str) -> None:
-        """Undo `add`; both arguments must be those of the call."""
+        """Undo `add`; both arguments must be equal to those of that call."""
         del self.by_id[workload.id]
         self.dequeue(workload)
         self.by_seniority[workload.queue].remove(workload)
