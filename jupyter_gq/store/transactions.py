@@ -153,7 +153,7 @@ class Transactions:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Raise SQLAlchemy's errors in the block as errors of this package; if one says that the database is away, note that.
+        """Raise SQLAlchemy's errors in the block as errors of this package; note if the database is away.
 
         An error that is a defect is raised as it is.
         """

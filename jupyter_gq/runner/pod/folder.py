@@ -52,7 +52,7 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
 
 
 def read_variables(document: JsonMapping) -> dict[str, str]:
-    """Return the notebook server's variables that the runner of this pod gets, without those that the pod itself sets."""
+    """Return the notebook server's variables for the runner, without those that the pod sets itself."""
     return select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
