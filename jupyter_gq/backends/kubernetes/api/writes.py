@@ -250,7 +250,7 @@ class Writes:
             self._done()
 
     def _note_failure(self, attempts: _Attempts, error: Unreachable) -> None:
-        """Set the time of the next attempt after a failed one, or refuse the creation by the failing-server rule."""
+        """Choose when to try again after a failed creation; refuse it after a minute of failing answers of the server."""
         now = self._now()
         attempts.failures += 1
         if error.status < 500:
