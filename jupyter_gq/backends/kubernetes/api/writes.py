@@ -250,7 +250,10 @@ class Writes:
             self._done()
 
     def _note_failure(self, attempts: _Attempts, error: Unreachable) -> None:
-        """Choose when to try again after a failed creation; refuse it after a minute of failing answers of the server."""
+        """Choose when to try again after a failed creation, or refuse it.
+
+        A creation is refused after a minute in which the server answered with failures.
+        """
         now = self._now()
         attempts.failures += 1
         if error.status < 500:

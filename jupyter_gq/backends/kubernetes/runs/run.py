@@ -32,7 +32,7 @@ class Progress:
     entered: Mapping[RunPhase, float]
 
     def after(self, run: str, event: RunEvent, now: float) -> "Progress":
-        """Return the progress after `event` at time `now`; raise `IllegalTransition` if the table has no arrow for it."""
+        """Return the progress after `event` at time `now`; raise `IllegalTransition` if the table has no arrow."""
         phase = next_phase(run, self.phase, event)
         return self if phase is self.phase else Progress(phase=phase, entered={**self.entered, phase: now})
 
