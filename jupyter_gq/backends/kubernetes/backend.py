@@ -229,7 +229,7 @@ class KubernetesRuns:
 
     def node_request(self, pool: str) -> NodeRequest | None:
         """Return the state of the request for new nodes of that pool; None if there is no open request."""
-        return self.placeholders.asked_for(pool)
+        return self.placeholders.request_state(pool)
 
     # --- the preparation of notebooks' pods
 
@@ -307,7 +307,7 @@ class KubernetesRuns:
         own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
         report = report.model_copy(update={"shares": own})
         is_news = self.agents.is_news(node, report)
-        mismatched = self.agents.hear(node, report, self._devices_of)
+        mismatched = self.agents.store_report(node, report, self._devices_of)
         for uid in mismatched:
             self._stop_mismatched(uid)
         # Hundreds of nodes report every few seconds that nothing has changed.
@@ -405,7 +405,7 @@ class KubernetesRuns:
             options.hub_namespace, servers, self._noting_work(self.notebooks.pods.apply_change)
         )
         self._node_views: Reflector[NodeView] = Reflector(
-            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.saw)
+            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.apply_change)
         )
         watches: list[_Watch] = [self._node_views, self._holding_pods, self._job_pods, self._server_pods]
         self._foreign_pods: Reflector[Claims] | None = None
@@ -417,7 +417,7 @@ class KubernetesRuns:
                 PODS,
                 query=QUERY,
                 trim=lambda pod: claims_of(pod, options.installation),
-                changed=others.saw,
+                changed=others.apply_change,
             )
             watches.append(self._foreign_pods)
         return watches
@@ -449,7 +449,7 @@ class KubernetesRuns:
 
     def _note_holding_pod(self, before: PodView | None, after: PodView | None) -> None:
         self.reservation_pods.note_pod(before, after)
-        self.placeholders.saw(before, after)
+        self.placeholders.apply_change(before, after)
 
     # --- what the core is offered
 

@@ -57,7 +57,7 @@ class Move(StrEnum):
     WAIT = "wait"
 
 
-def held_by(body: JsonMapping) -> Held:
+def parse_lease(body: JsonMapping) -> Held:
     """Return the contents of a Lease object."""
     spec = body.get("spec") or {}
     return Held(
@@ -86,7 +86,7 @@ class Election:
         """Return True if this candidate may act: it wrote the Lease last, less than `renewed_within` seconds ago."""
         return self._until is not None and now < self._until
 
-    def look(self, found: Held | None, now: float) -> Move:
+    def next_move(self, found: Held | None, now: float) -> Move:
         """Record the Lease as read at this moment (None: there is none), and return what to do with it.
 
         The result is RENEW for one's own Lease, CREATE or TAKE for a free or expired one, and WAIT otherwise.
@@ -103,7 +103,7 @@ class Election:
             return Move.WAIT
         return Move.CREATE if found is None else Move.TAKE
 
-    def wrote(self, written: Held, began: float, now: float) -> None:
+    def record_write(self, written: Held, began: float, now: float) -> None:
         """Record that the Lease was written; the lead is counted from `began`, the moment before the request was sent.
 
         If the written holder is another one, the lead is given up.

@@ -25,7 +25,7 @@ from typing import Protocol
 from jupyter_gq.domain.errors import BackendError, MachineError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .election import Election, Move, Times, held_by
+from .election import Election, Move, Times, parse_lease
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Lease:
         is logged.
         """
         told = ""
-        while not await self._stand(why_unfit):
+        while not await self._try_if_fit(why_unfit):
             if self.waiting != told:
                 told = self.waiting
                 log.info("%s", told)
@@ -156,7 +156,7 @@ class Lease:
         try:
             async with asyncio.timeout(self._times.retry):
                 body = await self._port.read_lease(self._seat.namespace, self._seat.name)
-                if body is not None and held_by(body).holder == self._seat.identity:
+                if body is not None and parse_lease(body).holder == self._seat.identity:
                     await self._write(body, Move.WAIT)
         except (BackendError, TimeoutError) as error:
             log.info("the lease could not be given back: %s", error)
@@ -165,7 +165,7 @@ class Lease:
         """Close the connections."""
         self._port.close()
 
-    async def _stand(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
+    async def _try_if_fit(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
         """Read the Lease, and try to take it if it is free and this service is fit; return True if this one leads."""
         move = await self._try(only_look=True)
         # Checked only then, so that waiting services do not burden what the leader works with.
@@ -193,7 +193,7 @@ class Lease:
 
     async def _step(self, *, only_look: bool) -> Move:
         body = self._body or await self._port.read_lease(self._seat.namespace, self._seat.name)
-        move = self._election.look(None if body is None else held_by(body), self._elapsed())
+        move = self._election.next_move(None if body is None else parse_lease(body), self._elapsed())
         if move is Move.WAIT or only_look:
             self._body = None
         else:
@@ -208,7 +208,7 @@ class Lease:
         began = self._elapsed()
         self._body = None
         written = await send(wanted)
-        self._election.wrote(held_by(written), began, self._elapsed())
+        self._election.record_write(parse_lease(written), began, self._elapsed())
         self._body = written
 
     def _new(self) -> JsonObject:

@@ -41,7 +41,7 @@ class Others:
         self._cpu: defaultdict[str, int] = defaultdict(int)
         self._memory: defaultdict[str, int] = defaultdict(int)
 
-    def saw(self, before: Claims | None, after: Claims | None) -> None:
+    def apply_change(self, before: Claims | None, after: Claims | None) -> None:
         """Replace a pod's former claims in the sums by its new ones; None: the pod did not exist, or is gone."""
         for claims, sign in ((before, -1), (after, 1)):
             if claims is not None and claims.node:

@@ -116,7 +116,7 @@ class Nodes:
         self._most: dict[str, int] = {}
         self._made: dict[str, tuple[object, Node]] = {}
 
-    def saw(self, before: NodeView | None, after: NodeView | None) -> None:
+    def apply_change(self, before: NodeView | None, after: NodeView | None) -> None:
         """Store a node as it is now; None as `after` means that the node is gone.
 
         The time since when a node has not been ready is recorded. Reports on a node that is gone are forgotten.
@@ -179,7 +179,7 @@ class Nodes:
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return None
-        told = self._told(view, pool)
+        told = self._reported_devices(view, pool)
         return min(told, key=lambda device: device.memory) if told else device_by_labels(view, 0, pool, healthy=True)
 
     def sliced(self, node: str) -> bool:
@@ -286,7 +286,7 @@ class Nodes:
         foreign: int,
     ) -> frozenset[str]:
         """Return the slots for which a device is left, whether the node takes new work or not."""
-        told = self._told(view, pool)
+        told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
             working = view.devices.get(pool.resource, 0)
             if not all(device.healthy for device in told):
@@ -315,7 +315,7 @@ class Nodes:
         if not closed and self.mistrust.until(view.name):
             closed = f"{view.name} pauses: a container there did not see just its own devices"
         bad = set(slots) - (frozenset() if closed else open_slots)
-        told = self._told(view, pool)
+        told = self._reported_devices(view, pool)
         shares = self._takes_shares(view.name, pool)
         cpu, memory = self.used_by_others(view.name)
         stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory, closed)
@@ -346,7 +346,7 @@ class Nodes:
         # The device plugin offers several of each device.
         return self._agents.devices(view.name) if view.devices.get(pool.resource, 0) else ()
 
-    def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
+    def _reported_devices(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
         """Return all devices that the node's agent reported; an empty tuple if the pool consists of slices here."""
         return () if sliced(view.labels, pool) else self._agents.devices(view.name)
 

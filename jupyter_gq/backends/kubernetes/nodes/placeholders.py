@@ -101,7 +101,7 @@ class Placeholders:
                 pool.pause = _FIRST_PAUSE
             pool.wanted = count
 
-    def asked_for(self, pool: str) -> NodeRequest | None:
+    def request_state(self, pool: str) -> NodeRequest | None:
         """Return the state of the request for new nodes of a pool; None if no placeholder stands or was refused."""
         asking = self._pools.get(pool)
         if asking is None:
@@ -133,7 +133,7 @@ class Placeholders:
         """Return how many placeholders of the pool stand: one for each requested node that is not ready yet."""
         return len(self._standing(self._pools[pool])) if pool in self._pools else 0
 
-    def saw(self, before: PodView | None, after: PodView | None) -> None:
+    def apply_change(self, before: PodView | None, after: PodView | None) -> None:
         """Record a change of a placeholder: None means that it did not exist before, or is gone. Ignore any other pod.
 
         If a placeholder has gone that was not told to, its pool asks for no other for a while.

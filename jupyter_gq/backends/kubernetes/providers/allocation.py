@@ -36,7 +36,7 @@ class Allocation:
         return self.milli_per_device >= ONE_GPU
 
 
-def common(allocation: Allocation) -> PodAdditions:
+def place_additions(allocation: Allocation) -> PodAdditions:
     """Return what every pod carries for its place: node, tolerations, and annotations that name slots and devices."""
     pool = allocation.pool
     annotations = {}
@@ -49,12 +49,14 @@ def common(allocation: Allocation) -> PodAdditions:
     return PodAdditions(node=allocation.node or None, annotations=annotations, tolerations=tolerations)
 
 
-def nothing(allocation: Allocation) -> PodAdditions:
+def additions_without_gpu(allocation: Allocation) -> PodAdditions:
     """Return the additions for a task without a GPU, whose variables hide all devices."""
-    return common(allocation).model_copy(update={"environment": {**share_environment((), ONE_GPU), **NOTHING_VISIBLE}})
+    return place_additions(allocation).model_copy(
+        update={"environment": {**share_environment((), ONE_GPU), **NOTHING_VISIBLE}}
+    )
 
 
-def told(allocation: Allocation) -> Mapping[str, str]:
+def amount_variables(allocation: Allocation) -> Mapping[str, str]:
     """Return the variables with a program's GPUs and GPU memory, but no devices: the device plugin names them."""
     count = len(allocation.slots)
     environment = {"JUPYTER_GQ_GPUS": format_gpus(allocation.milli_per_device * count)}
@@ -64,7 +66,7 @@ def told(allocation: Allocation) -> Mapping[str, str]:
     return environment
 
 
-def by_name(allocation: Allocation) -> dict[str, str]:
+def device_variables(allocation: Allocation) -> dict[str, str]:
     """Return the variables that name the devices to a program and cap the memory of frameworks.
 
     `NVIDIA_VISIBLE_DEVICES` is left out: how the container's runtime is told depends on the pool.

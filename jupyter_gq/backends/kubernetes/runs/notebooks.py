@@ -23,7 +23,7 @@ from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
 
-from .notebook_judging import TicketFacts, TicketSurroundings, judge_ticket
+from .notebook_judging import ExternalFacts, TicketFacts, judge_ticket
 from .phases import RunEvent, RunPhase
 from .run import Examined, Run, Verdict, slots_in_use
 from .server_stops import ServerStops
@@ -214,12 +214,12 @@ class NotebookRuns:
         self._note_beginning(run)
         if run.workload is not None and not run.is_over(0) and (devices := run.named_devices()):
             self._devices.claim(run.workload, devices)
-        around = self._surroundings(run)
-        judgement = judge_ticket(TicketFacts.of(run), around, self._options, self._now())
+        external = self._external_facts(run)
+        judgement = judge_ticket(TicketFacts.of(run), external, self._options, self._now())
         run.sentence, run.delays = judgement.sentence, {0: judgement.delays}
         if judgement.verdict is not None:
             return self._end_with(run, judgement.verdict)
-        if run.stop_deadline is not None and not run.is_over(0) and not around.lost:
+        if run.stop_deadline is not None and not run.is_over(0) and not external.lost:
             self._stops.ask(run)
         if judgement.result is not None:
             return self._end(run, judgement.result)
@@ -234,7 +234,7 @@ class NotebookRuns:
         if run.phase in (RunPhase.KNOWN, RunPhase.STARTING):
             run.apply(RunEvent.BEGAN, self._now())
 
-    def _surroundings(self, run: Run) -> TicketSurroundings:
+    def _external_facts(self, run: Run) -> ExternalFacts:
         """Return what the rules read of the cluster and of the Hub.
 
         Before there is a pod, the phase of the ticket follows whether its devices are ready.
@@ -246,11 +246,11 @@ class NotebookRuns:
                 run.apply(RunEvent.DEVICES_READY, self._now())
             elif run.phase is RunPhase.CREATING and prepared.additions is None:
                 run.apply(RunEvent.DEVICES_WITHDRAWN, self._now())
-        return TicketSurroundings(
+        return ExternalFacts(
             prepared=prepared,
             lost=self._nodes.lost(pod.node) if pod is not None and not run.is_over(0) else "",
             taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
-            hub_has_heard=self._stops.heard(run.key),
+            hub_has_accepted=self._stops.has_accepted(run.key),
         )
 
     def _end_with(self, run: Run, verdict: Verdict) -> Observation:

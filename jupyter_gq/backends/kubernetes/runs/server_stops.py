@@ -45,7 +45,7 @@ class ServerStops:
         """Ask no more for this run until `forget`: the Hub stops the server by itself."""
         self._withdrawn.add(key)
 
-    def heard(self, key: RunKey) -> bool:
+    def has_accepted(self, key: RunKey) -> bool:
         """Return whether the Hub has taken the last request for this run."""
         return self._asked.get(key, (0.0, False))[1]
 

@@ -30,7 +30,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import (
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned, variables, with_additions
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import find_trouble
-from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.visible import MESSAGE_VARIABLE
@@ -113,7 +113,7 @@ class DeviceCheck:
         whole = await self._try("whole", provider.additions(allocation))
         if whole.devices is None or len(whole.devices) != 1:
             return Report(node=node, whole=whole)
-        void = await self._try("void", nothing(Allocation(node=node, pool=pool)))
+        void = await self._try("void", additions_without_gpu(Allocation(node=node, pool=pool)))
         named = replace(allocation, devices=(_device(whole.devices[0], pool),))
         ways = []
         for way in Visibility:

@@ -11,7 +11,7 @@ from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
-from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
@@ -89,7 +89,9 @@ class DevicePreparation:
 
     def _prepare_task(self, workload: Workload, task: TaskPlacement) -> PreparedTask:
         if not task.devices:
-            return PreparedTask(additions=nothing(Allocation(node=task.node, pool=self._nodes.pool(task.node))))
+            return PreparedTask(
+                additions=additions_without_gpu(Allocation(node=task.node, pool=self._nodes.pool(task.node)))
+            )
         pool = self._nodes.pool(task.node)
         if pool is None:
             sentence = f"The node {task.node} is in no pool any more, or gone."

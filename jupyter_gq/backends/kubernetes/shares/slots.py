@@ -203,7 +203,7 @@ class Slots:
         full.
         """
         node = names.node_of(slot.name)
-        if not slot.used_device or slot.pool is None or not self._agents.speaks(node):
+        if not slot.used_device or slot.pool is None or not self._agents.is_reporting(node):
             return False
         holders = self._agents.holders(node, slot.pool.resource)
         if pods := holders.get(slot.used_device):
@@ -219,9 +219,9 @@ class Slots:
         if slot.pods_gone_at is None or slot.pool is None:
             return False
         node = names.node_of(slot.name)
-        if not self._agents.speaks(node):
+        if not self._agents.is_reporting(node):
             return False
-        told = self._agents.told_at(node)
+        told = self._agents.allocations_reported_at(node)
         if told is None or told <= slot.pods_gone_at:
             return True
         present = {pod.name for pod in slot.pods.values()}
@@ -246,7 +246,7 @@ class Slots:
         """Return the device that a reservation pod holds; "" unless the kubelet names exactly one, by its UUID."""
         if pod.phase != "Running" or self.is_going(pod) or slot.pool is None:
             return ""
-        told = self._agents.told_at(pod.node)
+        told = self._agents.allocations_reported_at(pod.node)
         if told is None or told < self.first_seen.get(pod.uid, told):
             # The kubelet names pods, not uids: an earlier report may be about an older pod of the same name.
             return ""
