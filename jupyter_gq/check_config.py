@@ -10,6 +10,7 @@ from traitlets.config import Config, Configurable
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigFileError as error:
         problem = error
     if problem:
-        print(f"{arguments.file} cannot be used. {problem}")
+        print_plain(f"{arguments.file} cannot be used. {problem}")
         return 1
     print(f"{arguments.file} can be used.")
     _print("Probably not meant", file.warnings)
@@ -115,4 +116,4 @@ def _print(title: str, lines: Iterable[str]) -> None:
     """Print the title and below it the indented lines; nothing if there are no lines."""
     listed = list(lines)
     if listed:
-        print("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))
+        print_plain("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))

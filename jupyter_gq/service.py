@@ -28,6 +28,7 @@ from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend, jobs_with_files
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
+from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
@@ -187,6 +188,7 @@ class SchedulerService(Application):
     def start(self) -> None:
         """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
+        log_plainly()
         set_the_interpreter()
         try:
             if self._trouble is not None:

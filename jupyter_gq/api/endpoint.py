@@ -182,7 +182,8 @@ class Endpoint(RequestHandler):
     async def _current_caller(self) -> Caller | None:
         """Return the caller as their token shows them now; None if the token no longer opens this route.
 
-        If the Hub cannot be asked, the caller stays as the request began, so that an outage ends no allowed stream.
+        If the Hub cannot be asked, the caller from the start of the request is returned: an outage ends no allowed
+        stream.
         """
         try:
             return (await self._authorise(self._find())).caller

@@ -125,7 +125,7 @@ class Page(_Browser):
         self.finish(page.replace("{{hub}}", _attribute(self.hub_auth.hub_prefix)))
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Send the error as one sentence of plain text, with the status of its refusal."""
+        """Send the refusal's sentence as plain text; for any other error, say that the Hub could not be asked."""
         refused = refusal_of(errors.raised_error(kwargs))
         status = refused.status if refused is not None else status_code
         told = refused.problem.message if refused is not None else "JupyterHub could not be asked who you are."

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue
+from jupyter_gq.domain.plain_text import strip_controls
 
 from .errors import ApiRefusal, refusal
 
@@ -92,6 +93,8 @@ def _in_words(detail: ErrorDetails) -> str:
         return "there is no such field here; check its spelling"
     if kind in {"model_type", "model_attributes_type", "dict_type"}:
         return f"an object was expected, not {_shown(given)}"
+    if kind == "string_pattern_mismatch":
+        return f"control characters are not possible in it; write it without them, not {_shown(given)}"
     if kind.endswith("_type"):
         return f"{_expected(detail)}, not {_shown(given)}"
     message = detail["msg"].removeprefix("Value error, ")
@@ -113,5 +116,5 @@ def _shown(value: object) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, dict):
         return "an object"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = strip_controls(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= 60 else text[:57] + "..."

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import decision_document
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     decided = decision_document(run_cycle(state.snapshot, state.policy, state.at))
     found = differences(file.decision, decided)
     for line in found:
-        print(line)
+        print_plain(line)
     asked = (
         counted(len(decided["instructions"]), "instruction") + ", " + counted(len(decided["pending"]), "explanation")
     )

@@ -2,6 +2,8 @@
 
 import argparse
 
+from jupyter_gq.client.plain_output import print_plain
+
 from .connection import add_service_arguments, ask_service
 
 
@@ -16,5 +18,5 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises `CommandRefused` if the service cannot be asked or refuses.
     """
-    print(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
+    print_plain(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
     return 0

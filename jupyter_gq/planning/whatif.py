@@ -4,11 +4,12 @@ import argparse
 import re
 from pathlib import Path
 
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import describe_duration
+from jupyter_gq.scheduling.wording import describe_duration, describe_workload
 from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
@@ -65,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     after = run_cycle(snapshot, policy, state.at)
     waits = _waits(state.snapshot, state.policy, state.at), _waits(snapshot, policy, state.at)
     found = differences(snapshot, before, after)
-    names = {workload.id: f"{workload.owner}'s {workload.name or 'server'}" for workload in snapshot.workloads}
+    names = {workload.id: describe_workload(workload) for workload in snapshot.workloads}
     for each in found:
-        print(f"{each.workload} ({names[each.workload]})")
-        print(f"  now:   {each.before}{waits[0].get(each.workload, '')}")
-        print(f"  then:  {each.after}{waits[1].get(each.workload, '')}")
+        print_plain(f"{each.workload} ({names[each.workload]})")
+        print_plain(f"  now:   {each.before}{waits[0].get(each.workload, '')}")
+        print_plain(f"  then:  {each.after}{waits[1].get(each.workload, '')}")
     print(
         f"{len(found)} of {len(snapshot.workloads)} workloads are treated otherwise." if found else "Nothing changes."
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, format_cpus, format_gpus
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.workload import Kind, Workload
 
@@ -25,9 +26,10 @@ def gpu_noun(milli: int) -> str:
 
 def describe_workload(workload: Workload) -> str:
     """Return a name such as "ann's digits", "bob's server", "bob's server 'second'"."""
+    name = strip_controls(workload.name)
     if workload.kind is Kind.NOTEBOOK:
-        return f"{workload.owner}'s server" + (f" {workload.name!r}" if workload.name else "")
-    return f"{workload.owner}'s {workload.name or 'job'}"
+        return f"{workload.owner}'s server" + (f" {name!r}" if name else "")
+    return f"{workload.owner}'s {name or 'job'}"
 
 
 def describe_with_amount(workload: Workload, milli: int) -> str:

@@ -24,6 +24,7 @@ from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange,
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -225,7 +226,7 @@ class Executor:
 
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
         """Record that a workload has failed and ended, with the error of its backend as the sentence."""
-        told = f"The start failed: {error}"
+        told = f"The start failed: {strip_controls(str(error))}"
         fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
@@ -288,7 +289,7 @@ class Executor:
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
-        """Return the seconds between the stop and the kill of the run, which depend on who stops it."""
+        """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`."""
         settings = self._context.settings
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
@@ -11,6 +11,7 @@ from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
@@ -44,6 +45,12 @@ def describe_unknown_run(run: Observation) -> str:
     return f"{run.workload}{owner} runs and is in no record; it is left alone, with its devices{pids}"
 
 
+def _plain(seen: Observation) -> Observation:
+    """Return the observation with a plain sentence: the user's code may have written the words."""
+    sentence = strip_controls(seen.sentence)
+    return seen if sentence == seen.sentence else replace(seen, sentence=sentence)
+
+
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
@@ -71,7 +78,7 @@ class Observer:
                     log.warning("a backend cannot be observed, its workloads are left as they are: %s", error)
                 continue
             self._failing.discard(id(backend))
-            runs.update({(seen.workload, seen.run): (backend, seen) for seen in observations})
+            runs.update({(seen.workload, seen.run): (backend, _plain(seen)) for seen in observations})
         self._context.known_runs = set(runs)
         self._context.unobserved = frozenset(unobserved)
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))

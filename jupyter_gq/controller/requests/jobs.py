@@ -40,6 +40,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -141,7 +142,7 @@ class Jobs:
         return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether the job has ended with them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
         record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
@@ -203,7 +204,7 @@ class Jobs:
                 )
         if beat.progress is None:
             return
-        progress = Progress(fraction=beat.progress.fraction, text=beat.progress.text)
+        progress = Progress(fraction=beat.progress.fraction, text=strip_controls(beat.progress.text, lines=True))
         if record.detail.progress != progress:
             self._context.records.change_in_memory(Change(workload=job, detail=DetailChange(progress=progress)))
             self._presenter.announce(job)
@@ -354,7 +355,9 @@ def _read_error(output: JsonObject) -> CodeError | None:
         error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", "")))
     except ValidationError:
         return None
-    return CodeError(ename=error.ename[:_ERROR_TEXT], evalue=error.evalue[:_ERROR_TEXT])
+    return CodeError(
+        ename=strip_controls(error.ename[:_ERROR_TEXT]), evalue=strip_controls(error.evalue[:_ERROR_TEXT], lines=True)
+    )
 
 
 def _read_seq(event: JsonObject) -> int | None:
@@ -366,7 +369,8 @@ def _read_seq(event: JsonObject) -> int | None:
 def _job_name(submission: JobSubmission) -> str:
     """Return the name of a new job: the one that its owner wrote, else that of the notebook's file, else "job".
 
-    Unprintable characters and repeated spaces are removed.
+    Control and bidirectional characters and repeated spaces are removed.
     """
-    written = "".join(character for character in " ".join(submission.name.split()) if character.isprintable())
-    return written or PurePosixPath(submission.bundle.manifest.notebook_path).stem or "job"
+    stem = PurePosixPath(submission.bundle.manifest.notebook_path).stem
+    names = (" ".join(strip_controls(written).split()) for written in (submission.name, stem))
+    return next(filter(None, names), "job")

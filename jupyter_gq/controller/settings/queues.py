@@ -225,9 +225,9 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: Queu
 
 
 def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
-    """Return the queue with its own managers and those of the queue above, and with its highest priority for users.
+    """Return the queue with its own managers and those of the queue above, and with its `max_priority`.
 
-    The highest priority is the queue's own, or else that of the queue above.
+    A queue that sets no `max_priority` has that of the queue above.
     """
     name, above = training.queue.name, above or TrainingQueue(queue=training.queue)
     highest = entry.get("max_priority")
