@@ -113,7 +113,7 @@ class Allocations:
         return place
 
     def nominate_again(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Nominate the workload again for the place that `withdraw` has freed, in the ledger, the queues and the lists."""
+        """Nominate the workload again for the place that `withdraw` freed, and take the place in the ledger."""
         self.ledger.nominate(workload, place)
         self.nominate(workload, place)
 
