@@ -76,7 +76,10 @@ class KubernetesRuns:
         clocks: Clocks,
         on_change: Callable[[], None],
     ) -> None:
-        """`pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change."""
+        """Create the backend; `open` or the first `observe` begins to watch the cluster.
+
+        `pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change.
+        """
         self.options, self.cluster = options, cluster
         now = clocks.elapsed
         self._now, self._on_change = now, on_change
@@ -428,7 +431,7 @@ class KubernetesRuns:
         )
 
     def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:
-        """Return a listener that calls `note`, and records the devices that a pod of work names."""
+        """Return a listener that calls `note`, and tells the reservation pods which devices a pod of work names."""
 
         def listener(before: PodView | None, after: PodView | None) -> None:
             note(before, after)

@@ -48,7 +48,7 @@ class LocalBundles:
             raise _translate_error(error) from error
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one. For the errors see `BundleStore`."""
         return read_owned_json(
             job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
         )

@@ -97,12 +97,12 @@ class PodView:
 
     @property
     def task(self) -> int:
-        """The number of the pod's task."""
+        """The number of the pod's task; 0 if the pod names none."""
         return _number(self.labels.get(names.TASK), 0)
 
     @property
     def of_tasks(self) -> int:
-        """The number of tasks of the pod's run."""
+        """The number of tasks of the pod's run; 1 if the pod names none."""
         return _number(self.annotations.get(names.TASKS), 1)
 
     @property

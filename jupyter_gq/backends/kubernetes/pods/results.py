@@ -104,7 +104,10 @@ def read_server_result(pod: PodView) -> Result:
 
 
 def combine_results(results: Sequence[Result]) -> Result:
-    """Return the result of a run from those of its tasks, in their order: the one that weighs most."""
+    """Return the result of a run from those of its tasks, in their order: the first that weighs most, with its task.
+
+    The order of weight is FAILED, REFUSED, LOST, KILLED, PAUSED, SUCCEEDED.
+    """
     task = min(range(len(results)), key=lambda i: (_WEIGHT.index(results[i].outcome), i))
     worst = results[task]
     return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, len(results))
