@@ -23,9 +23,10 @@ _TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (fi
 
 
 def copy(source: str, target: str) -> Mapping[str, int]:
-    """Copy the database at the URL `source` to the one at `target`; return the number of rows by table.
+    """Copy the database at the URL `source` to the empty one at `target`; return the number of rows by table.
 
-    Raises `AdminError` if the source is missing, the target holds anything, or not all rows arrive.
+    Takes over both, so that a service on either ends. Raises `AdminError` if the source is missing, the target holds
+    anything, or not all rows arrive.
     """
     expect_file(source)
     old = Transactions(source)

@@ -93,7 +93,7 @@ class Store(Protocol):
         ...
 
     def get(self, workload: str) -> Record | None:
-        """Return the record of the workload of that id; None if there is none."""
+        """Return the record of the workload of that id; None if there is none that can be read."""
         ...
 
     def unfinished(self) -> tuple[Record, ...]:
@@ -122,7 +122,7 @@ class Store(Protocol):
         ...
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that the owner submitted with that idempotency key; None if there is none."""
+        """Return the record that the owner submitted with that key; None if there is none that can be read."""
         ...
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
@@ -186,7 +186,7 @@ class Store(Protocol):
         ...
 
     def confirm(self) -> None:
-        """Check that the database answers and that this store is still its writer.
+        """Check that the database answers and that this store is still its writer; a success ends an outage.
 
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """

@@ -21,7 +21,7 @@ _DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def row_of(record: Record) -> statements.Values:
-    """Return the row of the table `workloads` for a record, by column."""
+    """Return the row of the table `workloads` that stores a record, as values by column."""
     workload = record.workload
     return {
         "id": workload.id,

@@ -35,7 +35,7 @@ class SqlStore:
         return self._decoder.unreadable
 
     def check_pages(self) -> None:
-        """Raise `DamagedDatabase` if a part of a SQLite file cannot be read."""
+        """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged. Does nothing for PostgreSQL."""
         self._database.check_pages()
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
@@ -49,7 +49,7 @@ class SqlStore:
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
-        """Return the record of the workload of that id; None if there is none."""
+        """Return the record of the workload of that id; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_id(connection, workload))
 
@@ -108,7 +108,7 @@ class SqlStore:
             return True
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that the owner submitted with that idempotency key; None if there is none."""
+        """Return the record that the owner submitted with that key; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_key(connection, owner, key))
 
@@ -191,7 +191,7 @@ class SqlStore:
         return self._database.take_over()
 
     def confirm(self) -> None:
-        """Check that the database answers and that this store is still its writer.
+        """Check that the database answers and that this store is still its writer; a success ends an outage.
 
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """
@@ -214,7 +214,10 @@ def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
 
 
 def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece]:
-    """Return the pieces that follow number `last` without a gap, in order."""
+    """Return the pieces that continue the sequence after number `last` without a gap, in order.
+
+    Pieces up to `last`, and those after the first gap, are left out.
+    """
     new: list[OutputPiece] = []
     for output in sorted(outputs, key=lambda piece: piece.seq):
         if output.seq == last + 1:
@@ -226,7 +229,10 @@ def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece
 
 
 def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputPiece]) -> None:
-    """Store the pieces, and delete those that a `set` among them makes superfluous."""
+    """Store the pieces, and delete those that a `set` among them makes superfluous.
+
+    Raises `NotFound` if the workload was never saved.
+    """
     rows = [
         {"workload": workload, "seq": o.seq, "cell": _changed_cell(o.payload), "payload": encode_json(o.payload)}
         for o in new
@@ -241,12 +247,12 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputP
 
 
 def _changed_cell(payload: JsonObject) -> str | None:
-    """Return the cell whose outputs a piece changes; None if it changes none."""
+    """Return the id of the cell whose outputs a piece changes; None for a mark such as the start of a cell."""
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 
 def _add_events(connection: sa.Connection, events: Sequence[NewEvent]) -> tuple[StoredEvent, ...]:
-    """Append the events, and return them with their ids."""
+    """Insert the events and return them with their new ids, in the same order."""
     rows = [
         {
             "at": event.at,

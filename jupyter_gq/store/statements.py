@@ -40,7 +40,7 @@ def newest_workloads(
 ) -> Sequence[Row]:
     """Return at most `limit` rows of workloads of that kind and owner, newest first; None = all kinds or owners.
 
-    `before` is (submitted_at, id) of the last row of the previous page.
+    `before` is (submitted_at, id) of the last row of the previous page; None = the first page.
     """
     query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
     if kind is not None:
@@ -61,7 +61,7 @@ def finished_workloads(connection: sa.Connection, submitted_before: float, after
 
 
 def delete_workload(connection: sa.Connection, workload: str) -> None:
-    """Delete the row of a workload."""
+    """Delete the row of a workload, with its outputs; its files stay."""
     connection.execute(sa.delete(workloads).where(workloads.c.id == workload))
 
 
@@ -161,12 +161,12 @@ def delete_files_without_workload(connection: sa.Connection) -> None:
 
 
 def epoch(connection: sa.Connection) -> int:
-    """Return the epoch of the last takeover."""
+    """Return the stored epoch, which is that of the last takeover."""
     return int(connection.execute(sa.select(leadership.c.epoch)).scalar_one())
 
 
 def lock_epoch(connection: sa.Connection) -> int:
-    """Return the epoch of the last takeover, and lock its row until the end of the transaction."""
+    """Return the stored epoch, and lock its row until the end of the transaction; wait for the present holder."""
     return int(connection.execute(sa.select(leadership.c.epoch).with_for_update()).scalar_one())
 
 

@@ -79,7 +79,7 @@ class Transactions:
     def check_pages(self) -> None:
         """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged.
 
-        PostgreSQL checks its pages itself, whenever it reads them.
+        Does nothing for PostgreSQL, which checks its pages whenever it reads them.
         """
         if self._engine.dialect.name != "sqlite":
             return
@@ -153,7 +153,10 @@ class Transactions:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Raise errors of SQLAlchemy as errors of this package, and remember that the database is away."""
+        """Raise SQLAlchemy's errors in the block as errors of this package; note if the database is away.
+
+        An error that is a defect is raised as it is.
+        """
         try:
             yield
         except sa.exc.SQLAlchemyError as error:
