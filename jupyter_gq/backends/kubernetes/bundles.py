@@ -51,7 +51,7 @@ class StoredBundles:
     """A bundle store in the service's own store; the service tells owners apart, not the disk."""
 
     def __init__(self, files: Files, outputs: Outputs) -> None:
-        """Keep the bundles and logs in `files`, and read outputs from `outputs`; both are usually the same store."""
+        """Create a store of bundles and logs in `files`; `outputs` has the outputs, and is usually the same store."""
         self._files, self._outputs = files, outputs
 
     @property
