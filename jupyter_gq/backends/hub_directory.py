@@ -26,7 +26,7 @@ class HubDirectory:
     """Asks the Hub, by its API, with a token that has the scopes `list:users` and `read:users:groups`."""
 
     def __init__(self, api_url: str, token: str) -> None:
-        """Ask the Hub at `api_url`, which ends in `/hub/api`, with this token."""
+        """Create a client of the Hub's API at `api_url`, which ends in `/hub/api`, with this token."""
         self._api_url, self._token = api_url.rstrip("/"), token
 
     async def groups_by_user(self) -> Mapping[str, frozenset[str]]:
