@@ -103,7 +103,7 @@ class ServerRuns:
         """Expect that the Hub starts this server from now on; do nothing if the run is known already.
 
         A process in the record is taken as the server's. If it has ended or is another user's, the server counts as
-        ended.
+        dead.
         """
         workload = launch.workload
         key = (workload.id, workload.run)

@@ -238,7 +238,7 @@ class NotebookRuns:
             run.apply(RunEvent.BEGAN, self._now())
 
     def _external_facts(self, run: Run) -> ExternalFacts:
-        """Return what the rules read of the cluster and of the Hub.
+        """Return the facts of the cluster and of the Hub by which a ticket is judged.
 
         Before there is a pod, the phase of the ticket follows whether its devices are ready.
         """

@@ -315,7 +315,7 @@ class ReservationPods:
         """Record that the slot's device cannot be reserved: its claims fail, and its useless pods are deleted.
 
         A run that has a pod fails only if its device was given to others. With `back_off`, the node takes nothing new
-        for a while. No pod is created for the slot during that pause.
+        for a while. No pod is created for the slot during that pause, nor for `unschedulable_after` seconds.
         """
         node = names.node_of(slot.name)
         is_taken = self._slots.is_device_taken(slot)
