@@ -52,7 +52,8 @@ def configure(
 
     `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0 chooses a
     free port and keeps its number in `state_dir` (default: c.SchedulerService.state_dir, or "jupyter-gq-state" in the
-    hub's working folder). `admins` may see and change all jobs and become administrators of the hub.
+    hub's working folder). `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
+    `build_proxy_command`. An open browser tab no longer counts as activity.
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
@@ -69,9 +70,10 @@ def configure(
 
 
 def build_proxy_command(choice: ProxyChoice = "auto") -> list[str]:
-    """Return the command of the proxy: Node's if Node and the proxy are installed for good, else the pure-Python one.
+    """Return the command line that starts the Hub's proxy.
 
-    Raise `ValueError` if `choice` is "node" and Node's proxy is not installed.
+    "auto" takes Node's proxy if Node and the proxy are installed for good, else the pure-Python one. "python" and
+    "node" name one of them. Raises `ValueError` if `choice` is "node" and Node's proxy is not installed.
     """
     node = _find_node_proxy() if choice != "python" else None
     if node is not None:
@@ -96,7 +98,7 @@ def _find_node_proxy() -> str | None:
 
 
 def _is_for_node(command: Path) -> bool:
-    """Tell whether a command is a script for Node."""
+    """Tell whether a command is a script whose first line names Node; False if it cannot be read."""
     try:
         with command.open("rb") as file:
             first_line = file.readline(256)
@@ -112,7 +114,7 @@ def _has_node_outside(ours: Path) -> bool:
 
 
 def _set_service(c: Config, port: int, folder: Path) -> None:
-    """Replace the entry of our service in the Hub's configuration."""
+    """Put the entry of our service into the Hub's configuration, in place of an earlier entry of that name."""
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
@@ -128,7 +130,7 @@ def _set_service(c: Config, port: int, folder: Path) -> None:
 
 
 def _locate_database(c: Config, folder: Path) -> dict[str, str]:
-    """Return the variables by which the service finds its database, and there its last good settings.
+    """Return the service's environment variables for the folder of its state and, if `c` sets one, its database URL.
 
     The service needs them when it is started again while this file has an error.
     """
@@ -138,12 +140,19 @@ def _locate_database(c: Config, folder: Path) -> dict[str, str]:
 
 
 def _keep_running_command() -> list[str]:
-    """Return a Python command that ends with the Hub, even a killed one, and is restarted if it is killed itself."""
+    """Return the beginning of a command line that runs `python` with the arguments appended to it.
+
+    That process ends with the Hub, even a killed one, and is started again if a signal kills it.
+    """
     return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
 
 
 def _find_config_file() -> Path:
-    """Return the file that the Hub was started with; it may load the file that calls `configure` (`load_subconfig`)."""
+    """Return the absolute path of the configuration file on this process's command line.
+
+    Without one on the command line, return the file whose code called this module. The two differ if the first one
+    loads the second one (`load_subconfig`).
+    """
     arguments = sys.argv[1:]
     for index, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
@@ -159,7 +168,11 @@ def _find_config_file() -> Path:
 
 
 def _choose_service_port(folder: Path) -> int:
-    """Return the port of the last start, so that servers which outlive the Hub find the service; else a free port."""
+    """Return the port of the service: the port of the last start, or a free one if that is unknown or stays taken.
+
+    So servers that outlive the Hub find the service again. In the Hub, the port is written to the file "port" in
+    `folder`. In the service itself, return the port that the Hub has given it.
+    """
     running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
     if running and os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE:
         return urlsplit(running).port or 0  # the service itself reads the file
@@ -177,7 +190,7 @@ def _choose_service_port(folder: Path) -> int:
 
 
 def _await_port(port: int) -> int:
-    """Wait until the port is free and return it; return 0 if it stays taken.
+    """Wait up to 3 s until the port is free and return it; return 0 if it stays taken.
 
     The service of a killed Hub needs a moment to end.
     """
@@ -190,13 +203,16 @@ def _await_port(port: int) -> int:
 
 
 def _choose_port() -> int:
-    """Return a free port outside the range for outgoing connections, which could take it before the service does."""
+    """Return a free port of the loopback interface from 20000 to 31999; any free port if many tries fail.
+
+    Outgoing connections could take a port outside this range before the service does.
+    """
     tried = random.SystemRandom().sample(_PORTS, 100)
     return next((port for port in tried if _probe_port(port)), 0) or _probe_port(0)
 
 
 def _probe_port(wanted: int) -> int:
-    """Return the port `wanted` if it is free, 0 if it is taken; return any free port if `wanted` is 0."""
+    """Return the loopback port `wanted` if it is free, 0 if it is taken; return any free port if `wanted` is 0."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

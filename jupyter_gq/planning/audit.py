@@ -11,6 +11,7 @@ from typing import Final, TextIO
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import AuditEntryView
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.json_types import JsonObject
@@ -78,12 +79,12 @@ async def _write_all(client: ServiceClient, arguments: argparse.Namespace, write
         before = page.next
 
 
-def _text_writer(file: TextIO) -> _Writer:
+def _text_writer(_: TextIO) -> _Writer:
     def write(entry: AuditEntryView) -> None:
         row = _row(entry)
         details = " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in entry.details.items())
         whose = f" of {entry.owner}" if entry.owner not in {None, entry.actor} else ""
-        file.write(f"{row['time']}  {entry.actor}  {entry.action}  {entry.object}{whose}  {details}".rstrip() + "\n")
+        print_plain(f"{row['time']}  {entry.actor}  {entry.action}  {entry.object}{whose}  {details}".rstrip())
 
     return write
 

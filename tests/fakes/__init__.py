@@ -1,8 +1,8 @@
 """Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
 
+from .dependencies import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
 from .stores import StoreGoesAway, StoreIsFull, StoreLosesAnAnswer, StoreLosesTheRace, StoreOfAServiceThatDies
-from .surroundings import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
 from .trouble import (
     CannotBeObserved,
