@@ -82,7 +82,7 @@ class Records:
         return self._unfinished.all.get(workload) or self._store.get(workload)
 
     def add(self, record: Record, audit: AuditEntry) -> None:
-        """Store the record and the audit entry of a new workload, and publish an event; errors of the store are raised."""
+        """Store record and audit entry of a new workload, and publish an event; errors of the store are raised."""
         self._save({record.workload.id: record}, [audit])
         log.info("%s of %s waits in %s", record.workload.id, record.workload.owner, record.workload.queue)
 
