@@ -1,7 +1,14 @@
 """Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
 
 from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
-from .stores import StoreGoesAway, StoreIsFull, StoreLosesAnAnswer, StoreLosesTheRace, StoreOfAServiceThatDies
+from .stores import (
+    StoreGoesAway,
+    StoreIsFull,
+    StoreLosesAnAnswer,
+    StoreLosesTheRace,
+    StoreOfAServiceThatDies,
+    StoreTakesNoOutputs,
+)
 from .surroundings import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
 from .trouble import (
@@ -48,6 +55,7 @@ __all__ = [
     "StoreLosesAnAnswer",
     "StoreLosesTheRace",
     "StoreOfAServiceThatDies",
+    "StoreTakesNoOutputs",
     "a_node",
     "counting",
     "environment_of",

@@ -35,7 +35,8 @@ class Accounts:
     """The accounts of the owners of jobs."""
 
     def __init__(self, system_users: bool) -> None:
-        self._system_users = system_users
+        #: Whether each owner has an account of their own.
+        self.system_users = system_users
         self._found: dict[str, Account] = {}
 
     def look_up(self, owner: str) -> Account:
@@ -49,7 +50,7 @@ class Accounts:
 
     def _find(self, owner: str) -> Account:
         """Return the service's account, or with system users that of the owner; raise `BackendError` if none fits."""
-        if not self._system_users:
+        if not self.system_users:
             return _account(pwd.getpwuid(os.getuid()), switch=False)
         try:
             entry = pwd.getpwnam(owner)

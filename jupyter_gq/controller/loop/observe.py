@@ -14,6 +14,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
+from .left_outputs import LeftOutputs
 from .run_end import interpret
 
 log = logging.getLogger(__name__)
@@ -47,8 +48,8 @@ def describe_unknown_run(run: Observation) -> str:
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, left_outputs: LeftOutputs) -> None:
+        self._context, self._left_outputs = context, left_outputs
         #: Backends whose failure has been logged, by identity: a failure is logged once.
         self._failing: set[int] = set()
         #: Workloads without a record, and pods without a ticket, that have been logged.
@@ -70,6 +71,7 @@ class Observer:
             self._failing.discard(id(backend))
             runs.update({(seen.workload, seen.run): (backend, seen) for seen in observations})
         self._context.known_runs = set(runs)
+        self._context.ended_runs = {key for key, (_, seen) in runs.items() if seen.phase is Phase.ENDED}
         self._context.unobserved = frozenset(unobserved)
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
@@ -161,10 +163,12 @@ class Observer:
         self._context.unknown_runs = tuple(unknown.values())
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
-        """Let the backend forget an ended run whose end is recorded, and end a live run that should not exist."""
+        """Let the backend forget an ended run once its outputs are stored; end a live run that should not exist."""
         try:
             if observation.phase is Phase.ENDED:
-                await backend.forget(workload, run)
+                if self._left_outputs.store_portion(workload, run):
+                    await backend.forget(workload, run)
+                    self._context.ended_runs.discard((workload, run))
             else:
                 log.warning("run %d of %s is alive and should not be: it is ended", run, workload)
                 await backend.stop(workload, run, Seconds(0))
