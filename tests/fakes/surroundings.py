@@ -44,7 +44,8 @@ class FakeBundles:
         portions = self.left.get(job, [])
         if start >= len(portions):
             return LeftOutputs(pieces=(), following=None)
-        return LeftOutputs(pieces=portions[start], following=start + 1)
+        following = start + 1 if start + 1 < len(portions) else None
+        return LeftOutputs(pieces=portions[start], following=following)
 
     def delete(self, job: str, owner: str) -> None:
         if job in self.stuck:

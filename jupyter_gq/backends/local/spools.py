@@ -34,11 +34,15 @@ def read_spool(path: Path, account: Account, start: int) -> LeftOutputs:
     if start >= MOST_READ:
         log.warning("%s is larger than %d MiB; the outputs after that are not stored", path, MOST_READ // _MIB)
         return LeftOutputs(pieces=(), following=None)
-    content = read_owned_part(path, account, start=start, size=PORTION)
-    if len(content) == PORTION and b"\n" not in content:
-        content = read_owned_part(path, account, start=start, size=LONGEST_PIECE)
+    size = PORTION
+    content = read_owned_part(path, account, start=start, size=size)
+    if len(content) == size and b"\n" not in content:
+        size = LONGEST_PIECE
+        content = read_owned_part(path, account, start=start, size=size)
     whole = content.rfind(b"\n") + 1  # a line that the end of the runner cut short was never a piece
-    return LeftOutputs(pieces=tuple(_pieces(content[:whole])), following=start + whole if whole else None)
+    return LeftOutputs(
+        pieces=tuple(_pieces(content[:whole])), following=start + whole if whole and len(content) == size else None
+    )
 
 
 def _pieces(content: bytes) -> Iterator[JsonObject]:

@@ -9,6 +9,7 @@ See docs/decisions/0079-let-the-service-read-the-last-outputs.md.
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,11 +33,27 @@ class LeftOutputs:
         #: Position of the next portion of each run; 0 if it is absent.
         self._positions: dict[tuple[str, int], int] = {}
 
-    def store_portion(self, workload: str, run: int) -> bool:
-        """Store the next portion of an ended run; return whether all portions are stored.
+    def store_portions(self) -> None:
+        """Store the next portion of each ended run, and remove those without any other from `Context.ended_runs`.
 
-        A portion is tried again after the disk was full. A run whose files cannot be read counts as stored.
+        A run remains while the disk is full. A run whose files cannot be read is removed.
         """
+        for key in sorted(self._context.ended_runs):
+            attempt = partial(self._store_portion, *key)
+            if self._context.set_aside.attempt(key[0], "storing the last outputs", attempt):
+                self._context.ended_runs.discard(key)
+                if self._positions.pop(key, None) is not None:
+                    self._announce_end(key[0])
+
+    def _announce_end(self, job: str) -> None:
+        """Tell the owner that no output will follow: an earlier page of outputs said that more would."""
+        record = self._context.records.get(job)
+        if record is not None:
+            change = {"job": job, "last_seq": self._context.last_seq(job)}
+            self._context.broker.announce(record.workload.owner, "output", job, change)
+
+    def _store_portion(self, workload: str, run: int) -> bool:
+        """Store the next portion of an ended run; return whether that was the last one."""
         record = self._context.records.get(workload)
         if record is None or record.workload.kind is not Kind.TRAINING:
             return True
@@ -52,10 +69,8 @@ class LeftOutputs:
             return False
         except (UnusableFile, BackendError, NotFound, OSError) as error:
             log.warning("the last outputs of run %d of %s cannot be stored: %s", run, workload, error)
-            self._positions.pop(key, None)
             return True
         if found.following is None:
-            self._positions.pop(key, None)
             return True
         self._positions[key] = found.following
         self._context.wake()

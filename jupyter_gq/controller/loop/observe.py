@@ -77,6 +77,7 @@ class Observer:
 
     async def record(self, observed: ObservedRuns) -> None:
         """Record starts and ends; then end runs that should not exist, and let backends forget recorded ends."""
+        self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
         now = self._context.clock.now()
         changes = [
             change
@@ -166,9 +167,8 @@ class Observer:
         """Let the backend forget an ended run once its outputs are stored; end a live run that should not exist."""
         try:
             if observation.phase is Phase.ENDED:
-                if self._left_outputs.store_portion(workload, run):
+                if (workload, run) not in self._context.ended_runs:
                     await backend.forget(workload, run)
-                    self._context.ended_runs.discard((workload, run))
             else:
                 log.warning("run %d of %s is alive and should not be: it is ended", run, workload)
                 await backend.stop(workload, run, Seconds(0))

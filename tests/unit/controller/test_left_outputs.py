@@ -36,10 +36,16 @@ async def test_devices_are_free_while_outputs_are_stored_portion_by_portion(worl
     assert world.job(waiting).phase in ("starting", "running")
     page = world.controller.jobs.read_outputs(ANN, job, 0)
     assert (numbers(page), page.finished) == ([1, 2], False)
-    await world.step(2)
+    await world.step()
     page = world.controller.jobs.read_outputs(ANN, job, 0)
     assert (numbers(page), page.finished) == ([1, 2, 3], True)
     assert job not in {name for name, _ in world.backend.runs}, "its backend is not told to forget the run"
+
+
+async def test_outputs_of_a_short_run_are_complete_at_its_end(world):
+    job = await an_ended_job(world, [a_piece(1)])
+    await world.step()
+    assert world.controller.jobs.read_outputs(ANN, job, 0).finished
 
 
 async def test_pieces_that_the_service_has_are_not_stored_twice(world):
