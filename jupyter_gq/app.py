@@ -45,7 +45,10 @@ APPLICATIONS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a subcommand; return its exit code."""
+    """Run the subcommand that `argv` names, by default that of the command line; return its exit code.
+
+    Bad arguments end the process with code 2. A missing Python module and an `AdminError` are printed, and give code 2.
+    """
     arguments, rest = build_parser().parse_known_args(argv)
     command = arguments.command
     try:
@@ -55,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             run = _command(command).run
     except ModuleNotFoundError as error:
-        return _lacks(command, error)
+        return _report_missing_module(command, error)
     if command in APPLICATIONS:
         application.launch_instance(rest)
         return 0
@@ -64,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code: int = run(arguments)
     except ModuleNotFoundError as error:
-        return _lacks(command, error)
+        return _report_missing_module(command, error)
     except AdminError as error:
         print(f"jupyter-gq {command}: {error}", file=sys.stderr)
         return 2
@@ -72,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of the whole command."""
+    """Return the parser of the whole command; a subcommand whose modules are not installed has no options."""
     parser = argparse.ArgumentParser(
         prog="jupyter-gq", description="Fixed GPU quotas for notebooks and a training queue for cells."
     )
@@ -91,17 +94,18 @@ class _Command(Protocol):
     """The module of a command."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of the command."""
+        """Add the options of the subcommand to its parser."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Run the command; return the exit status."""
+        """Run the subcommand, and return its exit code."""
 
 
 def _command(name: str) -> _Command:
     return cast(_Command, import_module(COMMANDS[name][0]))
 
 
-def _lacks(command: str, error: ModuleNotFoundError) -> int:
+def _report_missing_module(command: str, error: ModuleNotFoundError) -> int:
+    """Print which module is missing and how to install it; return the exit code 2. Raises the error for our modules."""
     if str(error.name).partition(".")[0] == "jupyter_gq":
         raise error
     *_, extra, _ = (COMMANDS | APPLICATIONS)[command]
@@ -113,6 +117,7 @@ def _lacks(command: str, error: ModuleNotFoundError) -> int:
 
 
 def _sentence(text: str) -> str:
+    """Return the text with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
 
 

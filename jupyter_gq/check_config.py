@@ -10,11 +10,13 @@ from traitlets.config import Config, Configurable
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
+from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.planning.connection import add_service_arguments, ask_service
@@ -35,10 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is wrong with the file, what is probably not meant, and what the file would change."""
+    """Print what is wrong with the file, what is probably not meant, and what the file would change.
+
+    Returns the exit code: 0, or 1 if the file cannot be used.
+    """
     state = _live_state(arguments)
     stored = None if state is None else LastGood(sections=state.settings, files={})
-    nodes = () if state is None else state.offered_nodes
+    nodes = None if state is None else state.offered_nodes
     backends = _backends()
     try:
         file = PolicyFile(arguments.file, lambda: nodes, names_by_section(*backends), stored)
@@ -46,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigFileError as error:
         problem = error
     if problem:
-        print(f"{arguments.file} cannot be used. {problem}")
+        print_plain(f"{arguments.file} cannot be used. {problem}")
         return 1
     print(f"{arguments.file} can be used.")
     _print("Probably not meant", file.warnings)
@@ -56,11 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not state.settings:
         print("Nothing is compared: the state does not say which settings are in force.")
         return 0
-    _compare(build_settings(stored.to_config(), nodes), file.current, state)
+    _compare(build_settings(stored.to_config(), state.offered_nodes), file.current, state)
     return 0
 
 
 def _live_state(arguments: argparse.Namespace) -> LiveState | None:
+    """Return the state in the file of --state, or that of the service at --url; None if neither is given."""
     if arguments.state is not None:
         return load_state(arguments.state).state
     if arguments.url:
@@ -69,7 +75,7 @@ def _live_state(arguments: argparse.Namespace) -> LiveState | None:
 
 
 def _backends() -> tuple[type[Configurable], ...]:
-    """Return the classes that have settings beside the policy. Without its extra nothing runs on Kubernetes."""
+    """Return the classes outside the policy that read settings; without the extra "kubernetes", not its backend."""
     local = (LocalBackend, ServersBackend, SimulatedDevices)
     try:
         from jupyter_gq.backends.kubernetes import KubernetesBackend
@@ -79,7 +85,7 @@ def _backends() -> tuple[type[Configurable], ...]:
 
 
 def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]) -> str:
-    """Return why the service or a backend would refuse a value of the file; "" if they take all of them."""
+    """Return the message of the service or backend that refuses a value of the file; "" if none refuses."""
     config = Config() if file.last_good is None else file.last_good.to_config()
     try:
         SchedulerService(config=config)
@@ -91,6 +97,7 @@ def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]
 
 
 def _compare(before: Settings, after: Settings, state: LiveState) -> None:
+    """Print which quotas the change lowers, and which running work it puts over a quota or stops at once."""
     groups = {user: frozenset(names) for user, names in state.groups.items()}
     lost = list(find_lost_quotas(before, after, groups))
     over = list(find_work_over_quota(before, after, groups, list(state.snapshot.workloads)))
@@ -102,9 +109,11 @@ def _compare(before: Settings, after: Settings, state: LiveState) -> None:
         _print("Running work that becomes over quota, and may be paused or stopped for others", over)
     else:
         print("No running work becomes over quota.")
+    _print("Running work that is paused or stopped as soon as the file is in force", find_next_evictions(after, state))
 
 
 def _print(title: str, lines: Iterable[str]) -> None:
+    """Print the title and below it the indented lines; nothing if there are no lines."""
     listed = list(lines)
     if listed:
-        print("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))
+        print_plain("\n".join([f"{title}:", *(f"  {line}" for line in listed)]))

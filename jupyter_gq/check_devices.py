@@ -40,7 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try each way to show a container its devices, print which work, and return the exit code."""
+    """Try each way to show a container its devices, and print which work.
+
+    Returns the exit code: 0 if the visibility that the pool has set works, else 1. Raises `CommandRefused` if nothing
+    can be tried.
+    """
     path: Path = arguments.config
     try:
         pools = PolicyFile(path, tuple).current.pod_pools
@@ -59,12 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
         report = asyncio.run(_check(backend, pool, arguments.node))
     except BackendError as error:
         raise CommandRefused(str(error)) from None
-    print("\n".join(told(report, pool, config.Pools.pools)))
+    print("\n".join(describe_report(report, pool, config.Pools.pools)))
     return 0 if report.works(pool.visibility) else 1
 
 
 async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) -> Report:
-    """Try each way on a node of the pool; raise `CommandRefused` if it has no suitable node."""
+    """Try each way on that node of the pool, or on the first suitable one; return the findings.
+
+    Raises `CommandRefused` if the node is not suitable, or if no node is.
+    """
     cluster = backend.open_cluster()
     try:
         check = DeviceCheck(cluster, backend.options())
@@ -81,8 +88,11 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
         cluster.close()
 
 
-def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
-    """Return the lines of the report; `pools` are all pools as they are configured."""
+def describe_report(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
+    """Return the report as lines for the terminal: the finding of each trial, and advice on what to set.
+
+    `pools` are all pools as they are configured.
+    """
     given = report.whole.devices or ()
     whole = f"sees {given[0]}" if len(given) == 1 else describe_finding(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
@@ -94,7 +104,7 @@ def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> lis
 
 
 def _advice(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
-    """Return lines that say whether the configured way works and, if not, what to set."""
+    """Return lines that say whether the configured visibility works, and if not, what to set instead."""
     working = [way.value for way in Visibility if report.works(way)]
     if pool.visibility.value in working:
         return [f"The pool's way, {pool.visibility.value}, works."]
@@ -110,24 +120,27 @@ def _advice(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> 
 
 
 def as_values(pools: Mapping[str, JsonMapping]) -> list[str]:
-    """Return pools as the chart's values name them: lines of YAML."""
+    """Return the pools as lines of YAML for the values of the chart."""
     written = {name: {_camel(key): value for key, value in entry.items()} for name, entry in pools.items()}
     return ["pools:", *(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in written.items())]
 
 
 def _camel(key: str) -> str:
-    """Return a name such as `gpu_model` as `gpuModel`."""
+    """Return a name in snake case in camel case, such as `gpuModel` for `gpu_model`."""
     first, *rest = key.split("_")
     return first + "".join(map(str.capitalize, rest))
 
 
 def _line(what: str, found: str) -> str:
-    """Return one line of the report."""
+    """Return one line of the report: the name of a trial, and what was found."""
     return f"  {what:<16}{found}"
 
 
 def _pool(pools: Sequence[PodPool], name: str | None) -> PodPool:
-    """Return the pool of that name, or the only one; raise `CommandRefused`."""
+    """Return the pool of that name, or without a name the only one; raise `CommandRefused` for any other name.
+
+    `CommandRefused` is also raised for a pool whose provider shows devices to containers by itself.
+    """
     known = {pool.name: pool for pool in pools}
     listed = ", ".join(known) or "none on Kubernetes"
     if name is None and len(known) != 1:

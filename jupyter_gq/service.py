@@ -28,6 +28,7 @@ from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend, jobs_with_files
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
+from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
@@ -67,7 +68,10 @@ def set_the_interpreter() -> None:
 
 
 def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
-    """Return the names of our traits outside of the policy, by section, so that misspelt names are refused."""
+    """Return the names of our traits outside the policy, by section, so that misspelt names can be refused.
+
+    `backends` are the classes of the backend in use, whose traits are included.
+    """
     classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
@@ -143,9 +147,10 @@ class SchedulerService(Application):
     _trouble: TraitError | None = None
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line, then the Hub's file; if the file cannot be used, the last good settings.
+        """Read the command line, and then the Hub's file; if the file cannot be used, take the last good settings.
 
-        The database then follows from the environment variables that `configure(c)` or the chart sets.
+        The last good settings come from the database, whose address the environment variables of `configure(c)` or of
+        the chart give. A value that a trait refuses is raised by `start`, if there are no such settings.
         """
         self.parse_command_line(argv)
         found = self._read_file()
@@ -158,7 +163,10 @@ class SchedulerService(Application):
             self._apply(self._stored.to_config())
 
     def _read_file(self) -> LastGood | None:
-        """Apply the settings of the file; return them, or None if the file cannot be used."""
+        """Apply the settings of the Hub's file and return them; None if the file cannot be used.
+
+        A value that a trait refuses is kept in `_trouble`.
+        """
         executed: list[Path] = []
         try:
             config = load_config(Path(self.config_file).absolute(), executed)
@@ -172,6 +180,7 @@ class SchedulerService(Application):
         return LastGood.of(config, names, executed)
 
     def _apply(self, config: Config) -> None:
+        """Set the traits from a config; values of the command line take precedence."""
         applied = Config(config)
         applied.merge(self.cli_config)
         self.update_config(applied)
@@ -179,6 +188,7 @@ class SchedulerService(Application):
     def start(self) -> None:
         """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
+        log_plainly()
         set_the_interpreter()
         try:
             if self._trouble is not None:
@@ -192,11 +202,13 @@ class SchedulerService(Application):
             sys.exit(1)
 
     async def _serve(self) -> None:
-        """Connect the parts and serve until a signal comes; do so anew whenever the store was away for too long."""
+        """Connect the parts and serve until a signal comes; connect them anew after the store was away for too long."""
         listener = Listener(
             url=os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089"),
             prefix=os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/"),
-            authenticator=HubAuthenticator(*_hub(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")),
+            authenticator=HubAuthenticator(
+                *_hub_api(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
+            ),
         )
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, listener.ended.set)
@@ -211,7 +223,7 @@ class SchedulerService(Application):
                     self.log.warning("%s", error)
 
     async def _work(self, listener: Listener, parts: _Parts) -> None:
-        """Serve the API and run the controller until a signal comes or the lease is lost."""
+        """Serve the API, and run the controller until a signal comes, the lease is lost or the controller fails."""
         controller = parts.controller
         async with listener.serve(
             controller.status,
@@ -226,7 +238,11 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _leading(self, listener: Listener, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
-        """Wait until this service is the leader; then yield a function that returns whether it still is."""
+        """Wait until this service is the leader; then yield a function that returns whether it still is.
+
+        Meanwhile the API answers as `Standby`. The lease is renewed in the block, and released after it. Without a
+        lease, this service leads at once. Raises `_Ended` if a signal comes first.
+        """
         if lease is None:
             yield is_only_replica
             return
@@ -245,7 +261,7 @@ class SchedulerService(Application):
             await lease.release()
 
     async def _why_unfit(self) -> str:
-        """Return why this service must not become the leader now; "" = it may."""
+        """Return why this service must not become the leader now; "" = it may, because it reaches the database."""
         try:
             await asyncio.to_thread(check_reachable, self._url())
         except StoreUnavailable as error:
@@ -254,14 +270,14 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_this_machine(self, listener: Listener) -> AsyncIterator[_Parts]:
-        """Yield the parts of a service that runs notebooks and jobs as processes of this machine."""
+        """Yield the parts of a service that runs notebooks and jobs as processes; close the store after the block."""
         clock = SystemClock()
         state = self._state()
         simulated = SimulatedDevices(config=self.config)
         probe = choose_probe(NvmlProbe(now=clock.now), simulated, clock.now)
         local = LocalBackend(parent=self)
         jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url)
-        stopper = HubServerStopper(*_hub())
+        stopper = HubServerStopper(*_hub_api())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
         settings = PolicyFile(
             Path(self.config_file),
@@ -279,7 +295,7 @@ class SchedulerService(Application):
                 clock=clock,
                 bundles=local.bundles(state_dir=state),
                 probe=probe,
-                directory=HubDirectory(*_hub()),
+                directory=HubDirectory(*_hub_api()),
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
@@ -288,13 +304,16 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_a_cluster(self, listener: Listener) -> AsyncIterator[_Parts]:
-        """Yield the parts of a service that runs notebooks and jobs as pods, once this service leads."""
+        """Wait until this service leads; then yield the parts of a service that runs notebooks and jobs as pods.
+
+        After the block the backend, the store and the lease are closed.
+        """
         from jupyter_gq.backends.kubernetes import Clocks, KubernetesBackend  # one machine has no use for it
 
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
         settings = PolicyFile(Path(self.config_file), tuple, names_by_section(KubernetesBackend), self._stored)
-        wake, backend = _Late(), KubernetesBackend(parent=self)
+        wake, backend = _LateCallback(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
         outage = StoreOutage() if lease is None else StoreOutage(lease.times.without_store, clock.elapsed)
         async with contextlib.AsyncExitStack() as opened:
@@ -302,11 +321,11 @@ class SchedulerService(Application):
                 opened.callback(lease.close)
             leads = await opened.enter_async_context(self._leading(listener, lease))
             # Only now: who waits must not change the schema.
-            store = await self._reached(listener, outage)
+            store = await self._wait_for_store(listener, outage)
             opened.callback(store.close)
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
-                stopper=HubServerStopper(*_hub()),
+                stopper=HubServerStopper(*_hub_api()),
                 clocks=Clocks(elapsed=clock.elapsed, now=clock.now),
                 on_change=wake,
                 service_url=listener.service_url,
@@ -321,10 +340,10 @@ class SchedulerService(Application):
                 meter=ReportedMeter(runs.usage),
                 leads=leads,
                 outage=outage,
-                directory=HubDirectory(*_hub()),
+                directory=HubDirectory(*_hub_api()),
                 check_invariants=self.check_invariants,
             )
-            wake.call = controller.wake
+            wake.target = controller.wake
             options = runs.options
             pods = PodAuthenticator(
                 runs.cluster.review_token,
@@ -335,10 +354,11 @@ class SchedulerService(Application):
                 await runs.observe()  # before the first request asks what is there
             yield _Parts(controller=controller, pods=pods)
 
-    async def _reached(self, listener: Listener, outage: StoreOutage) -> SqlStore:
-        """Return the store once its database answers; raise `_Ended` if a signal comes first.
+    async def _wait_for_store(self, listener: Listener, outage: StoreOutage) -> SqlStore:
+        """Open the store, and try again until its database answers; the API answers as `Standby` meanwhile.
 
-        The process stays meanwhile: a pod that ends is restarted after a longer and longer time.
+        Raises `_Ended` if a signal comes first, and `StoreAway` if the outage lasts too long. The process stays: a pod
+        that ends is restarted after a longer and longer time.
         """
         found: list[SqlStore] = []
         why = "The service opens its database."
@@ -373,7 +393,10 @@ class SchedulerService(Application):
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
-        """Open the store and take it over: from now on only this service writes to it."""
+        """Open the store and take it over, so that only this service writes to it from now on.
+
+        Raises `StoreUnavailable` if the database does not answer.
+        """
         store = SqlStore(self._url())
         try:
             store.check_pages()
@@ -384,20 +407,20 @@ class SchedulerService(Application):
         return store
 
 
-class _Late:
-    """A callback that is connected later; calls before that do nothing."""
+class _LateCallback:
+    """A callback whose target is set later; calls before that do nothing."""
 
-    call: Callable[[], None] | None = None
+    target: Callable[[], None] | None = None
 
     def __call__(self) -> None:
-        if self.call is not None:
-            self.call()
+        if self.target is not None:
+            self.target()
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder holds files of jobs, and the SQLite file with their records is missing.
+    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file with their records is missing.
 
-    A new database would know none of these jobs.
+    A new database would know none of these jobs. Other databases are not checked.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite":
@@ -411,7 +434,7 @@ def expect_database(url: str, state: Path) -> None:
         )
 
 
-def _hub() -> tuple[str, str]:
-    """Return the address of the Hub's API, and this service's token for it."""
+def _hub_api() -> tuple[str, str]:
+    """Return the address of the Hub's API and this service's token for it, from the environment."""
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")

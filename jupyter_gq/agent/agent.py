@@ -32,7 +32,7 @@ class Agent:
     def __init__(
         self, observer: NodeObserver, service: ServiceConnection, backoff: Backoff, *, report_every: float
     ) -> None:
-        """`report_every` is the longest interval between two reports in seconds; the service may ask for a shorter."""
+        """Create an agent without orders; it reports every `report_every` seconds, or more often on request."""
         self._observer, self._service, self._backoff = observer, service, backoff
         self._report_every = report_every
         #: Newest orders of the service, kept while the service is down; None before its first answer.
@@ -45,7 +45,10 @@ class Agent:
         self._logged_commands: set[str] = set()
 
     async def run(self) -> None:
-        """Report until cancelled."""
+        """Observe the node and report to the service in a loop until cancelled.
+
+        An error is logged and followed by a pause.
+        """
         while True:
             try:
                 pause = await self._step()
@@ -55,7 +58,10 @@ class Agent:
             await asyncio.sleep(pause)
 
     async def _step(self) -> float:
-        """Observe and report once; return the seconds to wait before the next report."""
+        """Observe the node, report once, and store the orders in the answer; return the seconds to wait afterwards.
+
+        If the service does not accept the report, the error is logged and the earlier orders stay.
+        """
         watch = [] if self._orders is None else self._orders.watch
         report = await self._observer.observe(watch)
         self._log_changes(report)
@@ -89,7 +95,7 @@ class Agent:
         return max(MIN_INTERVAL, min(self._report_every, asked))
 
     def _log_unsupported(self, commands: list[AgentCommand]) -> None:
-        """Log once each command that this agent cannot carry out; the next report tells the service why."""
+        """Log each of these commands once: this version of the agent can carry out none of them."""
         for command in commands:
             if command.id not in self._logged_commands:
                 log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)

@@ -91,7 +91,7 @@ class NodeAgent(Application):
 
     @validate("report_every")
     def _check_report_every(self, proposal: Bunch) -> float:
-        """Return the interval as a float; raise `TraitError` if the service would take so silent an agent as gone."""
+        """Return the interval as a float; raise `TraitError` if it is below `MIN_INTERVAL` or above `MAX_INTERVAL`."""
         if not MIN_INTERVAL <= proposal["value"] <= MAX_INTERVAL:
             raise TraitError(
                 f"c.NodeAgent.report_every = {proposal['value']!r}: it must be from "
@@ -104,7 +104,7 @@ class NodeAgent(Application):
         return logging.INFO
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line, then the configuration file that it names."""
+        """Read the command line, then the configuration file that it names; join the package's log with its own."""
         self.parse_command_line(argv)
         if self.config_file:
             path = Path(self.config_file)
@@ -114,7 +114,7 @@ class NodeAgent(Application):
         logger.setLevel(self.log.level)
 
     def start(self) -> None:
-        """Report until a signal comes; log the reason and exit with code 1 if a required setting is missing."""
+        """Report until SIGINT or SIGTERM; log the reason and exit with code 1 if a required setting is missing."""
         for name, value, variable in (
             ("service_url", self.service_url, "GQ_SERVICE_URL"),
             ("node_name", self.node_name, "NODE_NAME"),
@@ -152,7 +152,7 @@ class NodeAgent(Application):
         )
 
     def _choose_probe(self) -> DeviceProbe:
-        """Return the driver's probe, or the simulated one if the configuration says so."""
+        """Return the driver's or the simulated probe, as `SimulatedDevices.mode` says; its default is "never" here."""
         # Elsewhere the default mode is "auto": a node of a cluster must not simulate GPUs unless it is configured to.
         config = Config({"SimulatedDevices": {"mode": "never"}})
         config.merge(self.config)

@@ -47,7 +47,7 @@ class KubeletView:
     allocatable: tuple[str, ...] | None
 
     def copied_ids(self) -> tuple[str, ...]:
-        """Return the ids that stand for one of several copies of a device, sorted; empty if devices are not shared."""
+        """Return the ids that stand for one of several copies of a device, sorted; empty if no device has copies."""
         given = [device for allocation in self.allocations for device in allocation.device_ids]
         return tuple(sorted({device for device in [*given, *(self.allocatable or ())] if COPY_SEPARATOR in device}))
 
@@ -56,11 +56,11 @@ class KubeletSocket:
     """A client of the kubelet's PodResources API at a Unix socket."""
 
     def __init__(self, socket: Path, *, timeout: float = _TIMEOUT) -> None:
-        """`timeout` is that of one answer, in seconds."""
+        """Create a client of this socket, with a timeout in seconds for each answer."""
         self._socket, self._timeout = socket, timeout
 
     def read(self) -> KubeletView:
-        """Return the devices that the kubelet lists now; raise `KubeletError` if it does not answer."""
+        """Return the devices that the kubelet lists now; raise `KubeletError` without a socket or an answer in time."""
         if not self._socket.exists():
             raise KubeletError(
                 f"There is no socket {self._socket}: mount the kubelet's folder pod-resources into the agent's pod."
@@ -87,7 +87,10 @@ class KubeletSocket:
         return tuple(device for devices in answer.devices for device in devices.device_ids)
 
     def _call(self, channel: grpc.Channel, method: str, request: Message, answer: type[Answer]) -> Answer:
-        """Call a method of the API; return the parsed answer, a message of the type `answer`."""
+        """Call a method of the API; return the parsed answer, a message of the type `answer`.
+
+        Raises `grpc.RpcError` if the call fails or exceeds the timeout.
+        """
         parse = cast(type[Message], answer).FromString
         call = channel.unary_unary(
             method, request_serializer=type(request).SerializeToString, response_deserializer=parse

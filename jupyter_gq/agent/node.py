@@ -36,7 +36,7 @@ class Node:
     proc: Path
 
     def observe(self, watch: Sequence[WatchedPod]) -> AgentReport:
-        """Return the present state of the node and the use of these pods; block for as long as the driver does."""
+        """Return the present state of the node and the use of these pods; blocks for as long as the driver does."""
         missing = {SUSPEND: NO_SUSPEND}
         kubelet = self._ask_kubelet(missing)
         status = self.probe.status()
@@ -53,7 +53,7 @@ class Node:
     def _ask_kubelet(self, missing: dict[str, str]) -> KubeletView | None:
         """Return the devices that the kubelet gave to pods; None, with an entry in `missing`, if it does not answer.
 
-        Add another entry to `missing` if the device plugin hands out copies of a device.
+        Another entry is added to `missing` if the device plugin hands out copies of a device.
         """
         try:
             view = self.kubelet.read()
@@ -75,7 +75,10 @@ class Node:
         kubelet: KubeletView | None,
         missing: dict[str, str],
     ) -> list[AgentShare]:
-        """Return the use of each watched pod and the devices that it can open; add to `missing` what is unknown."""
+        """Return the use of each watched pod and the devices that it can open; None in them means unknown.
+
+        Entries are added to `missing` if no process of any watched pod can be seen, or no device by its number.
+        """
         pids = self.processes.by_pod([pod.pod_uid for pod in watch])
         if watch and not pids:
             missing[PROCESSES] = (
@@ -109,7 +112,10 @@ class Node:
         devices: Sequence[DeviceInfo],
         kubelet: KubeletView | None,
     ) -> Share | None:
-        """Return the processes and devices of a pod, to be measured; None if either are unknown."""
+        """Return the processes and devices of a pod, to be measured; None if either is unknown.
+
+        On simulated devices, the pod's entry processes are left out.
+        """
         held = tuple(pod.devices) or _find_assigned_devices(pod, devices, kubelet)
         if not held or not pids:
             return None

@@ -27,13 +27,17 @@ class NodeObserver:
     """
 
     def __init__(self, node: ObservableNode, timeout: float) -> None:
-        """`timeout` is in seconds."""
+        """Create an observer of `node`, with a timeout in seconds for each observation."""
         self._node, self._timeout = node, timeout
         #: The observation that exceeded the timeout and has not ended yet.
         self._hanging: asyncio.Future[AgentReport] | None = None
 
     async def observe(self, watch: Sequence[WatchedPod]) -> AgentReport:
-        """Return a report on these pods within the timeout; raise the error of `Node.observe`, which is a defect."""
+        """Return a report on these pods; after the timeout, a report which says that all is unknown.
+
+        An observation that exceeded the timeout is awaited by the next calls. Once it ends, its report is dropped and
+        the node is observed anew. An error of `Node.observe`, which is a defect, is raised.
+        """
         pending = self._hanging or self._start(list(watch))
         done, _ = await asyncio.wait([pending], timeout=self._timeout)
         if not done:

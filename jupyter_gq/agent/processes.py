@@ -44,12 +44,18 @@ def parse_pod_of_environment(block: bytes) -> str | None:
 
 
 def find_pod_by_cgroup(process: Path) -> str | None:
-    """Return the uid of the pod that a process belongs to by its cgroup, which a process cannot leave."""
+    """Return the uid of a process's pod by its cgroup, which a process cannot leave; None if the process is in no pod.
+
+    Raises `OSError` if the process cannot be read.
+    """
     return parse_pod_of_cgroup((process / "cgroup").read_text(errors="replace"))
 
 
 def find_pod_by_environment(process: Path) -> str | None:
-    """Return the uid of the pod in a process's environment, for kubelets that run pods as plain processes."""
+    """Return the uid of the pod that a process's environment names; None if there is none.
+
+    Used for kubelets that run pods as plain processes. Raises `OSError` if the process cannot be read.
+    """
     with (process / "environ").open("rb") as file:
         return parse_pod_of_environment(file.read(_MOST_ENVIRONMENT))
 
@@ -72,10 +78,10 @@ class Processes:
         return {pod: tuple(sorted(pids)) for pod, pids in found.items()}
 
     def without_entry_processes(self, pids: Sequence[int]) -> tuple[int, ...]:
-        """Return these processes of one pod without its entry processes: those with children and a parent outside.
+        """Return these processes of one pod without those that have children and whose parent is outside of the pod.
 
-        Entry processes are what the pod was started with: a notebook server, a runner. A simulated device takes CPU use
-        as device use, and the CPU use of a server that answers an open page must not count.
+        Such entry processes are what the pod was started with: a notebook server, a runner. A simulated device takes
+        CPU use as device use, and the CPU use of a server that answers an open page must not count.
         """
         parents = {pid: self._parent(pid) for pid in pids}
         having_children = set(parents.values())

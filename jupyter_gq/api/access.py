@@ -44,7 +44,7 @@ class Access(StrEnum):
 
     @property
     def scope(self) -> str | None:
-        """The custom scope that the route needs; None if it needs none or another kind of proof."""
+        """The custom scope that a Hub token needs for the route; None if the route demands no custom scope."""
         return _SCOPES.get(self)
 
 
@@ -68,7 +68,10 @@ class Identity:
     scopes: frozenset[str]
 
     def holds(self, scope: str) -> bool:
-        """Return whether one of the token's scopes grants this scope."""
+        """Return whether the token grants this scope by itself, or by a wider scope.
+
+        A scope that is limited to the holder counts as well, except for the admin scope.
+        """
         granting = GRANTED_BY.get(scope, (scope,))
         if any(wider in self.scopes for wider in granting):
             return True
@@ -76,20 +79,23 @@ class Identity:
         return scope != ADMIN_SCOPE and any(f"{wider}!{own}" in self.scopes for wider in granting)
 
     def may_access(self, service: str) -> bool:
-        """Return whether the token has the Hub's access scope for that service."""
+        """Return whether the token has the Hub's access scope for all services or for the service of that name."""
         return bool({"access:services", f"access:services!service={service}"} & self.scopes)
 
     def missing_scope(self, access: Access) -> str | None:
-        """Return the scope that the token lacks for this access; None if it lacks none."""
+        """Return the custom scope that this access demands and the token lacks; None if the token lacks none.
+
+        Services of the Hub need no scope for `Access.MONITOR`.
+        """
         scope = access.scope
         if scope is None or self.holds(scope) or (access is Access.MONITOR and self.is_service):
             return None
         return scope
 
     def as_caller(self) -> Caller:
-        """Return the holder as the controller knows callers.
+        """Return the holder as a caller for the controller, who is an admin if the token holds the admin scope.
 
-        The name of a service gets a prefix with a slash, which no user name has.
+        The name of a service gets the prefix "service/", because no user name has a slash.
         """
         return Caller(
             user=f"service/{self.name}" if self.is_service else self.name,

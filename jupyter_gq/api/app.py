@@ -17,9 +17,10 @@ log = logging.getLogger(__name__)
 
 
 def make_application(wiring: Wiring, prefix: str = "/", *, page: bool = False) -> Application:
-    """Build the API under `{prefix}api/v1/`.
+    """Return the tornado application that serves the routes of the API under `{prefix}api/v1/`.
 
-    `page` adds the web page at the prefix itself. The page needs the environment that the Hub gives to its services.
+    If `page` is true, the web page is served at the prefix itself. The page needs the environment that the Hub gives to
+    its services.
     """
     prefix = f"/{prefix.strip('/')}/" if prefix.strip("/") else "/"
     by_path: dict[str, dict[str, Route]] = {}
@@ -44,12 +45,15 @@ def make_application(wiring: Wiring, prefix: str = "/", *, page: bool = False) -
 
 
 def make_server(application: Application) -> HTTPServer:
-    """Make a server for the application, which unpacks compressed bodies and accepts large bundles."""
+    """Return a server, not yet listening, for the application; the server unpacks compressed bodies."""
     return HTTPServer(application, decompress_request=True, max_body_size=DRAINED, xheaders=False)
 
 
 def log_request(handler: RequestHandler) -> None:
-    """Log a request in one line, without its query, headers and body, which may hold secrets."""
+    """Log a request in one line, without its query, headers and body, which may hold secrets.
+
+    Server errors except 503 are logged as errors, other refusals as information, and the rest for debugging.
+    """
     status = handler.get_status()
     level = logging.ERROR if status >= 500 and status != 503 else logging.INFO if status >= 400 else logging.DEBUG
     milliseconds = 1000 * handler.request.request_time()
@@ -57,6 +61,7 @@ def log_request(handler: RequestHandler) -> None:
 
 
 def _pattern(prefix: str, path: str) -> str:
+    """Return the regular expression of a route's full path; each part in braces becomes a group of that name."""
     parts = re.split(r"({\w+})", path)
     escaped = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in parts)
     return re.escape(prefix) + "api/v1/" + "".join(escaped)

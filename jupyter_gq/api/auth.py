@@ -30,9 +30,9 @@ class Authenticator(Protocol):
     service: str
 
     async def identify(self, token: str) -> Identity:
-        """Return the holder of the token.
+        """Return the holder of a Hub token.
 
-        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if nobody can be asked.
+        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if the Hub cannot be asked.
         """
         ...
 
@@ -53,6 +53,11 @@ class HubAuthenticator:
         timeout: float = 5.0,
         clock: Callable[[], float] | None = None,
     ) -> None:
+        """Prepare to ask the Hub; `api_token` is the service's own token, which shows the groups of users.
+
+        `service` is the name of this service at the Hub, `timeout` the seconds for one answer, and `clock` counts
+        seconds.
+        """
         self.service = service
         self._api_url = api_url.rstrip("/")
         self._api_token = api_token
@@ -62,18 +67,25 @@ class HubAuthenticator:
         self._cache = TokenCache(self._ask, policy, most=MOST_CACHED, clock=clock)
 
     async def identify(self, token: str) -> Identity:
-        """Return the holder of the token, from the cache or from the Hub."""
+        """Return the holder of the token, from the cache or from the Hub.
+
+        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if the Hub cannot be asked.
+        """
         if not has_token_form(token):
             raise invalid_token()
         return await self._cache.find_holder(token)
 
     def close(self) -> None:
-        """Release the HTTP client."""
+        """Close the connections to the Hub; the next question opens new ones."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
     async def _ask(self, token: str) -> Identity:
+        """Ask the Hub for the holder of a token, with groups and scopes.
+
+        Raises an `ApiRefusal` of 401 if the Hub refuses the token, and of 503 if the Hub gives no usable answer.
+        """
         response = await self._get("/user", token)
         if response.code in {401, 403}:
             raise invalid_token()
@@ -90,7 +102,10 @@ class HubAuthenticator:
         )
 
     async def _ask_groups(self, user: str) -> list[str]:
-        """Ask for the groups of a user with the service's own token: a narrow token of the user does not show them."""
+        """Return the groups of a user, asked with the service's own token; [] with a warning if the Hub refuses.
+
+        A narrow token of the user does not show the groups.
+        """
         response = await self._get(f"/users/{quote(user, safe='')}", self._api_token)
         if response.code in {401, 403, 404}:
             log.warning("groups_unknown user=%s status=%d: treated as in no group", user, response.code)
@@ -98,6 +113,10 @@ class HubAuthenticator:
         return list(_document(response, needed=()).get("groups") or ())
 
     async def _get(self, path: str, token: str) -> HTTPResponse:
+        """Send a GET request to the Hub's API, and return the response of any status.
+
+        Raises an `ApiRefusal` of 503 if the Hub does not answer in time.
+        """
         if self._client is None:
             self._client = AsyncHTTPClient(force_instance=True, max_clients=50)
         request = HTTPRequest(
@@ -114,6 +133,10 @@ class HubAuthenticator:
 
 
 def _document(response: HTTPResponse, needed: tuple[str, ...] = ("name",)) -> JsonObject:
+    """Return the JSON object in an answer of the Hub.
+
+    Raises an `ApiRefusal` of 503 if the status is not 200, or if the object lacks one of the names in `needed`.
+    """
     if response.code != 200:
         raise hub_unreachable(f"it answered with status {response.code}")
     try:

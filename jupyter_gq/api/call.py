@@ -50,40 +50,49 @@ class Call:
 
     @property
     def services(self) -> Services:
-        """The objects that answer requests. Raises `NotLeading` while another service leads."""
+        """The objects that answer requests. Raises `NotLeading`, which says why, if another service leads."""
         if self.leading is None:
             raise NotLeading(self.status.explain_unready())
         return self.leading
 
     def model(self, kind: type[Model]) -> Model:
-        """Return the body, on a route whose request is this model."""
+        """Return the body of the request as a `kind`; raise `TypeError` if the route does not declare that body."""
         if not isinstance(self.body, kind):
             raise TypeError(f"this route is not declared with a body of the kind {kind.__name__}")
         return self.body
 
     @property
     def plain_text(self) -> str:
-        """The body, on a route whose request is text."""
+        """The body of the request; raises `TypeError` if the route does not declare a body of text."""
         if not isinstance(self.body, str):
             raise TypeError("this route is not declared with a body of text")
         return self.body
 
     def integer(self, name: str) -> int:
-        """Return an integer of the query that has a default."""
+        """Return the integer in a query parameter, given or by default.
+
+        Raises `LookupError` if the parameter is declared without a default, and `TypeError` if it is declared as text.
+        """
         value = self.optional_integer(name)
         if value is None:
             raise LookupError(f"the parameter {name} is declared without a default")
         return value
 
     def optional_integer(self, name: str) -> int | None:
-        """Return an integer of the query; None if it is not given."""
+        """Return the integer in a query parameter; None if it is not given.
+
+        Raises `TypeError` if it is declared as text.
+        """
         value = self.query[name]
         if isinstance(value, str):
             raise TypeError(f"the parameter {name} is declared as text")
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text of the query; None if it is not given."""
+        """Return the text in a query parameter; None if it is not given.
+
+        Raises `TypeError` if it is declared as an integer.
+        """
         value = self.query[name]
         if isinstance(value, int):
             raise TypeError(f"the parameter {name} is declared as an integer")
@@ -91,21 +100,21 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        """The user or service that asks, on a route that demands a scope."""
+        """The user or service that asks; raises `LookupError` if the request showed no Hub token."""
         if self.requester.caller is None:
             raise LookupError("this route is declared without a scope and has no caller")
         return self.requester.caller
 
     @property
     def pod(self) -> PodIdentity:
-        """The pod that asks, on a route for pods."""
+        """The pod that asks; raises `LookupError` on a route that is not for pods."""
         if self.requester.pod is None:
             raise LookupError("this route is not declared for pods")
         return self.requester.pod
 
     @property
     def task(self) -> int:
-        """The number of the job's task that asks, on a route of a job token."""
+        """The number of the job's task that asks; raises `LookupError` on a route that is not for job tokens."""
         if self.requester.task is None:
             raise LookupError("this route is not declared for job tokens")
         return self.requester.task

@@ -4,14 +4,12 @@ import asyncio
 import json
 import logging
 import re
-import secrets
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from types import TracebackType
 
 from pydantic import BaseModel
 from tornado.iostream import StreamClosedError
-from tornado.web import HTTPError, RequestHandler, stream_request_body
+from tornado.web import HTTPError, stream_request_body
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.errors import JupyterGQError, NotLeading
@@ -20,7 +18,8 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
-from .errors import ApiRefusal, refusal, refusal_of
+from .errors import ApiRefusal, refusal
+from .incident import LogsIncidents
 from .parse import parse_count, parse_model
 from .pods import no_pods
 from .route import PATH_PARTS, Media, Parameter, Route
@@ -44,11 +43,11 @@ SECURITY_HEADERS = {
 
 
 @stream_request_body
-class Endpoint(RequestHandler):
+class Endpoint(LogsIncidents):
     """The handler of all methods of one path. The body is read only after the requester was authorised to send it."""
 
     def initialize(self, wiring: Wiring, routes: Mapping[str, Route]) -> None:
-        """Keep the routes of this path, by method; `routes` is empty for a path that does not exist."""
+        """Store the routes of this path, by method; `routes` is empty for a path that does not exist."""
         self._wiring, self._routes = wiring, routes
         self._route: Route | None = None
         self._requester = Requester()
@@ -64,10 +63,13 @@ class Endpoint(RequestHandler):
         self.clear_header("Server")
 
     def check_xsrf_cookie(self) -> None:
-        """Do nothing: only tokens in a header count here, and no other site can make a browser send those."""
+        """Do nothing: only a token in a header authorises here, and other sites cannot make a browser send that."""
 
     async def prepare(self) -> None:
-        """Find the route and authorise the requester, before the body is read."""
+        """Find the route, and authorise the requester, before the body is read.
+
+        Raises the refusal at once, or if a body of acceptable length follows, keeps the refusal until the body is read.
+        """
         self.request.connection.set_max_body_size(DRAINED)  # type: ignore[union-attr]
         try:
             self._route = self._find()
@@ -81,7 +83,7 @@ class Endpoint(RequestHandler):
             self._refused = error
 
     def data_received(self, chunk: bytes) -> None:
-        """Collect the body, refuse it above the limit, and throw it away once the request is refused."""
+        """Collect a chunk of the body; throw the body away once the request is refused or exceeds its limit."""
         if self._refused is None:
             self._body += chunk
             if len(self._body) > self._limit:  # sent in chunks, or unpacked
@@ -90,6 +92,10 @@ class Endpoint(RequestHandler):
             self._body.clear()
 
     async def _respond(self, **_path: str) -> None:
+        """Validate the request, run the function of its route, and send the answer.
+
+        Raises the refusal that `prepare` or `data_received` has kept, and a refusal of 400 or 422 for invalid input.
+        """
         if self._refused is not None:
             raise self._refused
         route = self._find()
@@ -113,6 +119,10 @@ class Endpoint(RequestHandler):
     # The requester
 
     def _find(self) -> Route:
+        """Return the route of this path and method; HEAD uses the route of GET.
+
+        Raises a refusal of 404 if the path does not exist or has an invalid part, and of 405 if the method does not.
+        """
         if not self._routes or not self._has_valid_path():
             raise refusal(404, "not_found", f"There is nothing at {self.request.path}.")
         method = "GET" if self.request.method == "HEAD" else self.request.method
@@ -127,6 +137,10 @@ class Endpoint(RequestHandler):
         return all(re.fullmatch(PATH_PARTS[name], str(part)) for name, part in self.path_kwargs.items())
 
     async def _authorise(self, route: Route) -> Requester:
+        """Return the requester, by the proof that the route demands; nobody if the route demands none.
+
+        Raises an `ApiRefusal` if the proof is missing or not sufficient, and `NotLeading` if another service leads.
+        """
         if route.access is Access.PUBLIC:
             return Requester()
         services = self._wiring.services
@@ -151,19 +165,25 @@ class Endpoint(RequestHandler):
         return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
     async def _recognise(self) -> Requester:
-        """Return the holder of the token, if there is a token that may read; nobody otherwise."""
+        """Return the holder of the request's Hub token; nobody if there is no token, or the token may not read."""
         try:
             return Requester(caller=await permitted_caller(self._wiring.authenticator, self._token(), Access.READ))
         except ApiRefusal:
             return Requester()
 
     def _token(self) -> str:
+        """Return the token in the header Authorization; raise a refusal of 401 if there is none."""
         kind, _, token = self.request.headers.get("Authorization", "").strip().partition(" ")
         if kind.lower() not in {"token", "bearer"} or not token.strip():
             raise errors.no_token()
         return token.strip()
 
     async def _current_caller(self) -> Caller | None:
+        """Return the caller as their token shows them now; None if the token no longer opens this route.
+
+        If the Hub cannot be asked, the caller from the start of the request is returned: an outage ends no allowed
+        stream.
+        """
         try:
             return (await self._authorise(self._find())).caller
         except ApiRefusal as refused:
@@ -173,15 +193,23 @@ class Endpoint(RequestHandler):
     # The request
 
     def _has_body(self) -> bool:
+        """Return whether the headers announce a body."""
         headers = self.request.headers
         return bool(headers.get("Transfer-Encoding")) or headers.get("Content-Length", "0") != "0"
 
     def _declared_length(self) -> int:
-        """Return the length that the request declares; a length that is no number of 64 bits counts as endless."""
+        """Return the length of the body that the header declares, in bytes.
+
+        A length that is not a number of 64 bits counts as the largest number.
+        """
         length = parse_count(self.request.headers.get("Content-Length", "0"))
         return sys.maxsize if length is None else length
 
     def _parsed(self, route: Route) -> BaseModel | str | None:
+        """Return the body as the route's model, or as text; None for a route without a body.
+
+        Raises a refusal of 400 or 422 for a body that is not of the model.
+        """
         if route.request is None:
             return None
         if isinstance(route.request, Media):
@@ -189,7 +217,7 @@ class Endpoint(RequestHandler):
         return parse_model(route.request, bytes(self._body), self._wiring.most_values(route.size))
 
     def _require_known_parameters(self, route: Route) -> None:
-        """Raise a refusal of 422 for a query parameter that the route does not have: it may be misspelt."""
+        """Raise a refusal of 422 if the query has a parameter that the route does not have, which may be misspelt."""
         known = [parameter.name for parameter in route.query]
         unknown = next((name for name in self.request.query_arguments if name not in known), None)
         if unknown is None:
@@ -200,6 +228,10 @@ class Endpoint(RequestHandler):
         raise refusal(422, "invalid_request", message)
 
     def _parameter(self, parameter: Parameter) -> str | int | None:
+        """Return the value of a query parameter, or its default if it is not given.
+
+        Raises a refusal of 422 if a text is too long, or if an integer is invalid or outside its bounds.
+        """
         given = self.get_query_argument(parameter.name, None)
         if given is None:
             return parameter.default
@@ -218,12 +250,14 @@ class Endpoint(RequestHandler):
         return number
 
     def _declared_headers(self, route: Route) -> dict[str, str]:
+        """Return the headers of the request that the route declares, by their name in lower case."""
         found = ((header.name, self.request.headers.get(header.name)) for header in route.headers)
         return {name.lower(): value for name, value in found if value is not None}
 
     # The answer
 
     async def _send(self, reply: Reply) -> None:
+        """Send the reply: status, headers, and the body, which is a stream, a text, a model or a JSON document."""
         self.set_status(reply.status)
         for name, value in reply.headers.items():
             self.set_header(name, value)
@@ -241,7 +275,10 @@ class Endpoint(RequestHandler):
             self.finish(json.dumps(reply.body))
 
     async def _awaited(self, answer: Awaitable[Reply]) -> Reply:
-        """Wait for the answer; cancel its computation when the requester disconnects."""
+        """Return the result of a route's awaitable. If the requester disconnects, the awaitable is cancelled.
+
+        Raises `StreamClosedError` after such a cancellation, and otherwise the error of the awaitable.
+        """
         pending = asyncio.ensure_future(answer)
         self._pump = pending
         await asyncio.wait({pending})
@@ -250,6 +287,7 @@ class Endpoint(RequestHandler):
         return pending.result()
 
     async def _follow(self, stream: AsyncGenerator[bytes, None]) -> None:
+        """Send a stream until it ends or the reader disconnects; on HEAD, close the stream and send none of it."""
         if self.request.method == "HEAD":
             await stream.aclose()
             return
@@ -259,6 +297,10 @@ class Endpoint(RequestHandler):
             self._pump.result()
 
     async def _copy(self, stream: AsyncGenerator[bytes, None]) -> None:
+        """Write each piece of a stream to the connection, and close the stream in the end.
+
+        A reader who is gone, or who takes nothing for `SLOW_READER` seconds, is disconnected.
+        """
         try:
             async for piece in stream:
                 self.write(piece)
@@ -271,41 +313,31 @@ class Endpoint(RequestHandler):
             await stream.aclose()
 
     def on_connection_close(self) -> None:
-        """Cancel a pending answer or stream: the reader has disconnected."""
+        """Cancel the pending answer or stream, because the requester has disconnected."""
         super().on_connection_close()
         if self._pump is not None:
             self._pump.cancel()
 
-    def log_exception(
-        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Log an error that is no refusal, with the id that the answer carries."""
-        if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
-            self._incident = secrets.token_hex(4)
-            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value)
-
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Answer with the error as a `Problem`, and never with a traceback."""
+        """Send the error of this request as a `Problem`, with the status and headers of its refusal.
+
+        An unexpected error is answered with 500 and the id under which it is logged, never with a traceback.
+        """
         error = errors.raised_error(kwargs)
-        refused = refusal_of(error)
-        if refused is None and isinstance(error, HTTPError) and status_code < 500:
+        refused = self.refusal_for(error)
+        if isinstance(error, HTTPError) and status_code < 500:
             refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
-        if refused is None:
-            refused = errors.internal(getattr(self, "_incident", "none"))
         self.set_status(refused.status)
         for name, value in refused.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(refused.problem.model_dump_json())
 
-    def _method_and_path(self) -> tuple[str | None, str]:
-        return self.request.method, self.request.path
-
 
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:
-    """Return the holder of a Hub token.
+    """Return the holder of a Hub token as a caller, if the token opens this service and this kind of route.
 
-    Raises a `ApiRefusal` if the token does not open this service or this kind of route.
+    Raises an `ApiRefusal`: 401 for an invalid token, 403 for a missing scope, 503 if the Hub cannot be asked.
     """
     identity = await authenticator.identify(token)
     if not identity.may_access(authenticator.service):

@@ -45,7 +45,10 @@ class ApiRefusal(HttpRefusal):
 
 
 def refusal(status: int, code: str, message: str, *, field: str | None = None, **headers: str) -> ApiRefusal:
-    """Make a refusal from its parts; a header `Retry_After` is sent as `Retry-After`."""
+    """Return a refusal with this status, code and message; `field` names the part of the request that is at fault.
+
+    Further keywords are headers of the answer: `Retry_After` is sent as `Retry-After`.
+    """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return ApiRefusal(status, Problem(code=code, message=message, field=field), named)
 
@@ -58,7 +61,7 @@ def raised_error(arguments: Mapping[str, object]) -> BaseException | None:
 
 
 def refusal_of(error: BaseException | None) -> ApiRefusal | None:
-    """Return the refusal that answers this error; None for an unexpected error."""
+    """Return the refusal that answers this error, by the table `STATUS`; None for an unexpected error or no error."""
     if isinstance(error, ApiRefusal):
         return error
     for kind, status, field in STATUS:
@@ -70,7 +73,10 @@ def refusal_of(error: BaseException | None) -> ApiRefusal | None:
 
 
 def internal(incident: str) -> ApiRefusal:
-    """Make the refusal for an unexpected error. The details are in the log under this id, not in the answer."""
+    """Return the refusal of 500 for an unexpected error.
+
+    The message names only `incident`, the error's id in the log.
+    """
     return refusal(
         500,
         "internal",
@@ -79,7 +85,7 @@ def internal(incident: str) -> ApiRefusal:
 
 
 def no_token() -> ApiRefusal:
-    """Make the refusal of a request without a token."""
+    """Return the refusal of 401 for a request without a token."""
     return refusal(
         401,
         "no_token",
@@ -89,7 +95,7 @@ def no_token() -> ApiRefusal:
 
 
 def invalid_token() -> ApiRefusal:
-    """Make the refusal of a token that the Hub, or the job, does not know."""
+    """Return the refusal of 401 for a token that the Hub does not know, or that is not valid for the job."""
     return refusal(
         401,
         "invalid_token",
@@ -100,7 +106,7 @@ def invalid_token() -> ApiRefusal:
 
 
 def missing_scope(scope: str) -> ApiRefusal:
-    """Make the refusal of a valid token that lacks this scope."""
+    """Return the refusal of 403 for a valid token that lacks this scope."""
     return refusal(
         403,
         "missing_scope",
@@ -109,7 +115,7 @@ def missing_scope(scope: str) -> ApiRefusal:
 
 
 def hub_unreachable(why: str) -> ApiRefusal:
-    """Make the refusal of a request whose token cannot be checked because of the Hub; `why` says what the Hub does."""
+    """Return the refusal of 503 for a token that cannot be checked because of the Hub; `why` says what the Hub does."""
     return refusal(
         503,
         "hub_unreachable",
@@ -119,12 +125,12 @@ def hub_unreachable(why: str) -> ApiRefusal:
 
 
 def not_ready(why: str) -> ApiRefusal:
-    """Make the refusal of a service that does not answer requests now; `why` is a sentence."""
+    """Return the refusal of 503 by a service that does not answer requests now; `why` is a sentence."""
     return refusal(503, "not_ready", why, Retry_After="2")
 
 
 def body_too_large(limit: int) -> ApiRefusal:
-    """Make the refusal of a body above the limit of its route, in bytes."""
+    """Return the refusal of 413 for a body above the limit of its route, in bytes."""
     return refusal(
         413,
         "too_large",

@@ -30,7 +30,11 @@ RECHECK = 10.0
 
 
 def follow(call: Call) -> Reply:
-    """Answer with the events after the header Last-Event-ID, else after the query `after`, else from now on."""
+    """Answer with a stream of the events that the caller may see, until the caller disconnects; for readers.
+
+    The stream begins after the event in the header Last-Event-ID, or else in the query `after`, or else now. Raises a
+    refusal of 422 for a header that is not a whole number, and `LimitReached` for too many streams of the caller.
+    """
     after = call.optional_integer("after")
     given = call.headers.get("last-event-id", "").strip()
     if given:
@@ -49,7 +53,11 @@ def follow(call: Call) -> Reply:
 async def event_stream(
     subscription: Subscription, current_caller: Callable[[], Awaitable[Caller | None]], ping: float = PING
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of the stream until the subscription ends or the reader loses the right to read."""
+    """Yield the bytes of the stream until the subscription ends or the reader loses the right to read.
+
+    A comment is sent after `ping` seconds without an event. The reader's rights are checked again at most every
+    `RECHECK` seconds. The subscription is closed in the end.
+    """
     elapsed = SystemClock().elapsed
     checked_at = elapsed()
     upcoming: asyncio.Task[ServiceEvent] | None = None
@@ -84,6 +92,6 @@ async def _next(subscription: Subscription) -> ServiceEvent:
 
 
 def encode(event: ServiceEvent) -> bytes:
-    """Return one event as text; `data` is one line, because JSON has no raw line ends."""
+    """Return an event in the format of server-sent events, with its data as JSON on one line."""
     number = "" if event.id is None else f"id: {event.id}\n"
     return f"event: {event.kind}\n{number}data: {json.dumps(event.data)}\n\n".encode()

@@ -32,7 +32,7 @@ class Listener:
 
     @property
     def service_url(self) -> str:
-        """The address that clients use."""
+        """The address that clients use: scheme and host of `url`, with the prefix."""
         address = urlsplit(self.url)
         return f"{address.scheme}://{address.netloc}{self.prefix}"
 
@@ -47,9 +47,9 @@ class Listener:
         bundle_values: Callable[[], int] = lambda: DEFAULT_BUNDLE_VALUES,
         pods: PodAuthenticator | None = None,
     ) -> AsyncIterator[None]:
-        """Answer requests while the context is open; without `services`, only say why none are answered.
+        """Listen on the address, and answer requests while the context is open; without `services`, only say why not.
 
-        `page` adds the web page; the others are fields of `Wiring`.
+        `page` adds the web page; the other arguments are fields of `Wiring`. In the end all connections are closed.
         """
         wiring = Wiring(
             status=status,
@@ -79,7 +79,11 @@ class Listener:
             ) from error
 
     async def run_until_ended(self, *working: Coroutine[object, None, None]) -> None:
-        """Run these until a signal comes or the first of them ends; raise the error that ended it."""
+        """Run the coroutines until `ended` is set, or until the first of them or the renewal of the lease ends.
+
+        The other coroutines are cancelled, and the error of the first is raised. The renewal of the lease is not
+        cancelled.
+        """
         tasks = [asyncio.create_task(each) for each in (*working, _wait(self.ended))]
         tasks += [self.keeping] if self.keeping is not None else []
         done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

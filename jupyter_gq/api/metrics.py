@@ -25,12 +25,12 @@ class Gauge:
 
 
 def exposition(status: Status, services: Services | None) -> str:
-    """Return all metrics as the text that Prometheus reads; `services` is None while another service leads."""
+    """Return all metrics in the text format of Prometheus; `services` is None while another service leads."""
     return "".join(line + "\n" for gauge in gauges(status, services) for line in _lines(gauge))
 
 
 def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
-    """Yield all metrics; for a service that waits, only the one that says so."""
+    """Yield all metrics with their present values; if `services` is None, only `jupyter_gq_service_leads`."""
     leads = services is not None
     yield _gauge("jupyter_gq_service_leads", "1 on the service that leads, 0 on a service that waits.", leads)
     if services is None:
@@ -80,6 +80,7 @@ def _gauge(name: str, help_text: str, value: float) -> Gauge:
 
 
 def _lines(gauge: Gauge) -> Iterable[str]:
+    """Yield the lines of a metric in the text format of Prometheus: help, type, and one line for each value."""
     yield f"# HELP {gauge.name} {gauge.help}"
     yield f"# TYPE {gauge.name} gauge"
     for labels, value in gauge.samples:

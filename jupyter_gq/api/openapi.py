@@ -45,13 +45,13 @@ class SchemaOfWire(GenerateJsonSchema):
     """
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
-        """Return whether the field is always there."""
+        """Return True for every field of an answer; pydantic decides for requests and for typed dictionaries."""
         if self.mode == "serialization" and field["type"] != "typed-dict-field":
             return True
         return super().field_is_required(field, total)
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """Return the schema of a field with a default, which only says something of what is received."""
+        """Return the schema of a field that has a default; schemas of answers do not show the default."""
         if self.mode == "serialization":
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
@@ -62,7 +62,7 @@ class SchemaOfWire(GenerateJsonSchema):
 
 
 def build_document(routes: Sequence[Route]) -> JsonObject:
-    """Return the OpenAPI document of these routes."""
+    """Return the OpenAPI 3.1 document of these routes as JSON."""
     paths: dict[str, JsonObject] = {}
     for route in routes:
         paths.setdefault(f"/api/v1/{route.path}", {})[route.method.lower()] = _operation(route)
@@ -81,7 +81,7 @@ def build_document(routes: Sequence[Route]) -> JsonObject:
 
 
 def refusal_statuses(route: Route) -> list[int]:
-    """Return the statuses of all refusals that this route can answer with, in order."""
+    """Return the HTTP statuses of all refusals that this route can answer with, in ascending order."""
     found = {422, *route.refusals}  # 422: every route refuses query parameters that it does not have
     if route.access not in {Access.PUBLIC, Access.OPEN}:
         found |= {401}
@@ -95,6 +95,7 @@ def refusal_statuses(route: Route) -> list[int]:
 
 
 def _operation(route: Route) -> JsonObject:
+    """Return the operation object of a route: id, summary, security, parameters, body and responses."""
     operation: JsonObject = {
         "operationId": re.sub(r"\W+", "_", f"{route.method.lower()}_{route.path}").strip("_"),
         "summary": route.summary,
@@ -113,6 +114,7 @@ def _operation(route: Route) -> JsonObject:
 
 
 def _responses(route: Route) -> JsonObject:
+    """Return the response objects of a route by status: its successes, and a `Problem` for each refusal."""
     responses: JsonObject = {}
     for status, meaning in sorted(route.statuses.items()):
         responses[str(status)] = {"description": meaning, **_content(route.response)}
@@ -122,6 +124,7 @@ def _responses(route: Route) -> JsonObject:
 
 
 def _content(response: type[BaseModel] | Media | None) -> JsonObject:
+    """Return the content object of a body or answer of this model or media type; {} if there is no body."""
     if response is None:
         return {}
     if isinstance(response, Media):
@@ -131,6 +134,7 @@ def _content(response: type[BaseModel] | Media | None) -> JsonObject:
 
 
 def _security(access: Access) -> list[JsonObject]:
+    """Return the security requirements of a kind of access: the kind of token, and the scope of a Hub token."""
     if access is Access.PUBLIC:
         return []
     if access is Access.OPEN:
@@ -143,6 +147,7 @@ def _security(access: Access) -> list[JsonObject]:
 
 
 def _security_schemes() -> JsonObject:
+    """Return the descriptions of the three kinds of tokens, by the name that `_security` uses."""
     return {
         "hubToken": {
             "type": "apiKey",
@@ -172,6 +177,7 @@ def _path_parameter(name: str) -> JsonObject:
 
 
 def _parameter(parameter: Parameter, where: str) -> JsonObject:
+    """Return the parameter object of a parameter in `where`: "query" or "header"."""
     schema: JsonObject = {"type": parameter.type}
     if parameter.type == "integer":
         schema |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
@@ -187,6 +193,7 @@ def _ref(model: type[BaseModel]) -> JsonObject:
 
 
 def _schemas(routes: Sequence[Route]) -> JsonObject:
+    """Return the JSON schemas of all models that the routes send and receive, of events and of `Problem`, by name."""
     requests = {route.request for route in routes if isinstance(route.request, type)}
     answers = {route.response for route in routes if isinstance(route.response, type)}
     answers |= {models.Problem, *EVENT_MODELS}

@@ -11,12 +11,11 @@ Rules
 import logging
 import secrets
 from pathlib import Path
-from types import TracebackType
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
 from pydantic import BaseModel
 from tornado.routing import URLSpec
-from tornado.web import HTTPError, RequestHandler
+from tornado.web import HTTPError
 
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
@@ -25,7 +24,8 @@ from jupyter_gq.domain.errors import NotLeading
 from . import errors
 from .access import Access
 from .endpoint import SECURITY_HEADERS, permitted_caller
-from .errors import ApiRefusal, refusal_of
+from .errors import ApiRefusal
+from .incident import LogsIncidents
 from .wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class PageContent(BaseModel):
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
     """Return the routes of the page at the prefix itself, of its data, and of the end of the login.
 
-    The rest of the configuration comes from the environment that the Hub gives to its services.
+    The Hub's address and the service's token come from the environment that the Hub gives to its services.
     """
     hub_auth = HubOAuth(cache_max_age=_COOKIE_LIFETIME)
     given: dict[str, object] = {"wiring": wiring, "hub_auth": hub_auth}
@@ -65,23 +65,23 @@ def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
     ]
 
 
-class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
+class _Browser(HubOAuthenticated, LogsIncidents):  # type: ignore[misc]  # jupyterhub has no types
     """A handler that knows the user in front of the browser."""
 
     def initialize(self, wiring: Wiring, hub_auth: HubOAuth) -> None:
-        """Keep both; all requests share them."""
+        """Store the objects behind the page, which all its requests share."""
         self._wiring, self.hub_auth = wiring, hub_auth
 
     def set_default_headers(self) -> None:
-        """Set the same security headers as the API."""
+        """Set the security headers of the API on every answer."""
         for name, value in SECURITY_HEADERS.items():
             self.set_header(name, value)
         self.clear_header("Server")
 
     async def caller(self) -> Caller | None:
-        """Return the user; None for a browser that is not logged in.
+        """Return the user whom the browser's cookie names; None if the browser is not, or no longer, logged in.
 
-        Raises an `ApiRefusal` for a user who may not read.
+        Raises an `ApiRefusal` of 403 for a user who may not read, and of 503 if the Hub cannot be asked.
         """
         # Set here, because tornado's way to it would ask the Hub from another thread while this one waits.
         self.current_user = await self.hub_auth.get_user(self, sync=False)
@@ -95,19 +95,12 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
                 return None
             raise
 
-    def log_exception(
-        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Log an error that is no refusal."""
-        if refusal_of(value) is None and not isinstance(value, HTTPError):
-            super().log_exception(typ, value, tb)
-
 
 class Page(_Browser):
     """The page itself."""
 
     async def get(self) -> None:
-        """Send the page, or send a browser that is not logged in to the Hub's login."""
+        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login."""
         if not self.request.path.endswith("/"):
             self.redirect(self.request.path + "/")
             return
@@ -125,11 +118,12 @@ class Page(_Browser):
         self.finish(page.replace("{{hub}}", _attribute(self.hub_auth.hub_prefix)))
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Answer with a sentence for a person."""
-        refused = refusal_of(errors.raised_error(kwargs))
-        status = refused.status if refused is not None else status_code
-        told = refused.problem.message if refused is not None else "JupyterHub could not be asked who you are."
-        self.set_status(status)
+        """Send one sentence as plain text: the refusal, that the Hub does not answer, or the id of an error."""
+        error = errors.raised_error(kwargs)
+        refused = self.refusal_for(error)
+        from_hub = isinstance(error, HTTPError)  # its client raises nothing else
+        self.set_status(status_code if from_hub else refused.status)
+        told = "JupyterHub could not be asked who you are." if from_hub else refused.problem.message
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{told}\n")
 
@@ -138,7 +132,10 @@ class PageData(_Browser):
     """The data of the page."""
 
     async def get(self) -> None:
-        """Send the caller's data; an admin's data have the jobs and notebooks of all users."""
+        """Send the caller's data as JSON; an admin's data have the jobs and notebooks of all users.
+
+        Raises a refusal of 401 without a login or the page's XSRF token, and `NotLeading` if another service leads.
+        """
         caller = await self.caller()
         if caller is None or not self._has_page_token():
             raise errors.no_token()
@@ -161,16 +158,16 @@ class PageData(_Browser):
         self.finish(content.model_dump_json())
 
     def _has_page_token(self) -> bool:
-        """Return whether the request carries the XSRF token of the page.
+        """Return whether the request carries the XSRF token of the page, so that it comes from the page itself.
 
-        The Hub's own check does without it for some kinds of fetch, which the header Sec-Fetch-Mode names or omits.
+        The Hub's own check skips the token for some kinds of fetch, by the header Sec-Fetch-Mode.
         """
         given = self.request.headers.get("X-XSRFToken", "").encode("utf-8", "replace")
         return secrets.compare_digest(given, self.xsrf_token)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Answer with a `Problem`, as the API does."""
-        refused = refusal_of(errors.raised_error(kwargs)) or errors.internal("none")
+        """Send the error as a `Problem`, with the status of its refusal; for an unexpected error, 500 and its id."""
+        refused = self.refusal_for(errors.raised_error(kwargs))
         self.set_status(refused.status)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(refused.problem.model_dump_json())
@@ -180,7 +177,7 @@ class LoginEnd(HubOAuthCallbackHandler):  # type: ignore[misc]  # jupyterhub has
     """The page to which the Hub sends the browser after the login."""
 
     def initialize(self, hub_auth: HubOAuth) -> None:
-        """Keep the same object as the page, because that object remembers the state of the login."""
+        """Store the page's own `HubOAuth`, because that object remembers the state of the login."""
         self.hub_auth = hub_auth
 
 

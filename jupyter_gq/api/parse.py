@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue
+from jupyter_gq.domain.plain_text import strip_controls
 
 from .errors import ApiRefusal, refusal
 
@@ -22,9 +23,10 @@ _LONGEST_COUNT = 20
 
 
 def parse_json(body: bytes, max_values: int = bounded_json.MAX_NODES) -> JsonValue:
-    """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8 within the bounds of this service.
+    """Return the JSON document in a body of at most `max_values` JSON values.
 
-    RFC 8259 forbids NaN and lone surrogates.
+    Raises a refusal of 400 if the body is empty, is not valid JSON in UTF-8, or exceeds a bound of this service. NaN
+    and lone surrogates are not valid, as in RFC 8259.
     """
     if not body.strip():
         raise bad_json("the body is empty")
@@ -41,7 +43,7 @@ def parse_json(body: bytes, max_values: int = bounded_json.MAX_NODES) -> JsonVal
 
 
 def parse_count(text: str) -> int | None:
-    """Return a whole number of decimal digits that fits into 64 bits; None for any other text."""
+    """Return the whole number that a text of decimal digits stands for; None for other texts and from 2**63 on."""
     if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_COUNT):
         return None
     number = int(text)
@@ -49,14 +51,15 @@ def parse_count(text: str) -> int | None:
 
 
 def bad_json(why: str) -> ApiRefusal:
-    """Make the refusal of a body that is not JSON; `why` is part of a sentence."""
+    """Return the refusal of 400 for a body that is not JSON; `why` is a clause that goes into the message."""
     return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
 
 
 def parse_model(model: type[Model], body: bytes, max_values: int = bounded_json.MAX_NODES) -> Model:
-    """Return the body as an instance of the model; types are not converted ("3" is not a number).
+    """Return the JSON body as an instance of the model; types are not converted ("3" is not a number).
 
-    `max_values` is the number of JSON values that the body may have.
+    `max_values` is how many JSON values the body may have. Raises a refusal of 400 if the body is not JSON within its
+    bounds, and of 422 if it does not fit the model.
     """
     document = parse_json(body, max_values)
     try:
@@ -66,7 +69,7 @@ def parse_model(model: type[Model], body: bytes, max_values: int = bounded_json.
 
 
 def invalid_fields(error: ValidationError) -> ApiRefusal:
-    """Make the refusal of 422 that names the first wrong field and describes the first few wrong fields."""
+    """Return the refusal of 422 that names the first wrong field and describes the first `_MOST_NAMED` wrong fields."""
     found: dict[str, str] = {}
     for detail in error.errors(include_url=False, include_context=True):
         found.setdefault(_path(detail["loc"]), _in_words(detail))
@@ -82,6 +85,7 @@ def _path(location: Sequence[int | str]) -> str:
 
 
 def _in_words(detail: ErrorDetails) -> str:
+    """Return one of pydantic's errors as a clause: what was expected and what was given."""
     kind, given = detail["type"], detail.get("input")
     if kind == "missing":
         return "it is required, and missing"
@@ -89,6 +93,8 @@ def _in_words(detail: ErrorDetails) -> str:
         return "there is no such field here; check its spelling"
     if kind in {"model_type", "model_attributes_type", "dict_type"}:
         return f"an object was expected, not {_shown(given)}"
+    if kind == "string_pattern_mismatch":
+        return f"control characters are not possible in it; write it without them, not {_shown(given)}"
     if kind.endswith("_type"):
         return f"{_expected(detail)}, not {_shown(given)}"
     message = detail["msg"].removeprefix("Value error, ")
@@ -96,6 +102,7 @@ def _in_words(detail: ErrorDetails) -> str:
 
 
 def _expected(detail: ErrorDetails) -> str:
+    """Return a clause that says which type pydantic expected, such as "a whole number was expected"."""
     if any(part in _BRANCHES for part in detail["loc"]):
         return "text or a number was expected"
     words = {"string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
@@ -104,9 +111,10 @@ def _expected(detail: ErrorDetails) -> str:
 
 
 def _shown(value: object) -> str:
+    """Return a value of a request as it appears in a message; a long text is cut to 60 characters."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):
         return "an object"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = strip_controls(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= 60 else text[:57] + "..."

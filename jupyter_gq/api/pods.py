@@ -53,9 +53,10 @@ class PodAuthenticator:
         clock: Callable[[], float] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
-        """Let agents run in `nodes_namespace` and runners in `training_namespace`.
+        """Permit agents in the namespace `nodes_namespace` and runners in `training_namespace`.
 
-        `review` is `Cluster.review_token`. `clock` counts seconds, and `now` tells the time.
+        `review` is `Cluster.review_token`. `clock` counts seconds for the caches. `now` tells the time in seconds since
+        the epoch, for the end that a token names.
         """
         self._review, self._now = review, now or SystemClock().now
         self._allowed = {
@@ -73,9 +74,10 @@ class PodAuthenticator:
         self._is_away = False
 
     async def permitted_pod(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
-        """Return the pod of the token, if it may call; `node` is the node for which it wants to speak.
+        """Return the pod of the token, if the pod may call routes of this access and report for the node `node`.
 
-        Raises an `ApiRefusal` if the token is invalid, or if the pod may not call this route or speak for this node.
+        Raises an `ApiRefusal`: 401 for an invalid token, 403 for another service account or node, and 503 if the
+        cluster cannot be asked. Refusals of 403 are logged.
         """
         if not has_token_form(token):
             raise invalid_pod_token()
@@ -88,7 +90,10 @@ class PodAuthenticator:
         return pod
 
     def _log_once(self, pod: PodIdentity, refused: ApiRefusal) -> ApiRefusal:
-        """Log a refusal, once for each pod and code, and return it: administrators do not read the log of the pod."""
+        """Log a refusal as a warning, once for each pod and code, and return the refusal.
+
+        Administrators read the log of this service, not the log of the pod.
+        """
         code, sentence = refused.problem.code, refused.problem.message
         if (pod.uid, code) not in self._logged:
             self._logged[pod.uid, code] = None
@@ -98,6 +103,10 @@ class PodAuthenticator:
         return refused
 
     async def _ask(self, token: str) -> PodIdentity:
+        """Ask the cluster for the pod of a token; log the beginning and the end of an outage of the cluster.
+
+        Raises an `ApiRefusal` of 401 if the token is no pod's, and of 503 if the cluster cannot be asked.
+        """
         try:
             pod = await self._review(token, AUDIENCE)
         except (BackendError, OSError, TimeoutError) as error:
@@ -117,7 +126,7 @@ class PodAuthenticator:
 
 
 def no_pods() -> ApiRefusal:
-    """Make the refusal of a service without a cluster, where no pod can call."""
+    """Return the refusal of 404 for a route of pods, from a service without a cluster."""
     return refusal(
         404,
         "no_pods",
@@ -127,7 +136,7 @@ def no_pods() -> ApiRefusal:
 
 
 def invalid_pod_token() -> ApiRefusal:
-    """Make the refusal of a token that the cluster does not know or that has another audience."""
+    """Return the refusal of 401 for a token that the cluster does not know or that has another audience."""
     return refusal(
         401,
         "invalid_pod_token",
@@ -139,6 +148,7 @@ def invalid_pod_token() -> ApiRefusal:
 
 
 def _wrong_account(pod: PodIdentity, namespace: str, account: str) -> ApiRefusal:
+    """Return the refusal of 403 for a pod that runs as another service account than the route demands."""
     return refusal(
         403,
         "wrong_service_account",
@@ -148,6 +158,7 @@ def _wrong_account(pod: PodIdentity, namespace: str, account: str) -> ApiRefusal
 
 
 def _wrong_node(pod: PodIdentity, node: str) -> ApiRefusal:
+    """Return the refusal of 403 for an agent that reports for the node `node` and is on another or unknown node."""
     if not pod.node:
         told = "does not say on which node it is (Kubernetes does that since 1.30)"
     else:
@@ -156,6 +167,7 @@ def _wrong_node(pod: PodIdentity, node: str) -> ApiRefusal:
 
 
 def _cluster_unreachable() -> ApiRefusal:
+    """Return the refusal of 503 for a token that cannot be checked, because the cluster does not answer."""
     return refusal(
         503,
         "cluster_unreachable",

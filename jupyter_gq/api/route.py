@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from jupyter_gq.client.bounds import NAME_CHARACTER
+
 from .access import Access
 from .call import Call, Reply
 
@@ -30,8 +32,8 @@ class Media(StrEnum):
     EVENTS = "text/event-stream"
 
 
-#: Text without control characters: names of people, servers and nodes come in any script.
-_NAME = r"[^\x00-\x1f\x7f]{1,255}"
+#: Names of people, servers and nodes come in any script.
+_NAME = rf"{NAME_CHARACTER}{{1,255}}"
 _ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 #: The form of each variable part of a path. A request with another form is refused before its token is looked at.
 PATH_PARTS: Mapping[str, str] = {"job": _ID, "ticket": _ID, "node": _NAME, "server": _NAME, "drain": _NAME}

@@ -40,12 +40,12 @@ DONE = {204: "Done."}
 
 @cache
 def describe_api() -> JsonObject:
-    """Return the OpenAPI document of this table."""
+    """Return the OpenAPI document of the table `ROUTES` as JSON, made once."""
     return build_document(ROUTES)
 
 
 def read_openapi(_: Call) -> Reply:
-    """Answer with the OpenAPI document of this table."""
+    """Answer everybody with the OpenAPI document of this service."""
     return Reply(body=describe_api())
 
 

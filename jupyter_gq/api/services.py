@@ -61,9 +61,9 @@ class Status(Protocol):
     """The condition of a service, which also a service that waits for its place can tell."""
 
     def check_health(self) -> Health:
-        """Return whether the service is well, and what is wrong."""
+        """Return whether the service is well, with everything that is wrong, as admins may read it."""
         ...
 
     def explain_unready(self) -> str:
-        """Return why requests should go to another service or come later; "" = this service answers them."""
+        """Return as a sentence why requests should come later or go elsewhere; "" = this service answers them."""
         ...

@@ -13,13 +13,13 @@ class Standby:
     """The status of a service that waits for its place."""
 
     def __init__(self, version: str, unready: Callable[[], str]) -> None:
-        """`unready` returns why the service does not answer requests, as one sentence."""
+        """Store the version; `unready` returns as a sentence why the service does not answer requests."""
         self._version, self._unready = version, unready
 
     def check_health(self) -> Health:
-        """Return that the service is well: waiting is no fault."""
+        """Return the status "ok", because waiting is no fault, with the reason for waiting in `devices`."""
         return Health(status="ok", version=self._version, devices=self._unready(), policy="ok")
 
     def explain_unready(self) -> str:
-        """Return why the service does not answer requests."""
+        """Return, as one sentence, why the service does not answer requests."""
         return self._unready()

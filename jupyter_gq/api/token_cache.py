@@ -29,7 +29,10 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 def has_token_form(token: str) -> bool:
-    """Return whether the text has the form of a token, so that it may be sent on in a header."""
+    """Return whether the text could be a token: 1 to 4096 printable ASCII characters without spaces.
+
+    Such a text can be sent on in a header.
+    """
     return _TOKEN.fullmatch(token) is not None
 
 
@@ -85,7 +88,11 @@ class TokenCache(Generic[Holder]):
         self._entries: dict[bytes, _Entry[Holder]] = {}
 
     async def find_holder(self, token: str) -> Holder:
-        """Return the holder of the token; ask if the cache has no answer that still serves."""
+        """Return the holder of the token, from the cache or from `ask`; concurrent requests share one question.
+
+        An answer that is due for renewal is still returned, and its renewal starts in the background. Raises the
+        `ApiRefusal` of `ask`.
+        """
         key = hashlib.sha256(token.encode()).digest()
         now = self._clock()
         entry = self._entries.get(key)
@@ -101,6 +108,7 @@ class TokenCache(Generic[Holder]):
         return await asyncio.shield(entry.answer)
 
     def _store(self, key: bytes, answer: asyncio.Future[Holder], asked_at: float) -> None:
+        """Cache an answer that was asked for at `asked_at`, and compute when it expires and when it is renewed."""
         policy = self._policy
         left = self._seconds_left(answer.result()) if self._seconds_left is not None else math.inf
         lifetime = min(policy.lifetime, left)
@@ -113,7 +121,10 @@ class TokenCache(Generic[Holder]):
         )
 
     def _settle(self, key: bytes, question: asyncio.Task[Holder], asked_at: float) -> None:
-        """Store the answer to a question, or forget the question if it failed, before its waiters continue."""
+        """Cache the answer to a finished question, or forget the question if it failed.
+
+        Does nothing if the cache has another question or answer for this key by now.
+        """
         failed = question.cancelled() or question.exception() is not None
         entry = self._entries.get(key)
         if entry is None or entry.answer is not question:
@@ -124,7 +135,7 @@ class TokenCache(Generic[Holder]):
             self._store(key, question, asked_at)
 
     async def _renew(self, key: bytes, token: str, entry: _Entry[Holder]) -> None:
-        """Replace an answer by a newer one, or forget it if the token has become invalid.
+        """Ask for the holder again and replace the cached answer; forget the answer if the token has become invalid.
 
         If nobody can be asked, the old answer serves for another lifetime, until its outage ends at the latest.
         """
@@ -143,6 +154,7 @@ class TokenCache(Generic[Holder]):
         self._store(key, answer, asked_at)
 
     def _make_room(self, now: float) -> None:
+        """Delete expired answers from a full cache, and then the oldest ones until a new answer fits."""
         if len(self._entries) < self._most:
             return
         self._entries = {key: entry for key, entry in self._entries.items() if entry.expires_at > now}

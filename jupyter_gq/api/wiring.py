@@ -36,7 +36,7 @@ class Wiring:
     pods: PodAuthenticator | None = None
 
     def body_limit(self, size: Size) -> int:
-        """Return the bytes that a body of this size class may have.
+        """Return how many bytes a body of this size class may have.
 
         A bundle may be twice as long on the wire as its limit says, because text is escaped there.
         """
@@ -45,7 +45,7 @@ class Wiring:
         return {Size.OUTPUTS: OUTPUTS_BODY, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
 
     def most_values(self, size: Size) -> int:
-        """Return the number of JSON values that a body of this size class may have, unpacked."""
+        """Return how many JSON values a body of this size class may have."""
         if size is Size.BUNDLE:
             return self.bundle_values() + SMALL_VALUES
         return OUTPUTS_VALUES if size is Size.OUTPUTS else SMALL_VALUES

@@ -29,13 +29,13 @@ class BundleStore(Protocol):
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Store the bundle of a new job.
 
-        Raise `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `BackendError`
-        if the owner has no account on this machine.
+        Raise `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `Conflict` if
+        the job has files already. Raise `BackendError` if the owner has no account on this machine.
         """
         ...
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there is one.
+        """Return the job's notebook with its outputs so far; None before there is one.
 
         Raises `UnusableFile` if the job has put something else into its place.
         """
@@ -78,7 +78,7 @@ class PodFiles(Protocol):
         ...
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Replace the stored log of that task; drop a log of an earlier run than the newest."""
+        """Store `text` as the log of a task, in place of its earlier one; do nothing if a newer run has sent a log."""
         ...
 
 

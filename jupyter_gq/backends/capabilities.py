@@ -82,7 +82,7 @@ class PodPreparation(Protocol):
     """The preparation of the pod of a notebook server: reserved devices, and additions to the pod."""
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return the additions that a spawner merges into its pod; None while the devices are being reserved."""
+        """Return what a spawner merges into its pod; None while devices are being reserved, or if no pod is wanted."""
         ...
 
     def named_devices(self, workload: str, run: int) -> Mapping[str, str]:
@@ -136,9 +136,10 @@ class ProcessAttachment(Protocol):
     """The attachment of processes that were started elsewhere to the shares that they hold."""
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """Record that this process, with its start time, holds the share of a workload from now on.
+        """Record that this process holds the share of a run; `started` is its start in seconds since the epoch.
 
-        Raise `Conflict` if the process does not exist or does not belong to the owner.
+        Raise `Conflict` if the run holds no share, if the process does not exist or is not the owner's, or if another
+        living process holds the share.
         """
         ...
 
@@ -155,7 +156,7 @@ class NodeSupply(Protocol):
         ...
 
     def node_request(self, pool: str) -> NodeRequest | None:
-        """Return the state of the request for this pool; None if no node has been requested yet."""
+        """Return the state of the request for nodes of this pool; None if no node is being requested."""
         ...
 
 

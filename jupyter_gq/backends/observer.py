@@ -38,6 +38,6 @@ class RunObserver:
         return seen
 
     def forget(self, key: tuple[str, int]) -> None:
-        """Forget a run."""
+        """Drop the remembered observation and failure of a run."""
         self._last.pop(key, None)
         self._failures.pop(key, None)

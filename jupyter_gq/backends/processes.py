@@ -77,7 +77,7 @@ class ProcessTable:
         return {member for member in found if member in self._by_pid and not self._by_pid[member].dead}
 
     def find_marked(self, variable: str, value: str, uid: int | None = None) -> set[int]:
-        """Return the ids of living processes with this variable in their environment, if it may be read.
+        """Return the ids of living processes that have this variable with this value, if their environment may be read.
 
         With `uid`, return only processes of that user, because another user could copy the mark.
         """
@@ -92,7 +92,7 @@ class ProcessTable:
                 send_signal(pid, process.ticks, number)
 
     def process(self, pid: int) -> Process | None:
-        """Return the process with this pid; None if there is none."""
+        """Return the process with this pid in the table, which may be a zombie; None if there is none."""
         return self._by_pid.get(pid)
 
     def _pids_by_value(self, variable: str) -> dict[str, list[int]]:
@@ -111,7 +111,7 @@ class ProcessTableCache:
     """A cache of the process table: reading it takes 0.1 ms for each process, and backends need it every second."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """`now` returns the time in seconds."""
+        """Create an empty cache; `now` returns the time in seconds."""
         self._now = now
         self._table = ProcessTable(())
         self._read_at = float("-inf")
@@ -133,7 +133,7 @@ class ProcessTableCache:
 
 
 def read_process(pid: int) -> Process | None:
-    """Return the process with this pid; None if there is none."""
+    """Return the process with this pid as it is now, which may be a zombie; None if there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

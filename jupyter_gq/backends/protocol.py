@@ -86,11 +86,14 @@ class Backend(Protocol):
         ...
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes and devices that this backend can use now."""
+        """Return the nodes of this backend with their devices, also those that are marked as closed for new work."""
         ...
 
     async def launch(self, launch: Launch) -> None:
-        """Start all tasks of this run; on an error start none and raise `BackendError` with a sentence."""
+        """Start all tasks of this run, unless they were started before.
+
+        On an error no task is left behind, and `BackendError` is raised with a sentence.
+        """
         ...
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:

@@ -7,10 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-_ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+_CONTROLS = r"\x00-\x1f\x7f-\x9f"
+#: A character of a name, for regular expressions: no control, no bidirectional control (see `domain.plain_text`), and
+#: none of the noncharacters that mark names in sentences.
+NAME_CHARACTER = rf"[^{_CONTROLS}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef]"
+_ONE_LINE = rf"^[^{_CONTROLS}]*$"
 
 #: The name of a user's object, a queue, a server, a cell, a device.
-Name = Annotated[str, Field(max_length=255, pattern=_ONE_LINE)]
+Name = Annotated[str, Field(max_length=255, pattern=rf"^{NAME_CHARACTER}*$")]
 #: A path, an argument of a command, a sentence.
 Line = Annotated[str, Field(max_length=4096, pattern=_ONE_LINE)]
 #: Text that a person or a program wrote, of one line or several.

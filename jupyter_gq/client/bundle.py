@@ -30,16 +30,16 @@ class CellToRun:
 
     @property
     def first_line(self) -> str:
-        """The first line, by which a person recognises the cell."""
+        """The first line of the cell's source, cut to 60 characters, by which a person recognises the cell."""
         line = self.source.strip().split("\n", 1)[0].strip()
         return line if len(line) <= 60 else line[:57] + "..."
 
 
 def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
-    """Return the cells that a manifest names, in their order, with their code from the notebook of the bundle.
+    """Return the cells that a manifest names, prefix before targets, with their code from the notebook of the bundle.
 
-    The ids of the notebook's cells are made unique. Raises `CellsMissing`, or what a damaged document causes:
-    `KeyError`, `TypeError`, `AttributeError`.
+    A found cell gets a unique id, also in `notebook` itself, which is changed. Raises `CellsMissing` for named cells
+    that the notebook lacks, and `KeyError`, `TypeError` or `AttributeError` for a damaged document.
     """
     waiting: list[tuple[str, Role]] = [(ref["cell_id"], "prefix") for ref in manifest["prefix"]]
     waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]
@@ -58,7 +58,7 @@ def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun,
 
 
 def _free_id(wanted: str, taken: set[str]) -> str:
-    """Return the wanted id, or the first id derived from it that is not taken."""
+    """Return the id `wanted`, or if it is taken, the first of `wanted-1`, `wanted-2`, ... that is not."""
     if wanted not in taken:
         return wanted
     number = 1

@@ -24,10 +24,10 @@ class Delivery:
         self._job = job_id
 
     async def send(self, events: Sequence[JsonObject]) -> int:
-        """Send pieces in order; return up to which number the service has stored them.
+        """Send pieces of output in order; return the number of the last piece that the service has stored.
 
-        Sending a piece again is harmless. When the answer is below the last piece sent, the service lacks
-        something before it: send on from the piece after the answer. An empty list asks where to go on.
+        Sending a piece again is harmless. If the number is below the last piece sent, the service lacks an earlier
+        piece: continue with the piece after that number. An empty list only asks for the number.
         """
         stored = 0
         for batch in _batches(events):
@@ -38,13 +38,16 @@ class Delivery:
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Say that run number `run` is alive, how far it is (`fraction` 0 to 1) and when it was saved, if known."""
+        """Report that run number `run` is alive, with its progress and the time of its last saved state, if known.
+
+        `fraction` is from 0 to 1, `text` says the progress in words, and `saved_at` is in seconds since the epoch.
+        """
         progress = None if fraction is None and text is None else {"fraction": fraction, "text": text or ""}
         beat = {"run": run, "progress": progress, "saved_at": saved_at}
         await self._post("heartbeat", json.dumps(beat).encode())
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connections to the service; the next call opens new ones."""
         self._transport.close()
 
     async def _post(self, what: str, body: bytes) -> bytes:
@@ -53,7 +56,7 @@ class Delivery:
 
 
 def _batches(events: Sequence[JsonObject]) -> Iterator[list[bytes]]:
-    """Cut into requests of a bounded size; at least one, possibly empty."""
+    """Yield the pieces as JSON, in batches that each fit into one request; without pieces, yield one empty batch."""
     batch: list[bytes] = []
     size = 0
     for event in events:

@@ -56,11 +56,14 @@ class CheckTimeouts:
     longest: float
 
     def seconds_left(self, waited: float, *, required: bool) -> float:
-        """Return how many seconds remain after `waited` seconds, at least 0."""
+        """Return how many seconds of the timeout remain after `waited` seconds, at least 0.
+
+        The timeout is `longest` if a check is required, and `wait` otherwise.
+        """
         return max(0.0, (self.longest if required else self.wait) - waited)
 
     def decide(self, check: DeviceCheckResult, waited: float) -> StartDecision:
-        """Return what to do with the result `check` after `waited` seconds."""
+        """Return whether work starts, waits or is refused, given the result `check` after `waited` seconds."""
         if check.result == "RIGHT":
             return StartDecision.START
         if check.result == "WRONG":

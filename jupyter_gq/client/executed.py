@@ -35,13 +35,16 @@ class ShownOutputs:
     seq: int = 0
 
     def take(self, pieces: Sequence[JsonMapping]) -> None:
-        """Apply these pieces of output, which follow the last applied one."""
+        """Update the outputs, counts, language and run with the next pieces of a job's output, in order."""
         fold((dict(piece) for piece in pieces), self.outputs)
         for piece in pieces:
             self._mark(piece)
 
     def _mark(self, piece: JsonMapping) -> None:
-        """Record what a piece says of its run or cell: counts, ends, language."""
+        """Record the number and the run of a piece, and the language, count or ended cell that it reports.
+
+        The start of a run clears the counts and the ended cells of the run before.
+        """
         self.seq, self.run = int(piece["seq"]), int(piece.get("run", self.run))
         match piece["op"], piece.get("state"):
             case "run", "start":
@@ -54,16 +57,17 @@ class ShownOutputs:
                     self.ended.add(piece["cell"])
 
     def about(self, job: str) -> JsonObject:
-        """Return the metadata that name the job and the run that made the notebook."""
+        """Return the metadata for the notebook's `KEY`: the job's id, the run, the last piece and the ended cells."""
         return {"job": job, "run": self.run, "seq": self.seq, "ended": sorted(self.ended)}
 
 
 def make_executed_notebook(
     notebook: JsonMapping, cells: Iterable[CellToRun], about: JsonMapping, shown: ShownOutputs
 ) -> JsonObject:
-    """Return the notebook with the outputs that its cells have shown.
+    """Return a copy of the notebook in which the cells that the job runs have the outputs shown so far.
 
-    `cells` are the cells that the job runs. `about` goes into the metadata of the notebook.
+    `cells` are the cells that the job runs; all other code cells lose their outputs. `about` becomes the value of `KEY`
+    in the notebook's metadata, and no cell keeps that key.
     """
     ran = {cell.index: cell.id for cell in cells}
     done_cells = []

@@ -38,13 +38,13 @@ class ServiceClient:
         return self._transport.url
 
     def close(self) -> None:
-        """Release the connections."""
+        """Close the connections; the next request opens new ones."""
         self._transport.close()
 
     # The service and its queues
 
     async def health(self) -> models.Health:
-        """Return the condition of the service; needs no token."""
+        """Return whether the service is well, for admins with the reasons; needs no token."""
         return await self._get(models.Health, "health")
 
     async def metrics(self) -> str:
@@ -52,31 +52,31 @@ class ServiceClient:
         return (await self._transport.request("GET", "metrics")).body.decode()
 
     async def me(self) -> models.Me:
-        """Return the quota, the choices and the queues of the user."""
+        """Return the data of the options page for the token's user: quota, choices, queues, pools, last eviction."""
         return await self._get(models.Me, "me")
 
     async def queues(self) -> models.QueueList:
-        """Return the queues that the user may see."""
+        """Return the queues of which the user is a member and the queues above them; for admins, all queues."""
         return await self._get(models.QueueList, "queues")
 
     async def devices(self) -> models.DeviceList:
-        """Return all devices."""
+        """Return all devices with their use; only admins see who holds them."""
         return await self._get(models.DeviceList, "devices")
 
     async def drains(self) -> models.DrainList:
-        """Return the nodes and devices that are taken out of service; for admins."""
+        """Return the drains of nodes and devices, the oldest first; for admins."""
         return await self._get(models.DrainList, "drains")
 
     async def drain(self, name: str) -> models.DrainView:
-        """Take a node or device out of service; 409 if it is drained already; for admins."""
+        """Drain a node or device: it takes nothing new from now on. Status 409 if it is drained already; for admins."""
         return self._read(models.DrainView, await self._send("POST", "drains", models.DrainRequest(name=name)))
 
     async def undrain(self, name: str) -> models.DrainView:
-        """Put a node or device back into service; 409 if it is not drained; for admins."""
+        """Put a drained node or device back into service; status 409 if it is not drained; for admins."""
         return self._read(models.DrainView, await self._transport.request("DELETE", join_path("drains", name)))
 
     async def state(self) -> str:
-        """Return the scheduler's input and decision as JSON text, for `client.state.read_state`; for admins."""
+        """Return the scheduler's input and its decision as JSON text, for `client.state.read_state`; for admins."""
         return (await self._transport.request("GET", "state")).body.decode()
 
     # Jobs
@@ -84,18 +84,19 @@ class ServiceClient:
     async def jobs(
         self, *, limit: int | None = None, before: str | None = None, owner: str | None = None
     ) -> models.JobList:
-        """Return at most `limit` jobs, newest first, after the job `before`.
+        """Return one page of the user's jobs, newest first: at most `limit` jobs, by default 50.
 
-        `owner` ("*" = everybody) is for admins.
+        `before` is the field `next` of the previous page. `owner` is for admins: another user's name, or "*" for
+        everybody.
         """
         return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner)
 
     async def preview(self, request: models.JobRequest) -> models.Preview:
-        """Return what would happen if this job were sent now."""
+        """Return what would happen if this job were sent now; nothing is stored."""
         return self._read(models.Preview, await self._send("POST", "jobs/preview", request))
 
     async def submit(self, submission: models.JobSubmission, key: str | None = None) -> tuple[models.JobView, bool]:
-        """Send a job; return it, and whether it is new.
+        """Send a job to its queue; return the job, and whether it is new.
 
         If the idempotency key was used before, the result is the earlier job and False.
         """
@@ -104,62 +105,71 @@ class ServiceClient:
         return self._read(models.JobView, answer), answer.status == 201
 
     async def job(self, job: str) -> models.JobView:
-        """Return the present view of a job."""
+        """Return the present view of a job; status 404 if there is none that the user may see."""
         return await self._get(models.JobView, join_path("jobs", job))
 
     async def cancel(self, job: str) -> models.JobView:
-        """End a job for good, and return it; status 409 if it has ended."""
+        """Cancel a job, and return it; a running job gets a moment to end. Status 409 if the job has ended."""
         return self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
 
     async def outputs(self, job: str, after: int = 0) -> models.OutputPage:
-        """Return at most 1000 pieces of output with numbers above `after`."""
+        """Return at most 1000 pieces of a job's output, in order, with numbers above `after`."""
         return await self._get(models.OutputPage, join_path("jobs", job, "outputs"), after=after)
 
     async def notebook(self, job: str) -> JsonObject:
-        """Return the executed notebook so far; 404 before there is one."""
+        """Return a job's executed notebook with the outputs so far; status 404 before there is one."""
         answer = await self._transport.request("GET", join_path("jobs", job, "notebook"))
         document: JsonObject = answer.json()
         return document
 
     async def log(self, job: str) -> str:
-        """Return the end of the log of the job's last run."""
+        """Return the last 64 KiB of the log of the job's last run; "" if there is no log."""
         return (await self._transport.request("GET", join_path("jobs", job, "log"))).body.decode("utf-8", "replace")
 
     # Notebooks and their shares
 
     async def open_ticket(self, request: models.TicketRequest) -> models.TicketView:
-        """Ask for a share for a server and return its ticket; asking again returns the same one.
+        """Ask for a share for one of the user's servers, and return its ticket; asking again returns the same ticket.
 
         Status 403 if the share is beyond the fixed quota.
         """
         return self._read(models.TicketView, await self._send("POST", "tickets", request))
 
     async def ticket(self, ticket: str) -> models.TicketView:
-        """Return the present view of a ticket; this poll keeps it from lapsing."""
+        """Return the present view of a ticket; this poll keeps the ticket from lapsing."""
         return await self._get(models.TicketView, join_path("tickets", ticket))
 
     async def close_ticket(self, ticket: str) -> None:
-        """End a ticket, and so give its share, or its place in the queue, back."""
+        """End a ticket, which gives back its share or its place in the queue."""
         await self._transport.request("DELETE", join_path("tickets", ticket))
 
     async def attach(self, ticket: str, report: models.ProcessReport) -> None:
-        """Report the process that holds the share of a ticket."""
+        """Report to the service which process holds the share of a ticket."""
         await self._send("PUT", join_path("tickets", ticket, "process"), report)
 
     async def server_devices(self, ticket: str, wait: float) -> models.TaskDeviceCheck:
-        """Return whether a ticket's server sees its own devices and no others, known within `wait` seconds."""
+        """Return whether a ticket's server sees its own devices and no others.
+
+        The service waits up to `wait` seconds, cut to whole seconds, for the result of a pending check.
+        """
         return await self._get(models.TaskDeviceCheck, join_path("tickets", ticket, "devices"), wait=int(wait))
 
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
-        """Return the notebooks that have not ended; `owner` ("*" = everybody) is for admins."""
+        """Return the user's notebooks that run or wait, newest first.
+
+        `owner` is for admins: another user's name, or "*" for everybody.
+        """
         return await self._get(models.NotebookList, "notebooks", owner=owner)
 
     async def report_activity(self, server: str, report: models.ActivityReport) -> None:
-        """Report the activity of the kernels of a server; "" is the default server."""
+        """Report the activity of the kernels of the user's server of that name; "" is the default server."""
         await self._send("POST", join_path("servers", server or DEFAULT_SERVER, "activity"), report)
 
     async def keep(self, server: str) -> models.NotebookView:
-        """Keep the share of an idle server for a while; status 409 if it is not warned, or the bound is reached."""
+        """Postpone the eviction of the user's idle server by one step of "Keep it", and return its notebook.
+
+        Status 409 if the server has no idle warning, or if "Keep it" has reached its bound.
+        """
         path = join_path("servers", server or DEFAULT_SERVER, "keep")
         return self._read(models.NotebookView, await self._transport.request("POST", path))
 
@@ -192,6 +202,10 @@ class ServiceClient:
     # Requests
 
     async def _get(self, model: type[Model], path: str, **query: object) -> Model:
+        """Send a GET request to an API path; return the answer as an instance of the model.
+
+        Query parameters that are None are left out. Raises `ServiceError` of status 502 for an answer of another form.
+        """
         return self._read(model, await self._transport.request("GET", path, query=query))
 
     async def _send(self, method: str, path: str, body: BaseModel, headers: dict[str, str] | None = None) -> Answer:
@@ -199,6 +213,10 @@ class ServiceClient:
         return await self._transport.request(method, path, body=content, headers=headers)
 
     def _read(self, model: type[Model], answer: Answer) -> Model:
+        """Return the body of an answer as an instance of the model.
+
+        Raises `ServiceError` of status 502 if the body is not JSON or not of that model.
+        """
         try:
             document = answer.json()
         except ValueError as error:
@@ -212,7 +230,7 @@ class ServiceClient:
             raise self._unexpected(model) from error
 
     def _unexpected(self, model: type[BaseModel]) -> ServiceError:
-        """Return the error for an answer that is not of the expected model."""
+        """Return the error, with status 502, for an answer that is not of the expected model."""
         return ServiceError(
             502,
             PlainProblem(

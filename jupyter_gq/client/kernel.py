@@ -16,7 +16,7 @@ _ELSEWHERE = frozenset({"docker", "podman", "nerdctl", "singularity", "apptainer
 
 
 def prepare(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command and environment with which to start this kernel.
+    """Return the command and a copy of the environment with which to start this kernel.
 
     A command that runs ipykernel's own launcher (`... -m ipykernel_launcher ...`) runs our start-up file in its place,
     in the same interpreter and with the same options. Every other command is returned as it is: kernels of other

@@ -542,7 +542,7 @@ class Health(BaseModel):
     )
 
     def without_reasons(self) -> "Health":
-        """Return what everybody may know."""
+        """Return a copy with the status and the code only, without the reasons that only admins may read."""
         return Health(status=self.status, code=self.code)
 
 

@@ -28,7 +28,10 @@ CellOutputs = dict[str, list[Output]]
 
 
 def fold(events: Iterable[JsonObject], into: CellOutputs | None = None) -> CellOutputs:
-    """Apply these pieces in order; return the outputs by cell id. `into` is changed and returned."""
+    """Apply pieces of output in order, and return the outputs by the id of their cell.
+
+    If `into` is given, the pieces continue these outputs, which are changed and returned.
+    """
     cells: CellOutputs = {} if into is None else into
     for event in events:
         if "cell" in event:
@@ -37,7 +40,7 @@ def fold(events: Iterable[JsonObject], into: CellOutputs | None = None) -> CellO
 
 
 def _apply(event: JsonObject, outputs: list[Output]) -> None:
-    """Apply one piece to the outputs of its cell."""
+    """Change the outputs of a cell as one piece says; ignore an unknown operation or an index that does not exist."""
     match event["op"]:
         case "append":
             append(outputs, event["output"])
@@ -50,7 +53,10 @@ def _apply(event: JsonObject, outputs: list[Output]) -> None:
 
 
 def append(outputs: list[Output], output: Output) -> None:
-    """Add an output to a list; text of the same stream as the last output continues that output."""
+    """Add an output to the end of `outputs`; text of the same stream as the last output continues that output.
+
+    The text of a stream is stored as a terminal would show it.
+    """
     last = outputs[-1] if outputs else None
     same_stream = (
         last is not None and last["output_type"] == output["output_type"] == "stream" and last["name"] == output["name"]
@@ -76,7 +82,7 @@ def collapse(text: str) -> str:
 
 
 def _collapse_line(line: str) -> str:
-    """Return what a terminal would show of one line."""
+    """Return what a terminal would show of one line; a carriage return at its end is kept."""
     trailing = "\r" if line.endswith("\r") else ""
     shown = ""
     for part in line.removesuffix("\r").split("\r"):

@@ -22,7 +22,7 @@ def pinned_affinity(affinity: JsonObject | None, node: str) -> JsonObject:
 
 
 def is_pinned(spec: JsonMapping, node: str) -> bool:
-    """Return True if the spec of a pod lets the pod run on this node only."""
+    """Return True if the spec of a pod lets the pod run on this node only, and False if it allows any other node."""
     if spec.get("nodeName"):
         return bool(spec["nodeName"] == node)
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}

@@ -51,7 +51,7 @@ class ServiceUnavailable(ServiceError):
 
     @classmethod
     def no_connection(cls, url: str, why: object) -> "ServiceUnavailable":
-        """Return the error for an address that does not answer."""
+        """Return the error, with status 503, for a service at `url` that does not answer; its message says why."""
         return cls(
             503,
             PlainProblem(

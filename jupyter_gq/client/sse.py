@@ -98,13 +98,13 @@ class SseConnection(HTTPMessageDelegate):
                 return message
 
     async def close(self) -> None:
-        """End the connection now."""
+        """Stop reading, and close the connection at once."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def _read(self) -> None:
-        """Read the stream until its end, and queue the error with which it ended."""
+        """Read the stream until it ends, and queue the error that says why it ended, behind the last message."""
         end: Exception
         try:
             await self._converse()
@@ -118,7 +118,7 @@ class SseConnection(HTTPMessageDelegate):
         await self._messages.put(end)
 
     async def _converse(self) -> None:
-        """Send the request, and read the answer through the methods that tornado calls."""
+        """Connect, send the request, and read the answer to its end; tornado passes each part to the methods below."""
         parts = urlsplit(self._url)
         secure = parts.scheme == "https"
         host = parts.hostname or ""
@@ -144,14 +144,17 @@ class SseConnection(HTTPMessageDelegate):
     # What tornado calls while it reads.
 
     def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
-        """Store the status of the answer; tornado calls this."""
+        """Store the status of the answer, and call `on_open` if the status is 200; tornado calls this."""
         if isinstance(start_line, ResponseStartLine):
             self._status = start_line.code
         if self._status == 200 and self._on_open is not None:
             self._on_open()
 
     async def data_received(self, chunk: bytes) -> None:
-        """Queue the messages of a chunk of the body; tornado calls this. Waits while too many messages are unread."""
+        """Queue the messages in a chunk of the stream; collect the body of an error instead. Tornado calls this.
+
+        Waits while 256 messages are unread.
+        """
         if self._status == 200:
             for message in self._parser.feed(chunk):
                 await self._messages.put(message)

@@ -56,7 +56,7 @@ _ANYTHING: TypeAdapter[object] = TypeAdapter(JsonValue)
 
 
 def decision_document(decision: Decision) -> JsonObject:
-    """Return a decision as JSON: `instructions`, each with its kind in `do`, and `pending`."""
+    """Return a decision as JSON: `instructions`, each with the name of its kind in `do`, and `pending`."""
     return {
         "instructions": [{"do": type(each).__name__, **_to_json(each)} for each in decision.instructions],
         "pending": [_to_json(each) for each in decision.pending],
@@ -64,12 +64,12 @@ def decision_document(decision: Decision) -> JsonObject:
 
 
 def state_document(state: LiveState, decision: Decision) -> JsonObject:
-    """Return the state document of a state and the decision on it."""
+    """Return the state document, as JSON, of a scheduling input and of the decision on it."""
     return {"format": FORMAT, **_to_json(state), "decision": decision_document(decision)}
 
 
 def read_state(text: str | bytes) -> StateFile:
-    """Return the contents of a state document.
+    """Return the contents of a state document, given as JSON text.
 
     Raises `InvalidSnapshot`, which names the place in the document and what was expected there.
     """
@@ -96,7 +96,7 @@ def _to_json(value: object) -> JsonObject:
 
 
 def _load_document(text: str | bytes) -> JsonObject:
-    """Return the parsed document; raise `InvalidSnapshot` if it is no JSON or no state document."""
+    """Return the parsed document; raise `InvalidSnapshot` if the text is not JSON or not a state document."""
     try:
         document = json.loads(text)
     except UnicodeDecodeError as error:
@@ -112,6 +112,7 @@ def _load_document(text: str | bytes) -> JsonObject:
 
 
 def _describe_error(error: ValidationError) -> str:
+    """Return a sentence with the first `_MOST_LISTED` faulty places and their faults, and how many more there are."""
     found = error.errors(include_url=False)
     places = [f"{_write_path(each['loc'])}: {each['msg']}" for each in found[:_MOST_LISTED]]
     more = f" (and {len(found) - _MOST_LISTED} more)" if len(found) > _MOST_LISTED else ""
@@ -124,14 +125,17 @@ def _write_path(path: tuple[int | str, ...]) -> str:
 
 
 def _refuse_unknown(document: object, value: object) -> None:
-    """Raise `InvalidSnapshot` for a field that does not exist: a misspelt one would silently have its default."""
+    """Raise `InvalidSnapshot` if the document has fields that `value`, which was read from it, does not have.
+
+    Without this check a misspelt field would silently have its default.
+    """
     unknown = [_write_path(path) for path in _find_unknown((), document, value)]
     if unknown:
         raise InvalidSnapshot(f"There is no such field: {', '.join(unknown[:_MOST_LISTED])}.")
 
 
 def _rename_old_fields(document: JsonObject) -> None:
-    """Give the fields of nodes that an older release wrote their present names."""
+    """Rename the fields of nodes that older releases wrote under another name, in the document itself."""
     snapshot = _as_object(document.get("snapshot"))
     new_nodes = [_as_object(new).get("like") for new in snapshot.get("new_nodes") or ()]
     for node in map(_as_object, [*(snapshot.get("nodes") or ()), *new_nodes]):
@@ -141,12 +145,12 @@ def _rename_old_fields(document: JsonObject) -> None:
 
 
 def _as_object(value: JsonValue) -> JsonObject:
-    """Return the value if it is a JSON object, and an empty one otherwise."""
+    """Return the value if it is a JSON object, and an empty object otherwise."""
     return value if isinstance(value, dict) else {}
 
 
 def _find_unknown(path: tuple[int | str, ...], document: object, value: object) -> Iterator[tuple[int | str, ...]]:
-    """Yield the paths of all fields of the document that the parsed value does not have."""
+    """Yield the paths of all fields of the document that `value`, which was read from it, does not have."""
     if is_dataclass(value) and isinstance(document, dict):
         for key, inner in document.items():
             if not hasattr(value, key):

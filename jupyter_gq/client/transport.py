@@ -18,20 +18,20 @@ UNAVAILABLE = frozenset({502, 503, 504})
 
 
 def join_path(*parts: str) -> str:
-    """Return the path of these segments, each quoted, so that an id or server name is always one segment."""
+    """Return the URL path of these segments; each is quoted, so that an id with a slash stays one segment."""
     return "/".join(quote(part, safe="") for part in parts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A response with a status below 400."""
+    """A response with a status from 200 to 299."""
 
     #: HTTP status.
     status: int
     body: bytes
 
     def json(self) -> JsonValue:
-        """Return the parsed body."""
+        """Return the body parsed as JSON; raise `ValueError` if the body is not JSON."""
         return json.loads(self.body)
 
 
@@ -53,7 +53,7 @@ class Transport:
         return self.url + API + path + (f"?{urlencode(given)}" if given else "")
 
     def authorization(self) -> dict[str, str]:
-        """Return the header that carries the token."""
+        """Return the request header that carries the token."""
         return {"Authorization": f"token {self._token}"}
 
     async def request(
@@ -65,9 +65,10 @@ class Transport:
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request and return the answer.
+        """Send a request to an API path, and return the answer if its status is 2xx.
 
-        Raises `ServiceError` if the service refuses, and `ServiceUnavailable` if nobody answers.
+        `body` is JSON. Redirects are not followed. Raises `ServiceUnavailable` if no answer comes within the timeout,
+        or for a status of 502, 503 or 504, and `ServiceError` for every other status.
         """
         sent = {**self.authorization(), **(headers or {})}
         if body is not None:
@@ -88,7 +89,7 @@ class Transport:
         return Answer(status=response.code, body=response.body or b"")
 
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
-        """Send a request; raise `ServiceUnavailable` if there is no connection."""
+        """Send a request, and return the response of any status; raise `ServiceUnavailable` if none comes in time."""
         if self._client is None:  # made here, because it belongs to the event loop that runs now
             self._client = AsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
         try:
@@ -104,7 +105,7 @@ class Transport:
 
 
 def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:
-    """Return the error for an answer that is not a success.
+    """Return the error for an answer whose status is not 2xx: `ServiceUnavailable` for 502, 503 and 504.
 
     A body that is not in the service's form is described, not shown. `elsewhere` is the target of a redirect. Redirects
     are not followed, since the token would go to whoever answers there.

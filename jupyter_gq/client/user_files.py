@@ -48,7 +48,7 @@ def read_file(path: Path, *, limit: int, uid: int | None = None) -> bytes | None
 
 
 def read_end(path: Path, *, size: int, uid: int | None = None) -> bytes | None:
-    """Return the last `size` bytes of a file; None if there is no such file.
+    """Return the last `size` bytes of a file, or the whole file if it is smaller; None if there is no such file.
 
     Raises `UnusableFile` for a file that the rules of this module refuse.
     """
@@ -94,7 +94,11 @@ def read_json(path: Path, *, limit: int, uid: int | None = None) -> JsonObject |
 
 @contextmanager
 def _opened(path: Path, uid: int | None) -> Iterator[int | None]:
-    """Open a regular file of that user for reading; None if there is no file. Raises `UnusableFile` otherwise."""
+    """Yield a descriptor for reading the regular file at `path`, closed afterwards; None if there is no file.
+
+    Raises `UnusableFile` if the file cannot be opened or read, is not regular, or belongs to another user than `uid`.
+    With `uid` None, the file may belong to anybody.
+    """
     try:
         file = os.open(path, _READ)
     except FileNotFoundError:

@@ -8,7 +8,7 @@ RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVIC
 
 
 def select_variables(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables of a manifest that a job gets.
+    """Return the variables of a manifest that a job gets; none if `given` is no mapping.
 
     Reserved names, names in `kept_back` (names or patterns), and variables that no environment can have are left out.
     """
@@ -23,7 +23,7 @@ def select_variables(given: object, kept_back: Iterable[str] = ()) -> dict[str, 
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a name is one of these names or fits one of these patterns."""
+    """Return whether a name equals one of the patterns or fits one, as a shell pattern with `*`, `?` and `[...]`."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

@@ -15,5 +15,5 @@ class Caller:
     admin: bool = False
 
     def may_see(self, owner: str | None) -> bool:
-        """Return whether the caller may see objects of this owner; everybody may see objects without an owner."""
+        """Return True if the caller is an admin or this owner, or if the object has no owner (None)."""
         return self.admin or owner is None or owner == self.user

@@ -14,7 +14,7 @@ class Clock(Protocol):
         ...
 
     def elapsed(self) -> float:
-        """Return seconds since some moment in the past. Use it to wait and to measure: nobody can set this clock."""
+        """Return the seconds since some fixed moment, to wait and to measure; nobody can set this clock."""
         ...
 
 
@@ -30,5 +30,5 @@ class SystemClock:
         return Instant(time.time())
 
     def elapsed(self) -> float:
-        """Return seconds since some moment in the past, including the time for which the machine slept."""
+        """Return the seconds since some fixed moment; nobody can set this clock. On Linux, time asleep counts too."""
         return time.clock_gettime(_NEVER_SET)

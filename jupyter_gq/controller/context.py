@@ -94,14 +94,14 @@ class Context:
     _excluded: dict[str, Workload] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Index the backends by the kinds of workload that they run, and load what is drained."""
+        """Index the backends by the kinds of workload that they run, and load the stored drains."""
         self.drains = load_drains(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
 
     @property
     def set_aside(self) -> SetAside:
-        """The workloads on which a step failed."""
+        """The workloads on which work of the service failed, with the failures."""
         return self.records.set_aside
 
     @property
@@ -110,19 +110,19 @@ class Context:
         return self.settings_source.current
 
     def backend_of(self, kind: Kind) -> Backend:
-        """Return the backend that runs workloads of this kind."""
+        """Return the backend that runs workloads of this kind; raise `KeyError` if there is none."""
         return self._by_kind[kind]
 
     @property
     def cordon(self) -> NodeCordon | None:
-        """The way to cordon nodes; None if the service itself keeps what is drained."""
+        """The port of a backend that cordons nodes; None if the service itself keeps what is drained."""
         return next((found for each in self.backends if (found := each.capabilities.cordon) is not None), None)
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of all backends, each once and with each device in its pool.
 
         Drained nodes and devices, devices that left their pool under running work, and devices of runs without a record
-        take nothing new.
+        take nothing new. If nothing has changed, the same tuple is returned again.
         """
         settings, offers = self.settings, self._offers()
         drained = frozenset(self.drains) if self.cordon is None else frozenset()
@@ -137,7 +137,7 @@ class Context:
     def _held_outside_pools(self, offers: Iterable[tuple[Node, ...]], taken: Iterable[str]) -> frozenset[str]:
         """Return the ids of offered devices that are in no pool any more and still have work on them.
 
-        `taken` are devices of runs without a record.
+        `taken` are ids of devices with runs that have no record.
         """
         outside = {device for nodes in offers for device in self.settings.devices_outside_pools(nodes)}
         if not outside:
@@ -148,14 +148,15 @@ class Context:
         return frozenset(outside & (held | set(taken)))
 
     def offered_nodes(self) -> tuple[Node, ...]:
-        """Return all nodes as the backends see them, also with devices that are in no pool."""
+        """Return all nodes as the backends offer them, each once, also with devices that are in no pool."""
         return tuple(_merge_offers(self._offers()))
 
     def _offers(self) -> list[tuple[Node, ...]]:
+        """Return the nodes that each backend offers now."""
         return [backend.nodes() for backend in self.backends]
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return the nodes that clusters may still add to pools, each with the state of the request for them."""
+        """Return the nodes that clusters may still add to configured pools, each with the state of its request."""
         supplies = (backend.capabilities.node_supply for backend in self.backends)
         return tuple(
             replace(new, request=supply.node_request(new.pool))
@@ -165,26 +166,29 @@ class Context:
         )
 
     def launch_capacity(self) -> Mapping[Kind, int]:
-        """Return how many tasks of jobs can be launched soon, by kind; empty if their backend can launch any number."""
+        """Return how many tasks of jobs the backend can launch soon, by kind; empty if it can launch any number."""
         pace = self.backend_of(Kind.TRAINING).capabilities.pace()
         return {} if pace is None else {Kind.TRAINING: pace.left}
 
     def remember_groups(self, caller: Caller) -> None:
-        """Remember the groups of the caller, on which the fixed quota may depend."""
+        """Keep the groups of the caller in memory, since the caller's fixed quota may depend on them."""
         self.groups[caller.user] = caller.groups
 
     def groups_of(self, record: Record) -> frozenset[str]:
-        """Return the groups of the record's owner: of the last request since the start, or else of the record."""
+        """Return the groups of the record's owner: those of the last request since the start, or else of the record."""
         return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
-        """Return the queue tree, with a leaf for each user who has a notebook and for each of the callers `also`."""
+        """Return the queue tree, with a leaf for each user with an unfinished notebook and each caller in `also`."""
         users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
         users.update({caller.user: caller.groups for caller in also})
         return self.settings.queues(users)
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
-        """Return the input of a scheduling cycle at this moment, with leaf queues for the callers `also`."""
+        """Return the input of a scheduling cycle at this moment, with leaf queues for the callers in `also`.
+
+        Workloads about which no decision can be made are left out, and their devices take nothing new.
+        """
         workloads = self._core_view.views_of(self.records.unfinished())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
@@ -201,12 +205,15 @@ class Context:
         return without(snapshot, self._still_excluded(workloads))
 
     def exclude(self, workload: Workload, error: Exception) -> None:
-        """Leave a workload out of snapshots until it changes, because no decision about it can be made."""
+        """Leave a workload out of snapshots until it changes, because a decision about it raises `error`.
+
+        The workload is set aside, so that administrators are told.
+        """
         self._excluded[workload.id] = workload
         self.set_aside.add(workload.id, "deciding", error)
 
     def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
-        """Return the excluded workloads; one that has changed or ended is no longer excluded."""
+        """Return the excluded workloads that have not changed; a workload that changed or ended takes part again."""
         if self._excluded:
             present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
             for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:
@@ -215,16 +222,19 @@ class Context:
         return self._excluded.values()
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
-        """Return the present nodes and queues without any workload, with leaf queues for the callers `also`."""
+        """Return a snapshot of the present nodes and queues without any workload.
+
+        The queues have leaves for the callers in `also`.
+        """
         return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=(), new_nodes=self.new_nodes())
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
-        """Return the devices that a workload holds; devices that no backend offers any more are left out."""
+        """Return the devices that a workload holds, without devices that no backend offers any more."""
         held = {device for task in workload.placement for device in task.devices}
         return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
 
     def request(self, kind: Kind, milli: MilliGpu) -> Request:
-        """Return the request for `milli` by a workload of that kind.
+        """Return the request for `milli` milli-GPU by a workload of that kind.
 
         A fraction is bound to nodes that can share devices, if the backend marks such nodes.
         """
@@ -234,23 +244,23 @@ class Context:
         return replace(request, node_labels=(label,))
 
     def environment(self, workload: Workload) -> Mapping[str, str]:
-        """Return the variables that tell the processes of a workload their devices and their share of each.
+        """Return the environment variables that tell the processes of a workload their devices and their share of each.
 
-        Returns no variables if tasks are pods, since then only the backend knows the devices.
+        Returns {} if workloads of this kind run in pods, since then only the backend knows the devices.
         """
         if self.backend_of(workload.kind).capabilities.pod_preparation is not None:
             return {}
         return share_environment(self.devices_of(workload), workload.request.milli_per_device)
 
     def last_seq(self, job: str) -> int:
-        """Return the highest stored sequence number of a job's output; 0 if there is none."""
+        """Return the number of the last stored piece of a job's output; 0 if there is none."""
         if job not in self.last_seqs:
             self.last_seqs[job] = self.store.last_seq(job)
         return self.last_seqs[job]
 
 
 def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
-    """Return the nodes of all offers by name, each node once."""
+    """Return the nodes of all offers, sorted by name; a node that several backends offer is merged into one."""
     found: dict[str, Node] = {}
     for node in (node for offer in offers for node in offer):
         known = found.get(node.name)
@@ -259,7 +269,7 @@ def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
 
 
 def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]:
-    """Return the nodes, with the taken devices marked so that nothing new is placed on them."""
+    """Return the nodes, with the devices whose ids are in `taken` marked unhealthy, so that nothing new goes there."""
     return [
         replace(
             node,
@@ -272,7 +282,7 @@ def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]
 
 
 def _merge_node(one: Node, other: Node) -> Node:
-    """Return a node with everything that two backends know of it; it is closed if either backend says so."""
+    """Return a node with the devices and labels that either backend knows, closed or draining if either says so."""
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(
         one,

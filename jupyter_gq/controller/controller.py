@@ -154,7 +154,7 @@ class Controller:
     _stored_policy: LastGood | None = None
 
     def __post_init__(self) -> None:
-        """Make the parts and load the unfinished records. Nothing else is done before `run` or `step`."""
+        """Make the parts, and load the unfinished records. No backend is called before `run` or `step`."""
         self.events = Broker(self.store, lambda: self.settings.current.max_streams_per_user)
         context = self._context = Context(
             store=self.store,
@@ -195,8 +195,9 @@ class Controller:
     async def run(self) -> None:
         """Step whenever something has happened, and at least every `TICK` seconds, until cancelled.
 
-        Raises `Superseded` if another service has taken over, so that this one must end. Raises `StoreAway` if this
-        service does not reach the store and another service should lead.
+        Beside the steps, settings are read again, and forecasts, garbage collection and the check of names run. In the
+        end all event streams are closed. Raises `Superseded` if another service has taken over, so that this one must
+        end. Raises `StoreAway` if this service does not reach the store and another service should lead.
         """
         elapsed = self.clock.elapsed
         refreshed = elapsed()
@@ -221,7 +222,7 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises an error if this service may not act, or the first failure of a backend after all other work is done.
+        Raises an error if this service may not act. A failure of one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()
@@ -251,7 +252,10 @@ class Controller:
             raise failure
 
     async def launch_more(self) -> None:
-        """Launch deferred work of the last decision if its backend can take it; `run` calls this between steps."""
+        """Record and launch the deferred admissions that their backend can take now; `run` calls this between steps.
+
+        Does nothing if there are none. Raises `NotLeading` without the lease, and the first failure after all launches.
+        """
         portion = self._deferred.take_portion()
         if not portion:
             return
@@ -266,7 +270,10 @@ class Controller:
             raise failure
 
     async def reload_settings(self) -> None:
-        """Read the settings again if their file has changed, and store them for a start with a bad file."""
+        """Load the settings again if their file has changed, and store new ones as the last good policy.
+
+        A change is announced to all listeners and wakes the loop.
+        """
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})
             self.wake()
@@ -281,9 +288,10 @@ class Controller:
         self._changed.fire()
 
     async def _pause(self, took: float) -> None:
-        """Wait until something has happened or a `TICK` has passed; after a long step, first give way for a while.
+        """Wait until something has happened or a `TICK` has passed.
 
-        `took` is the duration of the step in seconds.
+        After a step that took `took` seconds, the loop first rests in proportion, and deferred work is launched
+        meanwhile.
         """
         left = min(PAUSE * took, MOST_PAUSE)
         while left > 0:
@@ -295,9 +303,9 @@ class Controller:
                 await self._awake.wait()
 
     async def _run_guarded(self, what: str, work: Awaitable[None]) -> None:
-        """Run one piece of the loop's work and log its failure; the same failure in a row is logged once.
+        """Await one piece of the loop's work, named `what`; store and log its failure instead of raising it.
 
-        Only the errors that end the loop are raised.
+        The same failure in a row is logged once. `Superseded` and `StoreAway`, which end the loop, are raised.
         """
         try:
             await work
@@ -313,7 +321,7 @@ class Controller:
             self._failures[what] = repr(error)
 
     def _announce_changes_since(self, revision: int) -> None:
-        """Tell listeners, waiting requests and the forecasts whether records have changed since that revision."""
+        """Wake waiting requests, and update the forecasts; tell listeners if records changed since that revision."""
         changed = self._context.records.revision != revision
         self.forecasts.update(calm=not changed and self._is_settled())
         if changed:
@@ -321,11 +329,11 @@ class Controller:
         self._changed.fire()
 
     def _is_settled(self) -> bool:
-        """Tell whether no workload is about to begin or to end."""
+        """Return whether no workload is admitted, starting or stopping."""
         return not any(record.workload.state in _UNDER_WAY for record in self._context.records.holding())
 
     def _check(self, observed: ObservedRuns, decision: Decision) -> None:
-        """Raise `InvariantBroken`, or `InvalidSnapshot`, if the state after a step breaks an invariant."""
+        """Raise `InvariantBroken` or `InvalidSnapshot` if the state after a step breaks an invariant."""
         workloads = [record.workload for record in self._context.records.unfinished()]
         validate.check(self._context.snapshot(), live=True)
         check_placements(workloads)

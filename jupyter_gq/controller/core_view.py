@@ -15,9 +15,9 @@ from jupyter_gq.store.protocol import Record
 
 
 def without(snapshot: Snapshot, excluded: Collection[Workload]) -> Snapshot:
-    """Return the snapshot without these workloads.
+    """Return the snapshot without these workloads; the devices that they hold become unhealthy.
 
-    The devices that they hold count as out of order, since something may still run there.
+    Something may still run on these devices, so nothing new is placed there.
     """
     if not excluded:
         return snapshot
@@ -53,13 +53,13 @@ class CoreView:
         self._shown: dict[str, _Shown] = {}
 
     def views_of(self, records: Iterable[Record]) -> tuple[Workload, ...]:
-        """Return the views of the workloads of these records, in the same order."""
+        """Return the workloads of these records as the core sees them, in the same order."""
         revision = self._durations.revision
         self._shown = {record.workload.id: self._show(record, revision) for record in records}
         return tuple(shown.view for shown in self._shown.values())
 
     def _show(self, record: Record, revision: int) -> _Shown:
-        """Return the view of a record: the last one if its inputs are the same, or if the new view is equal."""
+        """Return the view of a record with its inputs; an equal view stays the same object."""
         workload, backoff = record.workload, record.detail.backoff
         before = self._shown.get(workload.id)
         if (
@@ -75,7 +75,7 @@ class CoreView:
         return _Shown(workload=workload, backoff=backoff, revision=revision, view=view)
 
     def _view(self, workload: Workload, backoff: Backoff | None) -> Workload:
-        """Return the workload with its back-off, its estimated duration and the abilities of its backend."""
+        """Return the workload with its back-off, the estimate of its duration, and the abilities of its backend."""
         if backoff is not None:
             workload = replace(workload, backoff=backoff)
         if workload.kind is Kind.TRAINING and workload.estimate is None:

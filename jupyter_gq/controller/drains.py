@@ -37,16 +37,20 @@ def load_drains(store: Store) -> dict[str, Drain]:
 
 
 def save_drains(store: Store, drains: Mapping[str, Drain]) -> None:
-    """Replace the stored drains."""
+    """Store these drains in place of all stored ones."""
     store.put_setting(_SETTING, {name: {"by": each.by, "since": each.since} for name, each in drains.items()})
 
 
 def mark_drained(nodes: Iterable[Node], drained: Collection[str]) -> list[Node]:
-    """Return the nodes; those that `drained` names, by node or by device, are drained and take nothing new."""
+    """Return the nodes, with those that `drained` names, and devices that it names, marked to take nothing new.
+
+    `drained` holds names of nodes and ids of devices.
+    """
     return [_marked(node, drained) for node in nodes]
 
 
 def _marked(node: Node, drained: Collection[str]) -> Node:
+    """Return the node as `mark_drained` marks it; the same object if neither it nor a device of it is drained."""
     whole = node.name in drained
     if not whole and not any(device.id in drained for device in node.devices):
         return node

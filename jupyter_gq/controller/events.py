@@ -39,7 +39,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._closed = False
 
     def change_caller(self, caller: Caller) -> None:
-        """Continue with the present rights of the caller; what waits to be read is dropped if they have changed."""
+        """Continue with the present rights of the caller; if they have changed, one `reset` replaces unread events."""
         if caller != self._caller:
             self._caller = caller
             self._unread.clear()
@@ -48,15 +48,19 @@ class Subscription(AsyncIterator[ServiceEvent]):
 
     @property
     def user(self) -> str:
-        """The name of the listener."""
+        """The name of the listening user or service."""
         return self._caller.user
 
     def may_see(self, owner: str | None) -> bool:
-        """Tell whether the listener may see objects of this owner; None = objects for everybody."""
+        """Return whether the listener may see objects of this owner; None stands for objects that everybody may see."""
         return self._caller.may_see(owner)
 
     def offer(self, owner: str | None, object_id: str, event: ServiceEvent) -> None:
-        """Queue an event about an object, if the listener may see objects of this owner."""
+        """Queue an event about an object for the listener, if the listener may see objects of this owner.
+
+        A newer event without an id replaces the unread one about the object. If too many events are unread, one `reset`
+        replaces all of them.
+        """
         if self._closed or not self._caller.may_see(owner):
             return
         key: tuple[str, str | int | None] = (event.kind, object_id) if event.id is None else ("id", event.id)
@@ -67,14 +71,14 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._arrived.set()
 
     def close(self) -> None:
-        """End the subscription and its iteration."""
+        """End the subscription; its iteration ends once the unread events are read."""
         if not self._closed:
             self._closed = True
             self._on_close(self)
             self._arrived.set()
 
     async def __anext__(self) -> ServiceEvent:
-        """Wait for the next event and return it; raise `StopAsyncIteration` after `close`."""
+        """Wait for the next event, and return it; raise `StopAsyncIteration` after `close`, once no event is unread."""
         while not self._unread:
             if self._closed:
                 raise StopAsyncIteration
@@ -87,15 +91,15 @@ class Broker:
     """The distribution of events to all listeners."""
 
     def __init__(self, store: Store, most_per_user: Callable[[], int]) -> None:
-        """`most_per_user` returns how many subscriptions one user may have at one time."""
+        """Start without listeners; `most_per_user` returns how many subscriptions one user may have at one time."""
         self._store, self._most_per_user = store, most_per_user
         self._listeners: set[Subscription] = set()
 
     def subscribe(self, caller: Caller, after: int | None) -> Subscription:
-        """Add a listener and return its subscription.
+        """Add a listener, and return its subscription. Raises `LimitReached` if the caller has too many subscriptions.
 
-        `after` is the id of the last event that the listener has seen: the events since then come first. None = none.
-        Raises `LimitReached` if the caller has too many subscriptions.
+        `after` is the id of the last event that the listener has seen: the events since then come first. With None only
+        new events come.
         """
         own = sum(1 for listener in self._listeners if listener.user == caller.user)
         if own >= self._most_per_user():
@@ -110,19 +114,19 @@ class Broker:
         return subscription
 
     def publish(self, stored: StoredEvent) -> None:
-        """Send a stored event to all listeners that may see it."""
+        """Queue a stored event for all listeners that may see its object."""
         event = _wire(stored)
         for listener in tuple(self._listeners):
             listener.offer(stored.owner, stored.object, event)
 
     def announce(self, owner: str | None, kind: _EventKind, object_id: str, data: JsonObject) -> None:
-        """Send an event that is not stored to all listeners that may see objects of `owner`."""
+        """Queue an event that is not stored for all listeners that may see objects of `owner`; None = all listeners."""
         event = ServiceEvent(kind=kind, data=data)
         for listener in tuple(self._listeners):
             listener.offer(owner, object_id, event)
 
     def has_listener(self, owner: str | None) -> bool:
-        """Tell whether any listener may see objects of this owner."""
+        """Return whether any listener may see objects of this owner."""
         return any(listener.may_see(owner) for listener in self._listeners)
 
     def close(self) -> None:
@@ -131,7 +135,7 @@ class Broker:
             listener.close()
 
     def _replay(self, subscription: Subscription, after: int) -> None:
-        """Offer the events since `after`, or a `reset` if some of them are gone or there are too many."""
+        """Queue the stored events after the id `after`, or one `reset` if they are not all known or are too many."""
         oldest, newest = self._store.event_range()
         missed = self._store.events_after(after, MOST_UNREAD) if after <= newest else ()
         if after > newest or after < oldest - 1 or len(missed) >= MOST_UNREAD:

@@ -16,7 +16,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until the signal is fired, or until `seconds` have passed."""
+        """Wait until the signal is fired, or until `seconds` have passed; both look the same to the caller."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:

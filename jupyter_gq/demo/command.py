@@ -67,13 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def default_folder() -> Path:
-    """Return the folder in which the demo keeps its files between runs."""
+    """Return the folder in which the demo keeps its files between runs, below the user's data folder."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "jupyter-gq" / "demo"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo until it is stopped, or play the story; return the exit code."""
+    """Run the demo until it is stopped, or play the story; return the exit code.
+
+    An error of the demo is printed and gives 1.
+    """
     try:
         _check_packages()
         return asyncio.run(_play_story(arguments) if arguments.script else _serve(arguments))
@@ -90,7 +93,10 @@ def _check_packages() -> None:
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
-    """Run the Hub until a signal comes; raise `DemoError` if the Hub does not start or ends by itself."""
+    """Run the Hub until a signal comes, end it with all that it started, and return 0.
+
+    Raises `DemoError` if the Hub does not start or ends by itself.
+    """
     folder = (arguments.dir or default_folder()).resolve()
     port = _PORT if arguments.port is None else arguments.port
     check_port(port)
@@ -121,7 +127,10 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _delete_demo(folder: Path) -> None:
-    """Delete the files of an earlier demo; raise `DemoError` if the folder has files of somebody else."""
+    """Delete the folder of an earlier demo; do nothing if it is missing or empty.
+
+    Raises `DemoError` if the folder has files but no log of a demo.
+    """
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not (folder / _LOG).exists():
@@ -130,7 +139,10 @@ def _delete_demo(folder: Path) -> None:
 
 
 def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
-    """Return the empty folder that the user names, or else a temporary one; raise `DemoError` if it is not empty."""
+    """Return the folder for the story: a new temporary one, or the one that the user names, which must be empty.
+
+    `--reset` first deletes an earlier demo there. Raises `DemoError` if the folder is not empty.
+    """
     if arguments.dir is None:
         return Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
     folder: Path = arguments.dir.resolve()
@@ -142,7 +154,10 @@ def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
 
 
 async def _play_story(arguments: argparse.Namespace) -> int:
-    """Play the story and print each step; return 1 if a step failed, or if a signal ended the story."""
+    """Play the story and print each step; return 0, or 1 if a step failed or a signal ended the story.
+
+    The Hub is stopped in the end. After a success, a temporary folder is deleted.
+    """
     if arguments.port is not None:
         check_port(arguments.port)
     folder, stopped = _prepare_story_folder(arguments), _install_stop_event()
@@ -175,7 +190,10 @@ async def _tell(hub: DemoHub, story: Story) -> None:
 
 
 async def _finish_unless(stopped: asyncio.Event, work: Coroutine[object, None, None]) -> bool:
-    """Do the work and return True; cancel it and return False once `stopped` is set."""
+    """Await the work and return True; if `stopped` is set first, cancel the work and return False.
+
+    Raises the error of the work.
+    """
     task, stop = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -192,7 +210,10 @@ def _print_step(step: StepReport) -> None:
 
 
 def _find_config(folder: Path) -> Path:
-    """Return the Hub's configuration file: the repository's own in a checkout, else a copy that the user can edit."""
+    """Return the Hub's configuration file: the repository's own in a checkout, else a copy in `folder`.
+
+    The copy is made once, so that the user can edit it.
+    """
     shipped = find_packaged_folder("hub_config") / _CONFIG
     if os.access(shipped, os.W_OK) and (shipped.parent.parent / "pyproject.toml").exists():
         return shipped
@@ -203,7 +224,7 @@ def _find_config(folder: Path) -> Path:
 
 
 def _install_stop_event() -> asyncio.Event:
-    """Return an event that is set once a signal tells the demo to end."""
+    """Return an event that SIGINT, SIGTERM and SIGHUP set from now on instead of ending this process."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

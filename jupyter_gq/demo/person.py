@@ -56,7 +56,7 @@ class Person:
     async def start_server(self, gpus: str, server: str = "", within: float = 300) -> None:
         """Start a server with a share of `gpus` and wait until it is ready; raise `ProductRefused` if it is refused.
 
-        `within` is in seconds.
+        Raises `TimeoutError` if it is not ready within `within` seconds.
         """
         answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
         if answer.is_error:
@@ -82,7 +82,10 @@ class Person:
     # --- the lab ------------------------------------------------------------------------------------------------
 
     async def ask_extension(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
-        """Send a request to the server extension, as JupyterLab does; raise `ProductRefused` for an error."""
+        """Send a request to the server extension, as JupyterLab does; return the answer's JSON, None if it is empty.
+
+        Raises `ProductRefused` for an error.
+        """
         answer = await self._lab(method, f"jupyter-gq/{path}", body)
         if answer.is_error:
             problem = answer.json() if "json" in answer.headers.get("content-type", "") else {}
@@ -116,7 +119,10 @@ class Person:
             connection.close()
 
     async def send(self, notebook: JsonObject, path: str, kernel: str, target: str, **options: str) -> JsonObject:
-        """Send the code cell with the id `target` to training, replaying the code cells before it; return the job."""
+        """Send the code cell with the id `target` to training and return the job.
+
+        The code cells before it are replayed first. Raises `ProductRefused` if the product refuses the job.
+        """
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         before = code[: [cell["id"] for cell in code].index(target)]
         body = {
@@ -134,7 +140,10 @@ class Person:
     # --- the service, also while no server runs -------------------------------------------------------------------
 
     async def ask_service(self, method: str, path: str) -> JsonValue:
-        """Send a request to the scheduler service directly; raise `ProductRefused` for an error."""
+        """Send a request to the scheduler service directly; return the JSON of the answer.
+
+        Raises `ProductRefused` for an error.
+        """
         answer = await self._http.request(method, f"/services/jupyter-gq/api/v1/{path}", headers=self._authorisation())
         if answer.is_error:
             raise ProductRefused(answer.status_code, answer.text[:500])
@@ -213,7 +222,10 @@ def _execute_request(session: str, code: str) -> JsonObject:
 
 
 async def _collect_output(connection: WebSocketClientConnection, message_id: str) -> str:
-    """Read messages until the request ends; return the text that it printed. Raise `DemoCellFailed` if it fails."""
+    """Read messages until the request `message_id` ends; return the text that its code printed.
+
+    Raises `DemoCellFailed` if the code fails or the connection is closed.
+    """
     printed: list[str] = []
     while True:
         raw = await connection.read_message()

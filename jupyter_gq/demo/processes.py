@@ -55,7 +55,7 @@ def find_packaged_folder(name: str) -> Path:
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback interface on which nothing listens now.
+    """Return a TCP port of the loopback interface on which nothing listens now; raise `DemoError` if there is none.
 
     Ports for outgoing connections are not used: another program could get the port before the caller listens on it.
     """
@@ -67,7 +67,7 @@ def free_port() -> int:
 
 
 def check_port(port: int) -> None:
-    """Raise `DemoError` if another program listens on this port."""
+    """Raise `DemoError` if a program listens on this port of the loopback interface."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -100,22 +100,25 @@ class DemoHub:
 
     @property
     def url(self) -> str:
-        """The URL for a browser."""
+        """The URL of the Hub for a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """The log of the hub and the service."""
+        """The path of the log file of the Hub and the service."""
         return self.folder / "jupyterhub.log"
 
     @property
     def pid(self) -> int:
-        """The process id of the Hub, once it was started."""
+        """The process id of the Hub; the Hub must have been started."""
         assert self._process is not None, "not started"
         return self._process.pid
 
     def start(self) -> None:
-        """Start the Hub without waiting until it answers."""
+        """Prepare the users' homes and start the Hub, without waiting until it answers.
+
+        This process becomes the subreaper of all that the Hub starts.
+        """
         _become_subreaper()
         self.folder.mkdir(parents=True, exist_ok=True)
         for user in self.users:
@@ -145,7 +148,7 @@ class DemoHub:
             )
 
     async def wait_until_ready(self) -> None:
-        """Wait until Hub and service answer; raise `DemoError` with the end of the log if they do not in time."""
+        """Wait up to 180 s until Hub and service answer; raise `DemoError` with the end of the log if they do not."""
         assert self._process is not None
         deadline = monotonic() + _READY_SECONDS
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
@@ -188,13 +191,13 @@ class DemoHub:
             settings.write_text('{"fetchNews": "false", "checkForUpdates": false}\n')
 
     def _end_of_log(self) -> str:
-        """Return the last lines of the log, as the end of an error message."""
+        """Return the last 15 lines of the log, as the end of an error message."""
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
         return f"The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def end_descendants(spare: frozenset[int] = frozenset()) -> None:
-    """Terminate, then kill, all descendants of this process except those with an id in `spare`."""
+    """Terminate all descendants of this process except those with an id in `spare`; kill what is left after 5 s."""
     family = [process for process in psutil.Process().children(recursive=True) if process.pid not in spare]
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -217,6 +220,6 @@ async def _is_ready(client: httpx.AsyncClient) -> bool:
 
 
 def _become_subreaper() -> None:
-    """Make orphaned descendants children of this process."""
+    """Make this process the parent of descendants whose own parent dies; do nothing if the system cannot do that."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

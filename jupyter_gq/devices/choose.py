@@ -10,9 +10,10 @@ _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.
 
 
 def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[], float]) -> DeviceProbe:
-    """Return the driver's probe or the simulated one, as `simulated.mode` says; "auto" means: simulated without a GPU.
+    """Return the driver's probe or the simulated one, as `simulated.mode` says.
 
-    The driver is asked once, so the choice holds for the life of the process. `now` returns the time in seconds.
+    "auto" means simulated if there is no GPU or no driver, as the driver's probe says now. Any other problem of the
+    driver keeps the driver's probe, which reports it. `now` returns the time in seconds.
     """
     if simulated.mode == "never":
         return nvml

@@ -24,12 +24,15 @@ _BYTES = 1024 * 1024
 
 
 def memory_quota(device: Device, milli: MilliGpu) -> MiB:
-    """Return the memory of a share of `milli` thousandths of this device."""
+    """Return the memory in MiB, rounded down, of a share of `milli` thousandths of this device."""
     return MiB(device.memory * min(milli, ONE_GPU) // ONE_GPU)
 
 
 def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> dict[str, str]:
-    """Return the variables that tell a process its devices and its part of each; no devices mean CPU only."""
+    """Return the variables that tell a process its devices, its part of each, and its memory.
+
+    A part of a device also gets the memory caps of frameworks. Without devices, the variables hide all GPUs.
+    """
     if not devices:
         return {
             "CUDA_VISIBLE_DEVICES": "",

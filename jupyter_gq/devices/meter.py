@@ -53,7 +53,7 @@ class ProbeMeter:
         self._probe = probe
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """Return the use of each share. Each device is sampled once, for the processes of all its shares."""
+        """Return the use of each share under its name. Each device is sampled once, for all processes of its shares."""
         samples = {device: self._probe.usage(device, pids) for device, pids in _pids_by_device(shares).items()}
         return {name: _use_of(share, samples) for name, share in shares.items()}
 
@@ -62,7 +62,7 @@ class ReportedMeter:
     """The meter of shares on other machines, by the newest reports of their agents."""
 
     def __init__(self, usage: Callable[[str], ShareUse | None]) -> None:
-        """`usage` returns the use of a workload in its newest report; None if there is no report or it is too old."""
+        """Create a meter; `usage` returns the use of a workload in its newest report, or None if that is too old."""
         self._usage = usage
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
@@ -79,7 +79,10 @@ def _pids_by_device(shares: Mapping[str, Share]) -> dict[str, list[int]]:
 
 
 def _use_of(share: Share, samples: Mapping[str, Sequence[Usage] | None]) -> ShareUse:
-    """Return the use of one share, from the samples of each device; unknown if a sample is missing."""
+    """Return the memory of a share's processes in sum, and their highest utilisation, from the samples of each device.
+
+    A figure that the driver does not tell of one process is None. If a device has no sample, both are None.
+    """
     found: list[Usage] = []
     for device in share.devices:
         sample = samples[device]

@@ -35,21 +35,24 @@ class NvmlProbe:
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
-        """`now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it."""
+        """Create a probe that does not open the driver yet.
+
+        `now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it.
+        """
         self._now = now
         self._load = load or _import_pynvml
         self._opened: Nvml | None = None
 
     def status(self) -> ProbeStatus:
-        """Return whether there are devices, and otherwise why not."""
+        """Return OK if there are devices, or else the state that says why not; each with a sentence for people."""
         return self._read_devices()[0]
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices in order of their index; none unless the state is OK."""
+        """Return the devices in order of their index; an empty tuple unless the state is OK."""
         return self._read_devices()[1]
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """Return the use of the device by each of these processes that uses it; None if that is unknown."""
+        """Return the use of the device by each of these processes that uses it; None if the driver cannot say."""
         if self._open() is not None:
             return None
         try:
@@ -124,14 +127,17 @@ class NvmlProbe:
             return None
 
     def _running_processes(self, handle: Handle) -> list[RunningProcess]:
-        """Return the processes that use a device, directly or through MPS."""
+        """Return the processes that use a device, directly or through MPS; raise `NVMLError` if the driver fails."""
         running = list(self._nvml.nvmlDeviceGetComputeRunningProcesses(handle))
         with suppress(self._nvml.NVMLError):  # older drivers do not have this function
             running += self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)
         return running
 
     def _utilisation_by_pid(self, handle: Handle) -> dict[int, int] | None:
-        """Return the highest utilisation of each process in the window, 0 to 100; None if the driver does not tell."""
+        """Return each process's highest utilisation in the last 10 seconds, 0 to 100; None if the driver cannot say.
+
+        Processes without a sample in that time are left out.
+        """
         try:
             # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
             since = int((self._now() - _WINDOW) * 1_000_000)

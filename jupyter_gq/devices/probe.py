@@ -58,16 +58,16 @@ class DeviceProbe(Protocol):
     """
 
     def status(self) -> ProbeStatus:
-        """Return whether there are devices, and otherwise why not."""
+        """Return OK if there are devices, or else the state that says why not; each with a sentence for people."""
         ...
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices in order of their index; none unless the state is OK."""
+        """Return the devices in order of their index; an empty tuple unless the state is OK."""
         ...
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
         """Return the use of the device by each of these processes that uses it; None if that is unknown.
 
-        A simulated probe counts the CPU use of a process since the last call.
+        A simulated probe returns each process that is alive, and its CPU use since the last call as the utilisation.
         """
         ...

@@ -51,9 +51,10 @@ _MIN_WINDOW = 0.5
 
 
 def parse_devices(text: str, node: str = "") -> tuple[DeviceInfo, ...]:
-    """Return the devices that a text such as "2x A100-40GB, T4-16GB" names; raise `ValueError` with a sentence.
+    """Return the devices that a text such as "2x A100-40GB, T4-16GB" names; an empty text names none.
 
-    The ids of the devices are unique on this machine. With the name of a node they are unique in its cluster.
+    Raises `ValueError` with a phrase for an entry of another form, an unknown model, or too many devices. The ids are
+    unique on this machine; with the name of a node they are unique in its cluster.
     """
     models: list[str] = []
     for entry in (part.strip() for part in text.split(",")):
@@ -76,7 +77,7 @@ class SimulatedProbe:
     """The probe of simulated devices; see `devices.probe.DeviceProbe`."""
 
     def __init__(self, devices: Sequence[DeviceInfo], *, why: str, now: Callable[[], float]) -> None:
-        """`why` is a sentence that says why the devices are simulated; `now` returns the time in seconds."""
+        """Create a probe of these devices; `why` is a sentence that says why, and `now` returns the time in seconds."""
         self._devices = tuple(devices)
         self._why = why
         self._now = now
@@ -106,7 +107,7 @@ class SimulatedProbe:
         return tuple(usage for usage in found if usage is not None)
 
     def _usage(self, pid: int) -> Usage | None:
-        """Return the use of a process; None if it is gone."""
+        """Return the use of a process; None if the process has ended or may not be read."""
         try:
             if pid not in self._watched:
                 self._watched[pid] = _WatchedProcess(psutil.Process(pid))
@@ -128,7 +129,10 @@ class _WatchedProcess:
         self._percent: int | None = None
 
     def cpu_percent(self, now: float) -> int | None:
-        """Return the CPU use since the last measurement, 0 to 100; None at the first call."""
+        """Return the CPU use since the last measurement in per cent of one core, at most 100; None at the first call.
+
+        Calls within half a second after a measurement return its result again.
+        """
         if self._measured_at is not None and now - self._measured_at < _MIN_WINDOW:
             return self._percent
         percent = min(100, round(self.process.cpu_percent()))
@@ -182,7 +186,10 @@ def _memory_of_model(model: str) -> MiB:
 
 
 def _reported_memory(process: psutil.Process) -> MiB:
-    """Return the memory that the process reported; 0 if it has reported none."""
+    """Return the memory in MiB that the process reported in its file; 0 if there is no valid report.
+
+    Raises `psutil.Error` if the process has ended.
+    """
     uid = process.uids().real
     path = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{uid}", str(process.pid))
     try:

@@ -16,7 +16,10 @@ MESSAGE_VARIABLE = "GQ_TERMINATION_LOG"
 
 
 def main() -> None:
-    """Print `{"devices": [UUID, ...], "problem": ...}`; `problem` is empty if the driver works."""
+    """Print `{"devices": [UUID, ...], "problem": ...}`; `problem` is empty if the driver works.
+
+    The line is also written to the file that the variable `GQ_TERMINATION_LOG` names, if it is set.
+    """
     probe = NvmlProbe(now=lambda: 0.0)  # nothing that is read here depends on the time
     status = probe.status()
     problem = "" if status.state in (ProbeState.OK, ProbeState.NO_DEVICES) else status.detail

@@ -34,12 +34,15 @@ NO_GPU = MilliGpu(0)
 NO_MEMORY = MiB(0)
 ONE_CORE = MilliCpu(1000)
 GIB = MiB(1024)
-#: Power of ten that no amount reaches.
+#: Highest power of ten in an amount.
 _MOST_DIGITS = 9
 
 
 def parse_quota(value: object) -> MilliGpu:
-    """Return a total of GPUs ("0.25", 0.25, 1, "1.5") in milli-GPU; raise `InvalidAmount` if it is not one."""
+    """Return a total of GPUs ("0.25", 0.25, 1, "1.5") in milli-GPU.
+
+    Raises `InvalidAmount` if the value is not a number, is negative, or is finer than a thousandth of a GPU.
+    """
     milli = _decimal(value) * ONE_GPU
     if milli < 0:
         raise InvalidAmount(value, "it is negative", "use 0 or more GPUs")
@@ -71,7 +74,10 @@ def format_gpus(milli: int) -> str:
 
 
 def parse_cpus(value: object) -> MilliCpu:
-    """Return CPU cores (4, "0.5") in thousandths of a core; raise `InvalidAmount` if the value is not an amount."""
+    """Return CPU cores (4, "0.5") in thousandths of a core.
+
+    Raises `InvalidAmount` if the value is not a number, is negative, or is finer than a thousandth of a core.
+    """
     milli = _decimal(value, Resource.CPU) * ONE_CORE
     if milli < 0:
         raise InvalidAmount(value, "it is negative", "use 0 or more cores", Resource.CPU)
@@ -81,9 +87,9 @@ def parse_cpus(value: object) -> MilliCpu:
 
 
 def parse_memory(value: object) -> MiB:
-    """Return an amount of memory (16, "16 GiB", "512Mi") in MiB, rounded up.
+    """Return an amount of memory (16, "16 GiB", "512Mi") in MiB, rounded up. A number without a unit counts GiB.
 
-    Raises `InvalidAmount` if the value is not an amount.
+    Raises `InvalidAmount` if the value is not such an amount or is negative.
     """
     number, scale = value, _SCALES["G"]
     if isinstance(value, str) and (match := _WITH_UNIT.fullmatch(value)):
@@ -122,9 +128,10 @@ _WITH_UNIT = re.compile(r"\s*(?P<number>[^\sA-Za-z]+)\s*(?P<unit>[KMGT])(iB|i|B)
 
 
 def _decimal(value: object, of: Resource = Resource.GPU, written: object = None) -> Decimal:
-    """Return `value` as a decimal; raise `InvalidAmount` if it is not a finite number of a sensible size.
+    """Return a number, or the text of one, as a decimal.
 
-    `written` is the text that an error names if it differs from `value`.
+    Raises `InvalidAmount` if the value is neither, is True or False, is not finite, or has more than 10 digits before
+    the point. The error names the resource `of` and the text `written`, which is `value` unless given.
     """
     told = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -23,11 +23,17 @@ _LARGEST_INTEGER = 2**63 - 1
 #: Digits and sign of the longest integer of 64 bits.
 _LONGEST_INTEGER = 20
 _LONGEST_FLOAT = 400
-_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: A string, up to the end of the document if its end is missing. The quantifiers are possessive: a search never goes
+#: back, so it takes time in proportion to the document, and no memory for each character.
+_TEXT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
-    """Return the value of a JSON document; raise `InvalidJson`, whose text is a phrase such as "it is empty"."""
+    """Return the value of a JSON document.
+
+    Raises `InvalidJson`, with a phrase that says why, if the text is no JSON, has more than `max_nodes` values, or is
+    nested deeper than `MAX_DEPTH`. The same error is raised for infinite numbers and integers beyond 64 bits.
+    """
     if _count_nodes(text, max_nodes) > max_nodes:
         raise InvalidJson(f"it has more than {max_nodes} values")
     try:
@@ -41,7 +47,10 @@ def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
 
 
 def _count_nodes(text: str, enough: int) -> int:
-    """Return an upper bound of the number of values; the bound is exact only if it may be above `enough`."""
+    """Return an upper bound of the number of values in a JSON text.
+
+    Separators inside strings are counted too, unless that would take the bound above `enough`.
+    """
     bound = _count_separators(text)
     return bound if bound <= enough else _count_separators(_TEXT.sub("", text))
 

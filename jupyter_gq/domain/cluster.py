@@ -75,7 +75,7 @@ class NewNodes:
     request: NodeRequest | None = None
 
     def first(self, most: int) -> tuple[Node, ...]:
-        """Return the first `most` of the new nodes, or all if fewer may come; each has its own name and device ids."""
+        """Return `most` copies of the template, or `count` if that is fewer; each has its own name and device ids."""
         return tuple(self._numbered(number) for number in range(min(self.count, most)))
 
     def _numbered(self, number: int) -> Node:

@@ -64,7 +64,7 @@ class PodPool:
     scale_up: ScaleUp | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether a node with these labels belongs to the pool."""
+        """Tell whether a node with these labels belongs to the pool; an empty selector matches every node."""
         return all(labels.get(key) == value for key, value in self.selector.items())
 
 

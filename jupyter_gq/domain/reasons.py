@@ -33,7 +33,7 @@ class PendingReason(StrEnum):
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"  # work that cannot be paused must fit the quota
     NO_DEVICE = "NO_DEVICE"  # no present node, or domain, is large enough even when it is empty
     PLACE_REFUSED = "PLACE_REFUSED"  # a backend refused the place that was decided; the workload backs off
-    OUT_OF_SIGHT = "OUT_OF_SIGHT"  # a backend cannot be observed, so nothing is decided about its workloads
+    BACKEND_UNOBSERVED = "OUT_OF_SIGHT"  # a backend cannot be observed: nothing is decided about its workloads
     STARTS_SOON = "STARTS_SOON"  # the workload fits, and the backend begins others first
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # the queue is no longer in the configuration
     STARTS_NOW = "STARTS_NOW"  # only in previews

@@ -32,14 +32,14 @@ _LISTED = 8
 def check(snapshot: Snapshot, *, live: bool = False) -> None:
     """Raise `InvalidSnapshot` for the first contradiction, with the object, its fault, and what was expected.
 
-    `live`: the snapshot is of a running service, so the rule for live snapshots applies.
+    `live`: the snapshot is of a running service, so running work may be on nodes and devices that are gone.
     """
     for fault in _faults(snapshot, live):
         raise InvalidSnapshot(fault)
 
 
 def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
-    """Yield a sentence for each contradiction."""
+    """Yield a sentence for each contradiction in the snapshot; `live` as in `check`."""
     nodes = {node.name: node for node in snapshot.nodes}
     queues = {queue.name: queue for queue in snapshot.queues}
     topologies = {topology.name: topology for topology in snapshot.topologies}
@@ -76,7 +76,7 @@ def _expected(nouns: str, known: Iterable[str]) -> str:
 
 
 def _duplicate_faults(noun: str, names: Sequence[Hashable]) -> Iterator[str]:
-    """Yield a sentence for each name that occurs again."""
+    """Yield a sentence for each further occurrence of a name that has occurred before; `noun` says what is named."""
     if len(set(names)) == len(names):
         return
     seen: set[Hashable] = set()
@@ -97,7 +97,7 @@ def _amount_faults(what: str, amounts: Mapping[str, float | None]) -> Iterator[s
 
 
 def _node_faults(nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield a sentence for each contradiction of nodes and devices."""
+    """Yield a sentence for each name of two nodes or two devices, and for each of their amounts that is negative."""
     yield from _duplicate_faults("node", [node.name for node in nodes])
     yield from _duplicate_faults("device", [device.id for node in nodes for device in node.devices])
     for node in nodes:
@@ -108,7 +108,10 @@ def _node_faults(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _new_node_faults(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence for each contradiction of nodes that may still come."""
+    """Yield a sentence for each contradiction of nodes that may still come.
+
+    Checked are one entry for each pool, counts of 0 or more, and devices of the pool that they are to come to.
+    """
     yield from _duplicate_faults("pool with new nodes,", [each.pool for each in snapshot.new_nodes])
     for each in snapshot.new_nodes:
         yield from _amount_faults(f"the entry of new nodes of the pool {each.pool!r}", {"count": each.count})
@@ -121,14 +124,17 @@ def _new_node_faults(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _topology_faults(topologies: Sequence[Topology]) -> Iterator[str]:
-    """Yield a sentence for each contradiction of topologies."""
+    """Yield a sentence for each name that two topologies have, or two levels of one topology."""
     yield from _duplicate_faults("topology", [topology.name for topology in topologies])
     for topology in topologies:
         yield from _duplicate_faults(f"level of the topology {topology.name!r},", topology.levels)
 
 
 def _queue_faults(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterator[str]:
-    """Yield a sentence for each contradiction of queues."""
+    """Yield a sentence for each contradiction of queues.
+
+    Checked are unique names, amounts, known parents, the same pool as the parent, and that no queue is above itself.
+    """
     yield from _duplicate_faults("queue", [queue.name for queue in queues])
     for queue in queues:
         what = f"the queue {queue.name!r}"
@@ -174,7 +180,7 @@ def _cycle_faults(noun: str, parents: Mapping[str, str | None]) -> Iterator[str]
 
 
 def _usage_faults(usage: Mapping[str, float]) -> Iterator[str]:
-    """Yield a sentence for each past usage that is negative or not finite."""
+    """Yield a sentence for each queue whose past use is negative or not finite."""
     for name, seconds in usage.items():
         yield from _amount_faults("the past use", {f"of {name!r}": seconds})
 
@@ -183,7 +189,7 @@ def _usage_faults(usage: Mapping[str, float]) -> Iterator[str]:
 
 
 def _workload_faults(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Yield a sentence for each contradiction in the request of a workload."""
+    """Yield a sentence for each contradiction in a workload's task counts, back-off, request, topology and groups."""
     who = _describe(workload)
     if not 1 <= workload.min_members <= workload.tasks:
         yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
@@ -196,7 +202,7 @@ def _workload_faults(workload: Workload, topologies: Mapping[str, Topology]) -> 
 
 
 def _request_faults(who: str, request: Request) -> Iterator[str]:
-    """Yield a sentence for each amount of a request that cannot be."""
+    """Yield a sentence for each negative amount of a request, and for a part of a device outside of 1 to 1000."""
     amounts: dict[str, float | None] = {
         "devices": request.devices,
         "device_memory": request.device_memory,
@@ -209,7 +215,7 @@ def _request_faults(who: str, request: Request) -> Iterator[str]:
 
 
 def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology]) -> Iterator[str]:
-    """Yield a sentence for a topology or level that does not exist."""
+    """Yield a sentence for an unknown topology of a constraint, and for each level that its topology does not have."""
     if constraint is None:
         return
     topology = known.get(constraint.topology)
@@ -223,7 +229,10 @@ def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: M
 
 
 def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Yield a sentence for each contradiction of the groups of a workload."""
+    """Yield a sentence for each contradiction of task groups.
+
+    Checked are unique names, known parents, task counts, requests, topologies, and that no group is above itself.
+    """
     yield from _duplicate_faults(f"group of {who},", [group.name for group in groups])
     names = {group.name: group.parent for group in groups}
     for group in groups:
@@ -241,7 +250,11 @@ def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str
 
 
 def _placement_faults(workload: Workload, nodes: Mapping[str, Node], live: bool) -> Iterator[str]:
-    """Yield a sentence for each contradiction in the place of a workload; `live` as in `check`."""
+    """Yield a sentence for each contradiction in the places of a workload's tasks.
+
+    A workload that holds devices needs a place for 1 to `tasks` tasks, any other workload none. With `live`, places may
+    name nodes and devices that are gone.
+    """
     who = _describe(workload)
     if not workload.holds:
         if workload.placement:
@@ -294,7 +307,7 @@ def _device_faults(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _milli_on_device(request: Request, memory: int | None) -> int:
-    """Return the part of a device that a request takes; `memory` is that of the device, None if unknown.
+    """Return the part of a device that a request takes, in milli-GPU; `memory` is that of the device, None if unknown.
 
     A request for device memory takes its share of this device, rounded up to whole hundredths.
     """

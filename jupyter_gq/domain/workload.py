@@ -38,17 +38,23 @@ class Request:
     node_labels: tuple[tuple[str, str], ...] = ()
 
     def __hash__(self) -> int:
-        """Hash only the fields that differ most: a cycle looks requests up some hundred thousand times."""
+        """Return a hash of the fields that differ most.
+
+        A cycle looks requests up some hundred thousand times, and hashing all fields would slow it.
+        """
         return hash((self.devices, self.milli_per_device, self.cpu_milli, self.memory))
 
     @property
     def milli(self) -> MilliGpu:
-        """GPUs of one task over all of its devices."""
+        """GPUs of one task over all of its devices, in milli-GPU; 0 for CPU only."""
         return MilliGpu(self.devices * self.milli_per_device)
 
     @classmethod
     def of(cls, milli: MilliGpu) -> "Request":
-        """Return the request for an amount of GPUs: 250 is a quarter of one device, 2000 is two whole devices."""
+        """Return the request for an amount of GPUs: 250 is a quarter of one device, 2000 is two whole devices.
+
+        Above one GPU, the amount must be a multiple of 1000: the remainder is dropped.
+        """
         if milli == 0:
             return cls(devices=0)
         if milli < ONE_GPU:
@@ -210,25 +216,25 @@ class Workload:
 
     @property
     def milli(self) -> MilliGpu:
-        """GPUs over all tasks."""
+        """GPUs that all tasks ask for together, in milli-GPU; with groups, the sum over the groups."""
         if self.groups:
             return MilliGpu(sum(group.request.milli * group.tasks for group in self.groups))
         return MilliGpu(self.request.milli * self.tasks)
 
     def request_of(self, group: str) -> Request:
-        """Return the request of the tasks of a group; `group` is "" if the workload has no groups."""
+        """Return the request of each task of a group; the workload's own request if it has no group of this name."""
         return next((each.request for each in self.groups if each.name == group), self.request)
 
     @property
     def waits_since(self) -> Instant:
-        """Since when the workload waits, if it is pending."""
+        """Start of the wait of a pending workload: its last return to the queue after a run, or else its submission."""
         return self.submitted_at if self.requeued_at is None else self.requeued_at
 
     def is_backing_off(self, now: Instant) -> bool:
-        """Tell whether the workload waits and its back-off is not over yet."""
+        """Tell whether the workload is PENDING and the pause after the last refused place is not over at `now`."""
         return self.state is State.PENDING and self.backoff is not None and now < self.backoff.until
 
     @property
     def holds(self) -> bool:
-        """Whether the workload holds quota and devices."""
+        """Whether the workload holds quota and devices in its present state."""
         return self.state in HOLDING

@@ -40,7 +40,7 @@ class Place:
 
     @classmethod
     def of(cls, placement: tuple[TaskPlacement, ...]) -> "Place":
-        """Return the node of the first task, and the devices of all tasks in order."""
+        """Return the place with the node of the first task ("" without tasks) and the devices of all tasks in order."""
         devices = tuple(device for task in placement for device in task.devices)
         return cls(node=placement[0].node if placement else "", devices=devices)
 

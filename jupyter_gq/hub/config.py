@@ -55,7 +55,8 @@ def configure(
     `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0: the
     first start chooses a free port from 20000 to 31999 and records it in the file `port` of `state_dir` (default:
     c.SchedulerService.state_dir, or "jupyter-gq-state" in the hub's working folder). A port that is taken is an error.
-    `admins` may see and change all jobs and become administrators of the hub.
+    `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
+    `build_proxy_command`. An open browser tab no longer counts as activity.
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
@@ -72,9 +73,10 @@ def configure(
 
 
 def build_proxy_command(choice: ProxyChoice = "auto") -> list[str]:
-    """Return the command of the proxy: Node's if Node and the proxy are installed for good, else the pure-Python one.
+    """Return the command line that starts the Hub's proxy.
 
-    Raise `ValueError` if `choice` is "node" and Node's proxy is not installed.
+    "auto" takes Node's proxy if Node and the proxy are installed for good, else the pure-Python one. "python" and
+    "node" name one of them. Raises `ValueError` if `choice` is "node" and Node's proxy is not installed.
     """
     node = _find_node_proxy() if choice != "python" else None
     if node is not None:
@@ -99,7 +101,7 @@ def _find_node_proxy() -> str | None:
 
 
 def _is_for_node(command: Path) -> bool:
-    """Tell whether a command is a script for Node."""
+    """Tell whether a command is a script whose first line names Node; False if it cannot be read."""
     try:
         with command.open("rb") as file:
             first_line = file.readline(256)
@@ -115,7 +117,7 @@ def _has_node_outside(ours: Path) -> bool:
 
 
 def _set_service(c: Config, port: int, folder: Path) -> None:
-    """Replace the entry of our service in the Hub's configuration."""
+    """Put the entry of our service into the Hub's configuration, in place of an earlier entry of that name."""
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
@@ -131,7 +133,7 @@ def _set_service(c: Config, port: int, folder: Path) -> None:
 
 
 def _locate_database(c: Config, folder: Path) -> dict[str, str]:
-    """Return the variables by which the service finds its database, and there its last good settings.
+    """Return the service's environment variables for the folder of its state and, if `c` sets one, its database URL.
 
     The service needs them when it is started again while this file has an error.
     """
@@ -141,12 +143,19 @@ def _locate_database(c: Config, folder: Path) -> dict[str, str]:
 
 
 def _keep_running_command() -> list[str]:
-    """Return a Python command that ends with the Hub, even a killed one, and is restarted if it is killed itself."""
+    """Return the beginning of a command line that runs `python` with the arguments appended to it.
+
+    That process ends with the Hub, even a killed one, and is started again if a signal kills it.
+    """
     return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
 
 
 def _find_config_file() -> Path:
-    """Return the file that the Hub was started with; it may load the file that calls `configure` (`load_subconfig`)."""
+    """Return the absolute path of the configuration file on this process's command line.
+
+    Without one on the command line, return the file whose code called this module. The two differ if the first one
+    loads the second one (`load_subconfig`).
+    """
     arguments = sys.argv[1:]
     for index, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")

@@ -51,6 +51,7 @@ def configure_kubernetes(
     chart, which sets it. `service_token` is for a Hub that is not Zero to JupyterHub's, which makes a token itself.
     `notebook_url` is the root URL of the service for servers if they need another one, such as the Hub's proxy.
     `admins` may see and change all jobs and become administrators of the hub. `spawner` is an entry point or a class.
+    Raises `ValueError` in a Hub that does not know the service's address or token.
     """
     c.SchedulerService.backend = "kubernetes"
     path = f"{get_base_url(c)}services/{SERVICE}/"
@@ -67,7 +68,7 @@ def configure_kubernetes(
 
 
 def list_unsupported(spawner: "type[Spawner]", config: Config) -> list[str]:
-    """Return a sentence on each setting of this spawner with which a used GPU could be given away."""
+    """Return a sentence on each setting of this spawner with which a GPU in use could be given to somebody else."""
     settings: JsonObject = {}
     for section in spawner.section_names():
         if section in config:
@@ -76,9 +77,10 @@ def list_unsupported(spawner: "type[Spawner]", config: Config) -> list[str]:
 
 
 def _check_when_complete() -> None:
-    """Let the Hub that reads its configuration end if a setting could give used GPUs away.
+    """Register a check with the Hub that ends it if a setting could give a GPU in use to somebody else.
 
-    Other files and options may set more after this one. The Hub makes its database session when it has read them all.
+    The check runs when the Hub makes its database session: other files and options may set more until then. In a
+    process that is no Hub, nothing is registered.
     """
     application: type[JupyterHub] | None = getattr(sys.modules.get("jupyterhub.app"), "JupyterHub", None)
     if application is None or not application.initialized():
@@ -96,7 +98,10 @@ def _check_when_complete() -> None:
 
 
 def _set_service(c: Config, url: str, token: str) -> None:
-    """Complete the entry of our service; raise `ValueError` if a Hub would not know its address and token."""
+    """Add the entry of our service to the Hub's services, or complete it; values that are already set win.
+
+    Raises `ValueError` in a Hub that has no entry, if the address or the token is missing.
+    """
     services = get_list(c.JupyterHub, "services")
     present = next((service for service in services if service.get("name") == SERVICE), None)
     if present is None and not (url and token):

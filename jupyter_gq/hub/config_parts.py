@@ -31,7 +31,7 @@ SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:se
 
 
 def make_page_login() -> JsonObject:
-    """Return the settings of the login to the service's page: the scopes that it may grant to users who hold them."""
+    """Return the settings of the login to the service's page: the scopes that it may ask for, and no confirmation."""
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
 
 
@@ -41,14 +41,17 @@ def get_base_url(c: Config) -> str:
 
 
 def set_template_paths(c: Config) -> None:
-    """Add our templates after those of the administrator."""
+    """Add our folder of templates after those of the administrator, unless it is there already."""
     paths = get_list(c.JupyterHub, "template_paths")
     if TEMPLATES not in paths:
         c.JupyterHub.template_paths = [*paths, TEMPLATES]
 
 
 def set_scopes(c: Config, admins: Collection[str]) -> None:
-    """Set the scopes of users, their servers, the service and `admins`, as this version of the Hub needs them."""
+    """Add the scopes and roles of users, servers, the service and `admins`, as this version of the Hub needs them.
+
+    `admins` also become administrators of the Hub.
+    """
     c.JupyterHub.custom_scopes = {**get_dict(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
     roles = get_list(c.JupyterHub, "load_roles")
     if not any(role.get("name") == SERVICE for role in roles):
@@ -74,7 +77,7 @@ def set_scopes(c: Config, admins: Collection[str]) -> None:
 
 
 def find_seen_namespace(config: Config) -> str:
-    """Return the namespace whose servers the service sees: as set, or that of the Hub's own pod; "" = not known."""
+    """Return the namespace whose servers the service sees: the configured one or else this pod's; "" = not known."""
     told: str = get_value(config.KubernetesBackend, "hub_namespace", "") or os.environ.get("POD_NAMESPACE", "")
     try:
         return told or _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
@@ -83,7 +86,10 @@ def find_seen_namespace(config: Config) -> str:
 
 
 def get_value(section: Config, name: str, otherwise: T) -> T:
-    """Return a value that the file has set, or `otherwise`; reading `c.X.y` would make a placeholder."""
+    """Return the value of the setting `name` in a section, or `otherwise` if the file has not set it.
+
+    Unlike reading `c.X.y`, this makes no placeholder in the section.
+    """
     if name not in section:
         return otherwise
     value = section[name]
@@ -92,13 +98,13 @@ def get_value(section: Config, name: str, otherwise: T) -> T:
 
 
 def get_list(section: Config, name: str) -> list[JsonValue]:
-    """Return a list that the file has set, or an empty one."""
+    """Return a copy of the list that the file has set, or an empty list."""
     found: list[JsonValue] = get_value(section, name, [])
     return list(found)
 
 
 def get_dict(section: Config, name: str) -> JsonObject:
-    """Return a dict that the file has set, or an empty one."""
+    """Return a copy of the dict that the file has set, or an empty dict."""
     found: JsonMapping = get_value(section, name, {})
     return dict(found)
 

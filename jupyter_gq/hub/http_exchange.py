@@ -36,7 +36,7 @@ class _Connector(TCPClient):
         self._opened: list[IOStream] = []
 
     async def connect(self, *address: object, **options: object) -> IOStream:
-        """Open a connection and remember it."""
+        """Open a connection, remember it for `close_opened`, and return it."""
         stream: IOStream = await super().connect(*address, **options)  # type: ignore[arg-type]
         self._opened.append(stream)
         return stream
@@ -55,7 +55,10 @@ class HttpExchange:
     """A request of a browser, which `handler` handles, and the server's answer to it."""
 
     def __init__(self, handler: RequestHandler, request: HTTPRequest, *, silence: float | None) -> None:
-        """`request` goes to the server; the answer has to begin within `silence` seconds, None = at any time."""
+        """Prepare `request` to go to the server: drop the headers of the browser's connection, and set callbacks.
+
+        The answer has to begin within `silence` seconds; None = at any time.
+        """
         self._handler, self._request, self._silence = handler, request, silence
         self._connector = _Connector()
         self._first_line, self._headers = "", HTTPHeaders()
@@ -74,9 +77,10 @@ class HttpExchange:
         request.streaming_callback = self._send
 
     async def run(self) -> None:
-        """Pass the request on, and the answer back; raise `ServerFailed` if no answer began.
+        """Pass the request on and the answer back, until the answer is complete; raise `ServerFailed` if none began.
 
-        If the server breaks off in the middle, the browser's connection is closed too: the answer is incomplete.
+        If the server breaks off in the middle, the browser's connection is closed too: the answer is incomplete. If the
+        exchange was abandoned, an error of the server is ignored.
         """
         client = SimpleAsyncHTTPClient(force_instance=True, max_clients=1, max_body_size=_ANY_LENGTH)
         client.tcp_client = self._connector
@@ -96,12 +100,15 @@ class HttpExchange:
             client.close()
 
     def abandon(self) -> None:
-        """End the exchange with the server: the browser has closed its connection."""
+        """Close the connections to the server, because the browser has closed its own."""
         self._abandoned = True
         self._connector.close_opened()
 
     def _read_header(self, line: str) -> None:
-        """Read one line of the answer's head; send the head to the browser once it is complete."""
+        """Read one line of the answer's head; if it ends the head, send the head to the browser.
+
+        Interim answers (statuses below 200) are dropped.
+        """
         if not self._first_line:
             self._first_line = line
         elif line.strip():
@@ -125,6 +132,6 @@ class HttpExchange:
         self._handler.flush()
 
     def _send(self, piece: bytes) -> Awaitable[None]:
-        """Send a piece to the browser; the next one is read once the browser has taken it."""
+        """Send a piece of the answer to the browser; return a future that is done once the connection has taken it."""
         self._handler.write(piece)
         return self._handler.flush()

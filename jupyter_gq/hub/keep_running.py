@@ -29,7 +29,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> int:
-    """Run the command until it ends by itself or this process is told to stop; return the command's exit code."""
+    """Run `python` with this process's arguments, again whenever a signal kills it; return its exit code.
+
+    Ends when the command ends by itself, or when this process gets SIGTERM or SIGINT, which stops the command too.
+    """
     _end_with_parent(os.getppid())
     child: subprocess.Popen[bytes] | None = None
     is_stopping = False
@@ -55,7 +58,10 @@ def main() -> int:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Let the kernel send SIGTERM to this process when its parent, the process `parent`, ends."""
+    """Let the kernel send SIGTERM to this process when its parent, the process `parent`, ends.
+
+    If the parent has ended already, exit at once. Raises `OSError` if the kernel refuses.
+    """
     if _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:  # the parent ended before the call took effect

@@ -17,6 +17,6 @@ class GQLocalSpawner(GPUShareMixin, SimpleLocalProcessSpawner):  # type: ignore[
         return os.path.abspath(home)
 
     def get_args(self) -> list[str]:
-        """Return the arguments of the server; as root it needs `--allow-root`."""
+        """Return the arguments of the server, with `--allow-root` if the Hub runs as root."""
         arguments: list[str] = super().get_args()
         return [*arguments, "--allow-root"] if os.geteuid() == 0 else arguments

@@ -126,12 +126,12 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
     @property
     def gpu_status(self) -> SpawnStatus:
-        """The status of the start."""
+        """The present status of the server's start: step, share, sentence and place in line."""
         return self._board.now
 
     @property
     def gpu_waited(self) -> int | None:
-        """The seconds that the server has waited in line; None if it does not wait."""
+        """The whole seconds that the server has waited in line; None if it does not wait."""
         since = self._board.now.since
         return None if since is None else int(monotonic() - since)
 
@@ -162,7 +162,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return read_request(self.user_options, also_known=self.other_options())
 
     async def _run_apply_user_options(self, user_options: JsonValue) -> None:
-        """Check the requested share, and pass the options on to the administrator's hook."""
+        """Check the requested share, unwrap the options, and pass them on to the administrator's hook.
+
+        A hook that is a dict gets only the options that it names. Raises a refusal if the options are invalid.
+        """
         await self.require_share_request()
         options = self.user_options = unwrap_options(user_options)  # hooks and `start` see the unwrapped options
         if not callable(self.apply_user_options):  # a callable gets all options; for a dict the Hub would warn
@@ -170,7 +173,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         await super()._run_apply_user_options(options)
 
     async def run_pre_spawn_hook(self) -> None:
-        """Run the administrator's hook, then wait until the share is reserved."""
+        """Run the administrator's hook, then wait until the share is reserved; raise a refusal if it is not granted."""
         await await_if_needed(super().run_pre_spawn_hook())
         request = await self.require_share_request()
         with self._open_service(self.api_token) as service:
@@ -192,14 +195,17 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         self._share_token = self.api_token
 
     async def start(self) -> Address:
-        """Start the server with the admitted share, and attach its process to the ticket."""
+        """Start the server with the admitted share, attach its process to the ticket, and return its address."""
         self._show_starting()
         address = await self._start_server()
         await self._attach_process()
         return address  # after a failure the Hub calls poll and stop, which give the share back
 
     async def _start_server(self) -> Address:
-        """Call the spawner's own start. A subclass overrides this if the place of an admitted share may be lost."""
+        """Call the spawner's own start and return the address.
+
+        A subclass overrides this if the place of an admitted share may be lost.
+        """
         address: Address = await await_if_needed(super().start())
         return address
 
@@ -210,14 +216,14 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         self._board.show(SpawnStatus(step="starting", gpus=gpus, sentence=sentence))
 
     async def stop(self, now: bool = False) -> None:
-        """Stop the server, then give its share back."""
+        """Stop the server, then give its share back, even if the server could not be stopped."""
         try:
             await await_if_needed(super().stop(now=now))
         finally:
             await self._give_share_back()
 
     async def poll(self) -> int | None:
-        """Return the spawner's answer; give the share of an ended server back."""
+        """Return the server's exit status, None while it runs; give the share of an ended server back."""
         share, token = self._share, self._share_token  # the spawner clears its state when it finds the end
         status: int | None = await await_if_needed(super().poll())
         if status is not None and share is not None:
@@ -226,7 +232,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return status
 
     async def progress(self) -> AsyncIterator[JsonObject]:
-        """Yield the events of the start from the present moment on; each viewer gets its own stream."""
+        """Yield the events of the start from the present moment on, until the server has started or the start ends.
+
+        Each viewer gets its own stream.
+        """
         while True:
             async with aclosing(self._board.watch()) as statuses:
                 async for status in statuses:
@@ -246,7 +255,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- environment and state --------------------------------------------------------------------------------------
 
     def get_env(self) -> dict[str, str]:
-        """Return the spawner's environment with the share's, which overrides values of the administrator."""
+        """Return the spawner's environment with the variables of the share, which override the administrator's."""
         environment: dict[str, str] = super().get_env()
         environment["JUPYTER_GQ_URL"] = self.server_service_url or self.service_url
         environment["JUPYTER_GQ_SERVER"] = self.name
@@ -258,21 +267,21 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return environment
 
     def get_state(self) -> JsonObject:
-        """Return the spawner's state with the ticket."""
+        """Return the spawner's state with the ticket and its amount of GPUs, if there is a ticket."""
         state: JsonObject = super().get_state()
         if self._share is not None and self._share.ticket:
             state[_STATE] = {"ticket": self._share.ticket, "gpus": self._share.gpus}
         return state
 
     def load_state(self, state: JsonObject) -> None:
-        """Restore the ticket after a restart of the Hub."""
+        """Restore the ticket and its amount of GPUs after a restart of the Hub, without the share's variables."""
         super().load_state(state)
         saved = state.get(_STATE)
         if saved:
             self._share = HeldShare(ticket=saved["ticket"], gpus=saved["gpus"], environment={})
 
     def clear_state(self) -> None:
-        """Forget the ticket; the Hub calls this before a start and after the end."""
+        """Forget the ticket and the status of the start; the Hub calls this before a start and after the end."""
         super().clear_state()
         self._share, self._share_token = None, ""
         self._board.show(SpawnStatus())
@@ -280,13 +289,13 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- the service ------------------------------------------------------------------------------------------------
 
     def _make_refusal(self, error: StartRefused, gpus: str) -> Exception:
-        """Show the sentence of the refusal to all viewers; return the exception to raise."""
+        """Show the sentence of the refusal to all viewers; return the Hub's exception for the caller to raise."""
         self._board.show(SpawnStatus(step="ended", gpus=gpus, sentence=error.sentence))
         return make_refusal(self, error.sentence, error.reason, error.status)
 
     @contextmanager
     def _open_service(self, token: str) -> "Iterator[ServiceClient]":
-        """Provide a client of the service with this token."""
+        """Provide a client of the service that uses this token; it is closed at the end of the block."""
         client = ServiceClient(self.service_url, token, timeout=self.service_timeout)
         try:
             yield client
@@ -294,9 +303,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             client.close()
 
     async def _attach_process(self) -> None:
-        """Report the process of the server to the service; stop the server if the service refuses it.
+        """Report the process of the server to the service, or later in a task if the service does not answer.
 
-        If the service does not answer, it is told later.
+        If the service refuses the process, stop the server and raise a refusal. A server without a ticket or a process
+        of this machine is not reported.
         """
         share, pid = self._share, getattr(self, "pid", 0)
         if share is None or not share.ticket or not pid:
@@ -316,7 +326,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             raise make_refusal(self, error.sentence, error.reason, error.status) from error
 
     async def _attach_later(self, ticket: str, report: ProcessReport, token: str) -> None:
-        """Report the process until the service answers or the process has ended."""
+        """Report the process again and again until the service accepts or refuses it, or the process has ended.
+
+        A refusal is only logged.
+        """
         pause = 0.2
         while psutil.pid_exists(report.pid):
             await asyncio.sleep(pause)
@@ -331,7 +344,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
                 break
 
     async def _give_share_back(self) -> None:
-        """Give the ticket back to the service, if there is one, and forget it."""
+        """Forget the share and close its ticket at the service, if there is one; errors of the service are logged.
+
+        A report of the process that is still being tried is cancelled.
+        """
         share, token = self._share, self._share_token
         self._share, self._share_token = None, ""
         if self._attaching is not None:
@@ -351,7 +367,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
 
 async def await_if_needed(result: Awaitable[T] | T) -> T:
-    """Return the result of a method that may be plain or a coroutine; the Hub allows either."""
+    """Return `result`, awaited if it is a coroutine or a future: the Hub allows plain and asynchronous methods."""
     if asyncio.iscoroutine(result) or asyncio.isfuture(result):
         awaited: T = await result
         return awaited

@@ -47,7 +47,7 @@ class Profiles:
 
 
 async def render_page(spawner: AnySpawner, profiles: Profiles | None = None) -> str:
-    """Return the HTML of the form for the user of this spawner."""
+    """Return the HTML of the form for the user of this spawner; offer CPU only if the service does not answer."""
     sentences: dict[str, str] = {}
     try:
         me = await _fetch_me(spawner)
@@ -63,7 +63,7 @@ async def render_page(spawner: AnySpawner, profiles: Profiles | None = None) -> 
 
 
 def read_form(form: Form) -> JsonObject:
-    """Return `user_options` from the fields of the form or of a query string."""
+    """Return `user_options` from the fields of the form or of a query string; a list of one value becomes the value."""
     return {name: values[0] if len(values) == 1 else values for name, values in form.items()}
 
 
@@ -124,7 +124,11 @@ class OptionsView:
 
 
 async def _fetch_me(spawner: AnySpawner) -> Me:
-    """Return the service's answer for the user of this spawner; raise `TimeoutError` if it takes too long."""
+    """Return the service's description of the spawner's user: quota, choices, pools.
+
+    Raises `TimeoutError` or `ServiceError` if the service does not answer in time or refuses, and `ValueError` if the
+    user lacks the scopes.
+    """
     with short_lived_token(spawner, READ_SCOPES) as token:
         service = ServiceClient(spawner.service_url, token, timeout=_SERVICE_TIMEOUT)
         try:
@@ -135,7 +139,7 @@ async def _fetch_me(spawner: AnySpawner) -> Me:
 
 
 def _make_view_without_service(error: Exception) -> OptionsView:
-    """Return the page that offers CPU only, with the reason."""
+    """Return the data of a page that offers CPU only; `error` decides which reason the page gives."""
     trouble = (
         "This hub has not been set up for GPUs: your account may not use the GPU service. Ask your administrator."
         if isinstance(error, ValueError)
@@ -145,7 +149,7 @@ def _make_view_without_service(error: Exception) -> OptionsView:
 
 
 def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
-    """Return the page for an answer of the service."""
+    """Return the data of the page for this user, from the service's answer `me`."""
     pool = next((pool for pool in me.pools if pool.name == me.build_pool), me.pools[0] if me.pools else None)
     preselected = _choose_preselected(spawner, me)
     taken = _find_eviction(me)
@@ -166,12 +170,15 @@ def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
 
 
 def _find_eviction(me: Me) -> Eviction | None:
-    """Return the eviction of the user's last share; None if there was none or the server only ended."""
+    """Return how the user's last share was taken; None if none was, or if the server only ended by itself."""
     return me.last_eviction if me.last_eviction and me.last_eviction.reason != _ENDED else None
 
 
 def _add_profiles(view: OptionsView, profiles: Profiles, sentences: Mapping[str, str]) -> OptionsView:
-    """Add the profiles to the view and, if one of them names a share, a card for the share of the profile."""
+    """Return the view with the profiles and, if one of them names a share, a card for the share of the profile.
+
+    `sentences` explain shares, by amount.
+    """
     amounts = {amount for named in profiles.shares.values() for amount in named.amounts}
     if not amounts:
         return replace(view, profiles=profiles)
@@ -193,7 +200,10 @@ def _add_profiles(view: OptionsView, profiles: Profiles, sentences: Mapping[str,
 
 
 def _choose_preselected(spawner: AnySpawner, me: Me) -> str:
-    """Return the share that is preselected; "0" = CPU only."""
+    """Return the preselected share: the user's last choice if it would start at once, else "0" (CPU only).
+
+    After an eviction or a failed start, return "0" too.
+    """
     if me.last_eviction is not None or spawner._failed:
         return "0"
     try:
@@ -208,7 +218,7 @@ def _make_cpu_card(*, selected: bool, sentence: str) -> Card:
 
 
 def _make_card(choice: Choice, pool: PoolView | None, selected: bool) -> Card:
-    """Return the card of a choice."""
+    """Return the card of a choice; a choice that is impossible now is never selected."""
     when = "no" if not choice.available else "now" if choice.starts_now else "wait"
     return Card(
         gpus=choice.gpus,
@@ -230,7 +240,7 @@ def _describe_memory(gpus: str, pool: PoolView | None) -> str:
 
 
 def _summarize_pool(pool: PoolView, me: Me) -> PoolSummary:
-    """Return the summary of the pool for notebooks."""
+    """Return the pool's totals for the page, and the usage bar with the user's part and that of others."""
     total, free, yours = parse_quota(pool.total), parse_quota(pool.free), parse_quota(me.used)
     used = max(0, total - free)
     mine = min(yours, used)
@@ -253,7 +263,7 @@ def _format_utc(at: float) -> str:
 
 @cache
 def _load_templates() -> Environment:
-    """Return the environment of our templates, which escapes all values."""
+    """Return the Jinja environment of our templates, loaded once; it escapes all values."""
     return Environment(
         loader=PackageLoader("jupyter_gq.hub"),
         autoescape=select_autoescape(default=True, default_for_string=True),

@@ -55,13 +55,16 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
     exchanges: ClassVar[Counter[str]] = Counter()
 
     def initialize(self, **options: object) -> None:
-        """Initialize the handler; tornado calls this for each request."""
+        """Give the handler of one request its empty state; tornado calls this for each request."""
         super().initialize(**options)
         self._early_messages: list[str | bytes | None] = []
         self._exchange: HttpExchange | None = None
 
     async def call_proxy(self, path: str | None = None) -> None:
-        """Pass a request on to its server, and the answer back while it comes."""
+        """Pass a request on to its server, and the answer back while it comes.
+
+        Answers 503 if too many requests are under way, or if the server does not answer.
+        """
         url = await self.get_target_url(path)
         if url is None:
             return
@@ -80,13 +83,16 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self.exchanges[route] -= 1
 
     def on_connection_close(self) -> None:
-        """End the request at the server too; tornado calls this if the browser closes its connection."""
+        """Abandon the exchange with the server; tornado calls this if the browser closes its connection."""
         super().on_connection_close()
         if self._exchange is not None:
             self._exchange.abandon()
 
     async def start_ws_client(self, path: str | None = None) -> None:
-        """Connect to the server; pass a refusal on to the browser."""
+        """Open the WebSocket connection from the proxy to the server.
+
+        If the server refuses, answer the browser with the refusal; if it cannot be reached, with 503.
+        """
         url = await self.get_target_url(path)
         if url is None:
             return
@@ -102,24 +108,30 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             await self.handle_proxy_error(503, error)
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
-        """Return the subprotocol that the server chose; the connection to the server is open before this call."""
+        """Return the subprotocol that the server chose; None if it chose none of the browser's.
+
+        The connection to the server is open before tornado calls this.
+        """
         chosen = self.ws_client.selected_subprotocol if self.ws_client is not None else None
         return chosen if chosen in subprotocols else None
 
     def open(self, *_: str) -> None:
-        """Send the messages that the server sent before the browser was connected."""
+        """Send the browser the messages that came from the server before the browser was connected."""
         messages, self._early_messages = self._early_messages, []
         for message in messages:
             self._send_to_browser(message)
 
     def on_message(self, message: str | bytes) -> None:
-        """Forward a message of the browser to the server."""
+        """Forward a message of the browser to the server and note activity; drop it if there is no connection."""
         if self.ws_client is not None:
             self.proxy.update_last_activity(self.target["prefix"])
             self.ws_client.write_message(message, binary=isinstance(message, bytes))
 
     def _send_to_browser(self, message: str | bytes | None) -> None:
-        """Forward a message of the server to the browser; None means that the server closed the connection."""
+        """Forward a message of the server to the browser and note activity; close the browser's connection for None.
+
+        None means that the server closed the connection. Before the browser is connected, messages are kept for `open`.
+        """
         if self.ws_connection is None:
             self._early_messages.append(message)
         elif message is None:
@@ -131,7 +143,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
 
 
 def allow_many_connections() -> int:
-    """Raise this process's limit of open files as far as it may; return how many exchanges fit below the limit."""
+    """Raise this process's limit of open files as far as possible; return how many exchanges fit, at least 40."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return max(40, (hard - SPARE) // 2)

@@ -12,7 +12,10 @@ class GQSystemSpawner(GPUShareMixin, LocalProcessSpawner):  # type: ignore[misc]
     """A spawner whose servers run as the system user of the same name, and so do the jobs that they send."""
 
     async def run_pre_spawn_hook(self) -> None:
-        """Refuse users without an account here before a share is requested: the Hub would count a failure later."""
+        """Refuse users without an account on this machine, then run the mixin's hook.
+
+        Without this check the Hub would later count a failure.
+        """
         try:
             pwd.getpwnam(self.user.name)
         except KeyError as error:
@@ -21,6 +24,6 @@ class GQSystemSpawner(GPUShareMixin, LocalProcessSpawner):  # type: ignore[misc]
         await super().run_pre_spawn_hook()
 
     def get_args(self) -> list[str]:
-        """Return the arguments of the server; as root it needs `--allow-root`."""
+        """Return the arguments of the server, with `--allow-root` if its system user is root."""
         arguments: list[str] = super().get_args()
         return [*arguments, "--allow-root"] if pwd.getpwnam(self.user.name).pw_uid == 0 else arguments

@@ -41,7 +41,7 @@ class ActivityReporter:
         self._refused: str | None = None
 
     async def run(self) -> None:
-        """Report every `interval` seconds until cancelled."""
+        """Report every `interval` seconds until cancelled; log errors and go on."""
         while True:
             try:
                 await self.report()
@@ -50,7 +50,10 @@ class ActivityReporter:
             await asyncio.sleep(self.interval)
 
     async def report(self) -> None:
-        """Send one report and update the last activity. Ignore a service that is down: the next report follows."""
+        """Send one report of all kernels to the service, and update the last activity for the Hub.
+
+        Raises no error if the service is down or refuses; a refusal is logged once.
+        """
         at, states = now(), self._kernels.get_activity()
         self.update_last_activity(at, states)
         kernels = [
@@ -69,14 +72,17 @@ class ActivityReporter:
             self._refused = None
 
     def note_event(self, event: ServiceEvent) -> None:
-        """Record an event of the service which shows that this server's share or one of its jobs is in use."""
+        """Note the present time as use of this server if the event shows work on its share or output of its jobs."""
         data = event.data
         working = event.kind == "notebook" and data.get("server") == self._server and (data.get("utilisation") or 0) > 0
         if working or event.kind == "output":
             self._used_at = now()
 
     def update_last_activity(self, at: float, kernels: list[KernelState]) -> None:
-        """Update the time of the last activity that jupyter_server reports to the Hub."""
+        """Set the setting `LAST_ACTIVITY_SETTING` to the time of the newest use of this server; never set it back.
+
+        A busy kernel, up to `busy_limit`, and use that an event of the service has shown recently count as use at `at`.
+        """
         busy = {kernel.id for kernel in kernels if kernel.busy}
         self._busy_since = {kernel: self._busy_since.get(kernel, at) for kernel in busy}
         working = any(at - since <= self.busy_limit for since in self._busy_since.values())

@@ -68,7 +68,7 @@ class Origin:
 
 
 def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
-    """Return the cells to run, in order; raise `RefusedRequest` if one of them cannot run."""
+    """Return the cells that the job will run, in order; raise `RefusedRequest` if one of them cannot run."""
     code, other = _read_cells(request.notebook)
     python = kernel.language.lower() == "python"
     strict = python and not cells.is_newer_python(_read_python_version(request.notebook))
@@ -86,7 +86,7 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
 
 
 def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) -> Bundle:
-    """Return the bundle of these steps, with the sources of the cells, their kernel and no outputs."""
+    """Return the bundle of a job that runs these steps: manifest, kernel, and a notebook without outputs."""
     refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
     manifest = Manifest(
         mode=request.mode,
@@ -102,7 +102,7 @@ def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) ->
 
 
 def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
-    """Return the plan that the dialog shows before anything is sent."""
+    """Return the plan for the dialog: the cells before the targets, the targets, and warnings. Nothing is sent."""
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
         for s in steps
@@ -120,7 +120,10 @@ def hash_source(source: str) -> str:
 
 
 def _read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
-    """Return the code cells by id, and the types of all other cells by id."""
+    """Return the code cells by id, and the types of all other cells by id.
+
+    Raises `RefusedRequest` if the document is no nbformat 4 notebook.
+    """
     listed = notebook.get("cells")
     if not isinstance(listed, list) or not all(isinstance(cell, dict) for cell in listed):
         raise RefusedRequest(
@@ -192,7 +195,10 @@ def _refuse_syntax_error(cell: CodeCell) -> None:
 def _select_replayed(
     request: CellsRequest, code: Mapping[str, CodeCell], targets: Sequence[CodeCell], python: bool
 ) -> list[Step]:
-    """Return the cells that run before the targets: setup cells that did not run, then the prefix as it ran."""
+    """Return the cells that run before the targets: setup cells that did not run, then the prefix as it ran.
+
+    Targets, cells tagged `gq-skip` and empty cells are left out.
+    """
     sent = {cell.id for cell in targets}
     skipped = {cell.id for cell in code.values() if SKIP in cell.tags}
     ran = [cell for cell in request.prefix if cell.cell_id not in sent | skipped and cell.source.strip()]
@@ -209,7 +215,7 @@ def _select_replayed(
 
 
 def _get_last_seconds(request: CellsRequest) -> dict[str, float | None]:
-    """Return the duration of each cell's last run, by id."""
+    """Return the duration of each prefix cell's last run, by cell id; None if it is unknown."""
     return {cell.cell_id: cell.seconds for cell in request.prefix}
 
 
@@ -301,7 +307,10 @@ def _find_syntax_warning(step: Step) -> Iterable[CellWarning]:
 
 
 def _find_prefix_warnings(request: CellsRequest) -> Iterable[CellWarning]:
-    """Yield warnings about prefix cells that were deleted or edited since they ran, or that failed."""
+    """Yield warnings about prefix cells that were deleted or edited since they ran, or that failed.
+
+    Yields nothing if the request replays no cells. Targets get no warning.
+    """
     if request.mode != "replay":
         return
     present = {str(cell.get("id")) for cell in request.notebook.get("cells", [])}

@@ -43,7 +43,7 @@ def is_empty(source: str, python: bool) -> bool:
 
 
 def find_syntax_error(source: str) -> SyntaxFault | None:
-    """Return the syntax error for which IPython could not run this source, or None.
+    """Return the syntax error for which IPython could not run this source; None if there is none.
 
     Magics, `!` commands, `?` and top-level `await` are allowed.
     """
@@ -60,7 +60,7 @@ def find_syntax_error(source: str) -> SyntaxFault | None:
 
 
 def import_parser() -> None:
-    """Import the modules of `find_syntax_error`, so that the first click does not wait for the import."""
+    """Import the slow modules of `find_syntax_error`, so that the first request does not wait for them."""
     find_syntax_error("")
 
 

@@ -47,7 +47,10 @@ class DeviceGate:
         self._open = False
 
     async def wait_until_open(self, here: HubEnvironment, timeouts: CheckTimeouts, log: Logger) -> None:
-        """Return once a kernel may start; raise `KernelRefused` if none may."""
+        """Wait until a kernel of this server may start; raise `KernelRefused` if none may.
+
+        Returns at once if an earlier kernel was let through, or if the server is no pod with GPUs.
+        """
         if self._open or not (here.on_hub and here.ticket and here.devices):
             return
         # Imported in a thread: its models load slowly, and the event loop must not wait.
@@ -61,7 +64,10 @@ class DeviceGate:
 
 
 async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: CheckTimeouts, log: Logger) -> None:
-    """Return once a kernel may start; raise `KernelRefused` with a sentence if none may."""
+    """Ask the service about the device check until a kernel may start; raise `KernelRefused` if none may.
+
+    The timeouts decide, once the wait is too long, whether the kernel starts unchecked or is refused.
+    """
     began, told = monotonic(), ""
     required = here.devices == NAMED
     while True:
@@ -93,7 +99,10 @@ async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: C
 
 
 async def _ask(service: ServiceClient, here: HubEnvironment, wait: float) -> DeviceCheckResult | None:
-    """Return the device check that the service has within `wait` seconds; None if it does not know this server."""
+    """Return the service's result of the device check, which the service may await for up to `wait` seconds.
+
+    Returns None if the service does not know this server's ticket, and the result UNWATCHED if it cannot be used.
+    """
     try:
         found = await service.server_devices(here.ticket, wait)
     except ServiceError as error:

@@ -44,7 +44,7 @@ class EventRelay:
         self.message = "Connecting to the GPU scheduler."
 
     async def run(self) -> None:
-        """Relay events until cancelled; connect again whenever the stream ends."""
+        """Relay events until cancelled; connect again, with backoff, whenever the stream ends or fails."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -61,7 +61,10 @@ class EventRelay:
             pause = min(LAST_PAUSE, pause * 2)
 
     async def _follow(self) -> None:
-        """Emit the events of one stream of the service until the stream ends; continue after the last event seen."""
+        """Emit the events of one stream of the service and pass them to `listen`, until the stream ends.
+
+        The stream continues after the last event seen. Raises `ServiceError` if the service refuses or is away.
+        """
         async with aclosing(self._client.events(self._last_id, self._on_connected)) as events:
             async for event in events:
                 if event.id is not None:
@@ -73,7 +76,7 @@ class EventRelay:
         self._set_connection(True, AVAILABLE)
 
     def _set_connection(self, available: bool, message: str, why: object = None) -> None:
-        """Record whether the service can be reached; log and emit a change."""
+        """Record whether the service can be reached, with a sentence; log and emit an event if that has changed."""
         changed = available is not self.available
         self.available, self.message = available, message
         if not changed:

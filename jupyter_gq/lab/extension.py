@@ -82,7 +82,7 @@ class JupyterGQ(ExtensionApp):
     _connecting: asyncio.Task[ServiceConnection] | None = None
 
     def initialize_settings(self) -> None:
-        """Read the environment, and register the events that the browser can listen to."""
+        """Read the Hub's variables and register the schema of our events; on a Hub, also prepare the kernel watch."""
         self.hub_environment = read_hub_environment(os.environ)
         app = cast("ServerApp", self.serverapp)
         app.event_logger.register_event_schema(SERVICE_FILE)
@@ -90,11 +90,11 @@ class JupyterGQ(ExtensionApp):
             self.watch = KernelWatch(app.kernel_manager, app.event_logger, self.log)
 
     def initialize_handlers(self) -> None:
-        """Add the routes, below the server's base URL."""
+        """Add the routes of the extension, below the server's base URL."""
         self.handlers.extend(ROUTES)
 
     async def connect(self) -> ServiceConnection:
-        """Return the connection to the service; raise `RefusedRequest` if there is no service."""
+        """Return the connection to the service, made by the first call; raise `RefusedRequest` if there is none."""
         if self.watch is None:
             raise RefusedRequest("service_unavailable", NOT_ON_A_HUB, status=503)
         if self._connecting is None:
@@ -111,13 +111,16 @@ class JupyterGQ(ExtensionApp):
         return connection
 
     async def _start_jupyter_server_extension(self, serverapp: object) -> None:
-        """Start the background tasks; jupyter_server calls this once it answers."""
+        """Start to watch kernels, relay events and report activity; do nothing without a service.
+
+        jupyter_server calls this once it answers.
+        """
         if self.watch is not None:
             self.watch.start()
             (await self.connect()).start()
 
     async def stop_extension(self) -> None:
-        """Stop the background tasks; jupyter_server calls this when it stops."""
+        """Close the connection to the service and the kernel watch; jupyter_server calls this when it stops."""
         if self._connecting is not None:
             (connection,) = await asyncio.gather(self._connecting, return_exceptions=True)
             if not isinstance(connection, BaseException):

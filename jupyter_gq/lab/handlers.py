@@ -52,13 +52,13 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
 
     @property
     def extension(self) -> Extension:
-        """The extension of this server."""
+        """The server extension to which this handler belongs."""
         return cast(Extension, self.extensionapp)  # jupyter_server knows only that it is some extension
 
     async def respond(
         self, ask: Callable[[ServiceConnection], Awaitable[object]], content_type: str = "application/json"
     ) -> None:
-        """Answer with the result of `ask(connection)`, or with the problem that it raises."""
+        """Answer with the JSON or text that `ask(connection)` returns; turn its error into a problem with a status."""
         try:
             found = await ask(await self.extension.connect())
         except (RefusedRequest, ServiceError) as error:
@@ -74,7 +74,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
         self.finish(json.dumps({"code": code, "message": message, "field": field}))
 
     def read_body(self) -> object:
-        """Return the parsed JSON body of the request; raise `RefusedRequest` if it is not JSON."""
+        """Return the parsed JSON body of the request, None if it is empty; raise `RefusedRequest` for other text."""
         try:
             return self.get_json_body()
         except (HTTPError, UnicodeDecodeError) as error:
@@ -88,7 +88,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
         return None if text is None else int(text)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Answer with a problem for a refusal of jupyter_server itself (no token, no permission)."""
+        """Answer with a problem as JSON for an error outside `respond`, such as a missing token or permission."""
         exc_info = kwargs.get("exc_info")
         raised = exc_info[1] if isinstance(exc_info, tuple) else None
         said = raised.log_message if isinstance(raised, HTTPError) else None
@@ -103,7 +103,10 @@ class StatusHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with the status. Never fail: if the service cannot be used, `message` says why and what to do."""
+        """Answer with whether the service can be used, a sentence on that, and the names of user and server.
+
+        This never fails: if the service cannot be used, the sentence says why and what to do.
+        """
         here = self.extension.hub_environment
         if here.on_hub:
             available, message = await (await self.extension.connect()).status()
@@ -152,7 +155,7 @@ class JobsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with a page of the user's jobs, relayed from the service."""
+        """Answer with a page of at most `limit` jobs of the user that come after the job `before`, from the service."""
         before = self.get_query_argument("before", None)
         await self.respond(lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before))
 
@@ -180,7 +183,7 @@ class OutputsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Answer with the outputs of a job after a given piece, relayed from the service."""
+        """Answer with the pieces of a job's output above the number `after` of the query, relayed from the service."""
         await self.respond(lambda connection: connection.service.outputs(job, after=self.read_number("after") or 0))
 
 
@@ -220,7 +223,7 @@ class KeepHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Tell the service that this server's share is still needed."""
+        """Tell the service that this server's share is still needed; answer with the service's answer."""
         await self.respond(lambda connection: connection.service.keep(self.extension.hub_environment.server))
 
 
@@ -230,7 +233,7 @@ class CheckHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Answer with the plan, or with 422 if POST send would be refused without asking the service."""
+        """Answer with the cells that would run and warnings, or with 422 if POST send would be refused here."""
         await self.respond(lambda connection: connection.check(self.read_body()))
 
 
@@ -240,7 +243,7 @@ class SendHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Submit the job; answer with 422 if it cannot run, else with the service's answer."""
+        """Submit the job in the body and answer with it: 201, 200 if its key was sent before, 422 if it cannot run."""
         await self.respond(self._send)
 
     async def _send(self, connection: ServiceConnection) -> object:
@@ -255,7 +258,7 @@ class OpenResultHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self, job: str) -> None:
-        """Copy the notebook; answer with 404 if there is no executed notebook yet."""
+        """Copy the job's executed notebook into the user's folder; answer with its path, or 404 if there is none."""
         await self.respond(lambda connection: self._copy(connection, job))
 
     async def _copy(self, connection: ServiceConnection, job: str) -> dict[str, str]:
@@ -268,7 +271,10 @@ class KernelHistoryHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, kernel: str) -> None:
-        """Answer with the history, for a page loaded after the kernel's start; `seconds` is null while a cell runs."""
+        """Answer with the cells that the kernel ran since its start, in order, or with 404 if it is not running.
+
+        A page that was loaded after the kernel's start asks for them. `seconds` is null while a cell runs.
+        """
         await self.respond(lambda connection: self._history(kernel))
 
     async def _history(self, kernel: str) -> list[JsonObject]:

@@ -61,11 +61,11 @@ class KernelRecord:
 
     @property
     def busy(self) -> bool:
-        """Whether code runs now."""
+        """Whether a request that runs code has begun and not ended."""
         return any(self._open.values())
 
     def note_restart(self, at: float) -> None:
-        """Begin a new history: a new process has replaced the old one."""
+        """Begin a new history at the time `at`, with an unknown state: a new process has replaced the old one."""
         self._cells.clear()
         self._open.clear()
         self.last_active = at
@@ -77,7 +77,10 @@ class KernelRecord:
         self._question = question
 
     def apply(self, message: JsonMapping) -> None:
-        """Apply one decoded message; messages must come in the order of publication."""
+        """Update history and state with one decoded message of the kernel; messages must come in order of publication.
+
+        A message that belongs to no code request changes only whether the kernel's state is known.
+        """
         parent = message.get("parent_header") or {}
         request = parent.get("msg_id")
         if not request or parent.get("msg_type") not in CODE_REQUESTS:
@@ -107,7 +110,10 @@ class KernelRecord:
         opened.setdefault(request, at)
 
     def _begin_cell(self, request: str, content: JsonMapping) -> None:
-        """Add an execution to the history; clear the history first if the execution count has decreased."""
+        """Add an execution to the history; an entry with the same execution count is replaced.
+
+        If the execution count has decreased, the history is cleared first.
+        """
         count = int(content.get("execution_count") or 0)
         if self._cells:
             last, cell = next(reversed(self._cells.items()))

@@ -31,12 +31,12 @@ class HubEnvironment:
 
     @property
     def on_hub(self) -> bool:
-        """Whether there is a service and a token for it."""
+        """Whether this server has the URL of the service and a token for it."""
         return bool(self.url and self.token)
 
 
 def read_hub_environment(environ: Mapping[str, str]) -> HubEnvironment:
-    """Read the spawner's variables, or else those that every JupyterHub sets."""
+    """Return the Hub's and the spawner's variables for this server; fields without a variable are empty."""
     return HubEnvironment(
         url=environ.get("JUPYTER_GQ_URL", ""),
         token=environ.get("JUPYTERHUB_API_TOKEN", ""),

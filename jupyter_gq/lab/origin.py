@@ -14,9 +14,9 @@ from .requests import CellsRequest
 
 
 async def find_origin(app: ServerApp, server: str, request: CellsRequest, patterns: Iterable[str]) -> Origin:
-    """Return the origin of these cells; `app` is jupyter_server's ServerApp.
+    """Return the working folder, kernel and environment for these cells; `app` is jupyter_server's ServerApp.
 
-    Raise `RefusedRequest` for an unsaved notebook or an unknown kernel.
+    `patterns` are the names of variables to send. Raises `RefusedRequest` for an unsaved notebook or an unknown kernel.
     """
     path = remove_drive(request.notebook_path)
     if not path:
@@ -43,7 +43,10 @@ def remove_drive(path: str) -> str:
 
 
 async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, KernelSpec]:
-    """Return name and kernelspec of the running kernel, or of the kernel that the notebook names if none runs."""
+    """Return name and kernelspec of the running kernel, or of the kernel that the notebook names if none is given.
+
+    Raises `RefusedRequest` if that kernel does not run or is not installed.
+    """
     if request.kernel_id is not None:
         if request.kernel_id not in app.kernel_manager:
             raise RefusedRequest(

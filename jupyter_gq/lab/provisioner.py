@@ -38,7 +38,10 @@ class GQProvisioner(LocalProvisioner):
     device_gate = DeviceGate()
 
     async def pre_launch(self, **kwargs: JsonValue) -> JsonObject:
-        """Wait for the device check, run Jupyter's own preparation, then apply the caps to the final command."""
+        """Wait for the device check, run Jupyter's own preparation, and add the memory caps; return the launch options.
+
+        Raises `KernelRefused` if the GPUs of this server may not be used.
+        """
         timeouts = CheckTimeouts(wait=self.devices_wait, longest=self.devices_longest)
         await self.device_gate.wait_until_open(read_hub_environment(os.environ), timeouts, self.log)
         launch = await super().pre_launch(**kwargs)

@@ -24,14 +24,17 @@ MAX_STEM = 60
 
 
 def make_result_name(job_id: str, name: str) -> str:
-    """Return the file name without ending: the job's name, and its id, which makes it unique."""
+    """Return the file name of a result without ending: the job's name, shortened, and its id."""
     stem = _NOT_IN_NAME.sub("-", name).strip("-._")[:MAX_STEM].rstrip("-._")
     tail = job_id.removeprefix("job-")
     return f"{stem}-{tail}" if stem else f"job-{tail}"
 
 
 async def save_result(contents: Contents, job_id: str, name: str, notebook: JsonMapping) -> str:
-    """Write this notebook; return its path relative to the root. `contents` is jupyter_server's contents manager."""
+    """Write this notebook into the folder of results; return its path relative to the root.
+
+    A copy that the user has edited is kept, and the new copy gets a number. An equal copy is not written again.
+    """
     document = {**notebook, "metadata": {**notebook.get("metadata", {})}}
     fingerprint = _fingerprint(document)
     document["metadata"]["jupyter_gq"] = {"result_of": job_id, "fingerprint": fingerprint}
@@ -63,13 +66,13 @@ async def _read(contents: Contents, path: str) -> JsonMapping | None:
 
 
 def _is_unedited_copy(document: JsonMapping) -> bool:
-    """Return whether the cells are as this module wrote them, by the fingerprint in the metadata."""
+    """Return whether this module wrote the notebook and its visible content is still the same."""
     mark = document.get("metadata", {}).get("jupyter_gq", {})
     return isinstance(mark, Mapping) and mark.get("fingerprint") == _fingerprint(document)
 
 
 def _fingerprint(document: JsonMapping) -> str:
-    """Return a hash of everything that the user sees, without metadata that JupyterLab adds when it saves."""
+    """Return a hash of the sources and outputs in a notebook, without metadata that JupyterLab adds when it saves."""
     seen = [
         [
             cell.get("cell_type"),
@@ -92,5 +95,8 @@ def _select_visible(output: JsonMapping) -> JsonObject:
 
 
 def _join_lines(value: JsonValue) -> JsonValue:
-    """Return the value with a list of lines joined: nbformat has lists on disk and one string in memory."""
+    """Return a list of lines joined to one text, and any other value as it is.
+
+    A notebook has lists of lines on disk and one text in memory.
+    """
     return "".join(value) if isinstance(value, list) and all(isinstance(line, str) for line in value) else value

@@ -39,7 +39,7 @@ class ServiceConnection:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     def start(self) -> None:
-        """Start following the service's events and reporting activity."""
+        """Start to follow the service's events, to report activity, and to import the syntax checker in a thread."""
         self._tasks = (
             asyncio.create_task(self.relay.run(), name="jupyter-gq events"),
             asyncio.create_task(self.reporter.run(), name="jupyter-gq activity"),
@@ -47,7 +47,7 @@ class ServiceConnection:
         )
 
     async def close(self) -> None:
-        """Stop the tasks and close the HTTP connections."""
+        """Stop the background tasks and close the connections to the service."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -55,7 +55,7 @@ class ServiceConnection:
         self.service.close()
 
     async def status(self) -> tuple[bool, str]:
-        """Return whether the service can be used, and a sentence for a person."""
+        """Return whether the service answers and accepts this server, with a sentence for a person."""
         try:
             me = await self.service.me()
         except ServiceUnavailable:
@@ -65,17 +65,26 @@ class ServiceConnection:
         return True, f"Connected to the GPU scheduler as {me.user}."
 
     async def preview(self, body: object) -> Preview:
-        """Return what would happen to the job in `body` if it were sent now."""
+        """Return the service's forecast for the job in `body`; nothing is sent.
+
+        Raises `RefusedRequest` if the body is no valid request.
+        """
         return await self.service.preview(parse(JobRequest, body))
 
     async def check(self, body: object) -> Plan:
-        """Return the cells that would run, with warnings about them."""
+        """Return the cells that would run for the request in `body`, with warnings; nothing is sent.
+
+        Raises `RefusedRequest` if the cells cannot run.
+        """
         request = parse(CellsRequest, body)
         source = await self._find_origin(request)
         return bundle.describe_plan(request, bundle.plan_steps(request, source.kernel), source.kernel)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
-        """Make the bundle and submit the job; the second value is False if this key was sent before."""
+        """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
+
+        Raises `RefusedRequest` if the cells cannot run.
+        """
         request = parse(SendRequest, body)
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
@@ -97,7 +106,10 @@ class ServiceConnection:
 
 
 def parse(model: type[Model], body: object) -> Model:
-    """Validate this JSON as that model; raise `RefusedRequest` if it is invalid."""
+    """Return the parsed JSON `body` as an object of `model`; a body of None counts as an empty object.
+
+    Raises `RefusedRequest` with the first error if the body does not fit the model.
+    """
     try:
         return model.model_validate({} if body is None else body)
     except ValidationError as error:

@@ -69,7 +69,7 @@ class KernelWatch:
         self.sync()
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening to kernels and close all connections to them."""
         self._events.remove_listener(listener=self._on_kernel_action)
         for task in self._waiting:
             task.cancel()
@@ -77,7 +77,7 @@ class KernelWatch:
             self._forget(kernel_id)
 
     def sync(self) -> None:
-        """Start listening to new kernels, and forget kernels that are gone."""
+        """Start listening to kernels that are new on this server, and forget kernels that are gone."""
         alive = set(self._kernels.list_kernel_ids())
         for kernel_id in self._watched.keys() - alive:
             self._forget(kernel_id)
@@ -91,7 +91,10 @@ class KernelWatch:
         return None if watched is None else watched.record.cells
 
     def get_activity(self) -> list[KernelState]:
-        """Return the state of every kernel. Kernels that were never heard are asked; the next call has the answer."""
+        """Return the state of every kernel; also send a question to each kernel that was never heard.
+
+        A later call then knows the state of that kernel.
+        """
         self.sync()
         for kernel_id, watched in self._watched.items():
             if not watched.record.is_known:
@@ -109,7 +112,10 @@ class KernelWatch:
         )
 
     async def _on_kernel_action(self, logger: object, schema_id: str, data: JsonMapping) -> None:
-        """Handle jupyter_server's event that a kernel was started, restarted (perhaps by itself) or shut down."""
+        """Begin a new history for a kernel that jupyter_server has started or restarted, and listen to it.
+
+        Other actions and failed ones are ignored.
+        """
         kernel_id = data.get("kernel_id")
         if data.get("status") != "success" or not kernel_id or data.get("action") not in {"start", "restart"}:
             return
@@ -123,7 +129,7 @@ class KernelWatch:
             task.add_done_callback(self._waiting.discard)
 
     async def _listen_when_listed(self, kernel_id: str) -> None:
-        """Wait until jupyter_server lists a new kernel, then start listening to it."""
+        """Wait up to 10 s until jupyter_server lists a new kernel, then start listening to it."""
         for _ in range(LISTED_TRIES):
             if kernel_id in self._watched:
                 return
@@ -133,7 +139,10 @@ class KernelWatch:
             await asyncio.sleep(LISTED_AFTER)
 
     def _listen(self, kernel_id: str, record: KernelRecord) -> None:
-        """Subscribe to a kernel and record its messages; without sockets keep the record only."""
+        """Subscribe to a kernel and apply its messages to `record`; a kernel without sockets keeps an empty record.
+
+        An earlier subscription to this kernel is closed.
+        """
         self._forget(kernel_id)
         manager = self._kernels.get_kernel(kernel_id)
         try:
@@ -175,7 +184,10 @@ class KernelWatch:
 
 
 def _is_busy(record: KernelRecord, state: str | None) -> bool | None:
-    """Return whether code runs in the kernel; None if the kernel starts or is dead."""
+    """Return whether code runs in the kernel; None if unknown, because it starts, is dead or was never heard.
+
+    `state` is jupyter_server's own view, which is used for a kernel that was never heard.
+    """
     if record.busy:
         return True
     if record.is_known:
@@ -184,7 +196,10 @@ def _is_busy(record: KernelRecord, state: str | None) -> bool | None:
 
 
 def _apply_message(record: KernelRecord, session: Session, parts: list[bytes], log: Logger) -> None:
-    """Apply a published message if its type matters; most messages (streams, displays) need not be decoded."""
+    """Decode a published message and apply it to `record` if its type matters; log a message that cannot be read.
+
+    Most messages (streams, displays) need not be decoded.
+    """
     try:
         _, rest = session.feed_identities(parts)
         sent = list(cast(list[bytes], rest))

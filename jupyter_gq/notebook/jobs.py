@@ -18,15 +18,15 @@ _last_progress: tuple[float | None, str] | None = None
 
 
 def in_job() -> bool:
-    """Return True in a training job, False in a notebook."""
+    """Return True if this code runs in a training job, False in a notebook."""
     return bool(os.environ.get(_RUN_DIR))
 
 
 def should_stop() -> bool:
     """Return True once this job has to give its GPUs back: save a checkpoint then, and let the cell end.
 
-    A cell that ends after it saw True is *paused*: it is started again later, from its beginning, and finds
-    what it saved in `checkpoint_dir()`. Cheap enough to be asked after every batch. False outside a job.
+    A cell that ends after it saw True is *paused*: it is started again later, from its beginning, and finds what it
+    saved in `checkpoint_dir()`. The call is cheap enough for every batch. Outside a job, return False.
     """
     run_dir = os.environ.get(_RUN_DIR)
     if not run_dir or not os.path.exists(os.path.join(run_dir, "stop")):
@@ -41,8 +41,8 @@ def should_stop() -> bool:
 def checkpoint_dir() -> Path:
     """Return the folder for checkpoints, which outlives pauses of a job; outside a job `.gq/checkpoint` here.
 
-    The folder exists after the call. Write to a temporary name and `os.replace` it: a checkpoint is then whole or
-        absent, whatever happens while it is written.
+    The folder exists after the call. Write a checkpoint under a temporary name and then `os.replace` it, so that it is
+    always either complete or absent.
     """
     folder = Path(os.environ.get(_CHECKPOINT_DIR) or Path(".gq", "checkpoint"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,9 +50,9 @@ def checkpoint_dir() -> Path:
 
 
 def progress(done: float, total: float | None = None, text: str = "") -> None:
-    """Say how far the job is: `progress(12, 100, "epoch 12")`; without a total `done` is a part from 0 to 1.
+    """Show in the jobs panel how far the job is, as in `progress(12, 100, "epoch 12")`.
 
-    Shown in the jobs panel. Does nothing outside a job.
+    Without `total`, `done` is a part from 0 to 1. Does nothing outside a job.
     """
     global _last_progress  # a module in the user's kernel is the one place that lives as long as the kernel
     run_dir = os.environ.get(_RUN_DIR)
@@ -70,7 +70,7 @@ def progress(done: float, total: float | None = None, text: str = "") -> None:
 
 
 def _fraction(done: float, total: float | None) -> float | None:
-    """`done` of `total` between 0 and 1; None when that has no meaning."""
+    """Return `done` divided by `total` (None = 1), limited to 0 to 1; None if that is not defined."""
     if total is None:
         total = 1
     if not total > 0:

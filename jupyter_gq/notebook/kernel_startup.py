@@ -34,7 +34,10 @@ FIRST_TORCH_WITH_KEY = (2, 10)
 
 
 def apply_caps(environ: MutableMapping[str, str]) -> None:
-    """Set what can be set now, and hook the imports of what must be capped later."""
+    """Set the memory caps of PyTorch from 2.10 now, and let imports of other frameworks set theirs afterwards.
+
+    Does nothing without a fraction in the environment.
+    """
     if not _share_fraction(environ):
         return
     if (torch_version(_spec_of("torch")) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
@@ -43,7 +46,10 @@ def apply_caps(environ: MutableMapping[str, str]) -> None:
 
 
 def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
-    """Add our key to PyTorch's allocator settings, for child processes too; what else the user set stays."""
+    """Add the memory cap to PyTorch's allocator settings in `environ`, so that child processes have it too.
+
+    A smaller cap of the user's wins; the user's other settings stay.
+    """
     names = [name for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF") if environ.get(name)]
     fraction = _share_fraction(environ)
     for name in names or ["PYTORCH_ALLOC_CONF"]:
@@ -55,7 +61,7 @@ def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
 
 
 def torch_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, int] | None:
-    """Major and minor version of the PyTorch found there, without importing it; None when there is none."""
+    """Return major and minor version of the PyTorch that `spec` locates, without importing it; None if unknown."""
     if spec is None or not spec.origin:
         return None
     try:
@@ -67,7 +73,10 @@ def torch_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, int
 
 
 def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> None:
-    """Cap PyTorch before 2.10: the cap is set when CUDA is first used, so that no CUDA context is made here."""
+    """Cap an imported PyTorch before 2.10; do nothing for later versions, which are capped by the environment.
+
+    The cap takes effect when CUDA is first used, so that no CUDA context is made here.
+    """
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if version >= FIRST_TORCH_WITH_KEY:
         return
@@ -76,7 +85,10 @@ def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> 
 
 
 def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str, str]) -> None:
-    """Give each visible GPU one logical device with our limit, unless the user configures other ones first."""
+    """Give each GPU one logical device with the share's memory limit; do nothing without a limit.
+
+    The user may configure other logical devices before TensorFlow uses a GPU.
+    """
     limit = int(environ.get(BYTES, "0")) // 2**20
     if limit <= 0:
         return
@@ -101,6 +113,10 @@ class CapsFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec that the other finders find for a framework, with a loader that caps it after its import.
+
+        Returns None for all other modules, and for a framework that is not installed.
+        """
         if fullname not in _AFTER_IMPORT or self._searching:
             return None
         self._searching = True
@@ -131,6 +147,7 @@ class CapsLoader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        """Run the framework's own loader, then cap the module; print an error of the cap and do not raise it."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
@@ -150,6 +167,7 @@ class ApiFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of `jupyter_gq` beside this file; None for every other module."""
         if fullname != os.path.basename(self._package):
             return None
         return importlib.util.spec_from_file_location(
@@ -178,7 +196,7 @@ def _number(text: str) -> float:
 
 
 def main() -> None:
-    """Apply the caps and become the kernel, as `python -m ipykernel_launcher` would."""
+    """Apply the memory caps, make `jupyter_gq` importable, and run `ipykernel_launcher` in this process."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]  # put there because this is a script; the user's modules must not be found beside it

@@ -12,9 +12,9 @@ from pathlib import Path
 
 
 def simulate_memory(mib: float) -> None:
-    """Pretend that this process uses `mib` MiB of GPU memory, from now on until it ends or says otherwise.
+    """Pretend that this process uses `mib` MiB of GPU memory, until it ends or calls this again; 0 = none.
 
-    0 means none. On real GPUs it changes nothing: there the driver tells.
+    Only simulated GPUs read the amount; on real GPUs the driver tells. Raises `ValueError` for a negative amount.
     """
     if mib < 0:
         raise ValueError(f"simulate_memory({mib}): an amount of memory is 0 or more MiB")
@@ -27,7 +27,7 @@ def simulate_memory(mib: float) -> None:
 
 
 def _folder() -> Path:
-    """Return the folder of this user's reports; no other user may write or read it."""
+    """Return the folder of this user's reports, made if missing; raise `PermissionError` if it is another user's."""
     folder = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():

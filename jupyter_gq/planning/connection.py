@@ -15,7 +15,7 @@ _URL, _TOKEN = "JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN"
 
 
 def add_service_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the address of the service, and say where the token comes from."""
+    """Add the option `--url` for the address of the service, and an epilog that says where the token comes from."""
     parser.add_argument(
         "--url",
         default=os.environ.get(_URL),
@@ -25,7 +25,11 @@ def add_service_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def ask_service(arguments: argparse.Namespace, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
-    """Return what the service answers; raise `CommandRefused` if it refuses or cannot be asked."""
+    """Call `question` with a client of the service and return its result.
+
+    The address comes from the arguments, and the token from the environment. Raises `CommandRefused` if one is missing,
+    or if the service refuses or cannot be reached.
+    """
     token = os.environ.get(_TOKEN, "")
     if not arguments.url:
         raise CommandRefused(f"Which service? Give its address with --url or in ${_URL}.")

@@ -3,6 +3,7 @@
 import argparse
 
 from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.plain_output import print_plain
 
 from .connection import add_service_arguments, ask_service
 
@@ -19,13 +20,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Drain the node or GPU, or list all drains; print what leaves and what stays."""
+    """Drain the named node or GPU and print what leaves and what stays, or list all drains if none is named; return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
     if arguments.name is not None:
-        print(ask_service(arguments, lambda client: client.drain(arguments.name)).sentence)
+        print_plain(ask_service(arguments, lambda client: client.drain(arguments.name)).sentence)
         return 0
     drains = ask_service(arguments, ServiceClient.drains).drains
     for drain in drains:
-        print(f"{drain.name} ({drain.note}): {drain.sentence}")
+        print_plain(f"{drain.name} ({drain.note}): {drain.sentence}")
     if not drains:
         print("Nothing is out of service.")
     return 0

@@ -11,7 +11,7 @@ class CommandRefused(AdminError):
 
 
 def load_state(path: Path) -> StateFile:
-    """Return the state of a file; raise `CommandRefused`, which names the file and the place in it."""
+    """Return the state of a file; raise `CommandRefused`, which names the file, if it cannot be read or is invalid."""
     try:
         return read_state(path.read_bytes())
     except OSError as error:

@@ -39,7 +39,11 @@ class _Band:
 
 
 def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], static: ReplayResult) -> None:
-    """Write the picture to a file (PNG, SVG or PDF, by its name); raise OSError, or ValueError for another name."""
+    """Draw allocation and waiting over time and the mean waits, and write the picture to a PNG, SVG or PDF file.
+
+    The name of the file decides the format. Raises `OSError` if the file cannot be written, and `ValueError` for a name
+    of another kind.
+    """
     bands = _bands(ours)
     figure = Figure(figsize=(11.5, 10.5), dpi=130, facecolor="white", layout=ConstrainedLayoutEngine(h_pad=0.12))
     FigureCanvasAgg(figure)
@@ -56,7 +60,7 @@ def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], sta
 
 
 def _bands(ours: ReplayResult) -> list[_Band]:
-    """Return the bands of the picture: one for each queue that used most, one for all others."""
+    """Return one band for each queue that used most, and one for all others together, as far as there are colours."""
     order = sorted(ours.by_queue, key=lambda name: (-ours.by_queue[name].used_gpu_hours, name))
     own = order if len(order) <= len(_COLOURS) else order[: len(_COLOURS) - 1]
     rest = order[len(own) :]
@@ -106,7 +110,7 @@ def _draw_allocation(
 def _draw_waiting(
     axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: ReplayResult, static: ReplayResult
 ) -> None:
-    """Draw how many GPUs each band waits for over time, and beside it those under static quotas."""
+    """Draw how many GPUs each band waits for over time, and as a line the sum under static quotas."""
     stacks = [_sum([_gpus(ours.waiting[name], ours) for name in band.queues]) for band in bands]
     axes.stackplot(middle, *stacks, colors=[band.colour for band in bands], linewidth=0)
     before = _sum([_gpus(steps, ours) for steps in static.waiting.values()])
@@ -118,7 +122,7 @@ def _draw_waiting(
 
 
 def _draw_bars(axes: Axes, bands: Sequence[_Band], ours: ReplayResult, static: ReplayResult) -> None:
-    """Draw the mean wait of each queue as a bar, with a mark for its mean wait under static quotas."""
+    """Draw the mean wait of each queue and of all jobs as bars, with marks for those under static quotas."""
     names = [name for band in bands for name in band.queues]
     colours = {name: band.colour for band in bands for name in band.queues}
     waits = [ours.by_queue[name].mean_wait for name in names] + [ours.total.mean_wait]
@@ -147,36 +151,36 @@ def _static_label(static: ReplayResult) -> str:
 
 
 def _bar_height(bands: Sequence[_Band]) -> float:
-    """Return the height of the bars, relative to the other two parts of the picture."""
+    """Return the height of the part with the bars, relative to the other two parts; it grows with the queues."""
     return 1.2 + 0.16 * sum(len(band.queues) for band in bands)
 
 
 def _gpus(steps: Steps, ours: ReplayResult) -> list[float]:
-    """Return an amount over time in GPUs, as the mean of each part of the trace."""
+    """Return an amount over time in GPUs: the mean of each of `_BINS` equal parts of the trace."""
     return [value / 1000 for value in steps.means(ours.start, ours.end, _BINS)]
 
 
 def _sum(stacks: Sequence[Sequence[float]]) -> list[float]:
-    """Return the sum of several curves, part by part."""
+    """Return the sum of several curves of equal length, point by point."""
     return [sum(column) for column in zip(*stacks, strict=True)]
 
 
 def _unit(span: float) -> tuple[float, str]:
-    """Return the seconds and the name of the unit for the time axis."""
+    """Return the length in seconds and the name of the unit for a time axis of `span` seconds."""
     if span > 3 * _DAY:
         return _DAY, "Days"
     return (_HOUR, "Hours") if span > 3 * _HOUR else (_MINUTE, "Minutes")
 
 
 def _wait_unit(longest: float) -> tuple[float, str]:
-    """Return the seconds and the name of the unit for waits."""
+    """Return the length in seconds and the name of the unit for waits of up to `longest` seconds."""
     if longest > 3 * _HOUR:
         return _HOUR, "hours"
     return (_MINUTE, "minutes") if longest > 3 * _MINUTE else (1, "seconds")
 
 
 def _pale(colour: str) -> str:
-    """Return a colour mixed with white, not a transparent one: the grid must not show through."""
+    """Return the hexadecimal colour mixed with white; a transparent one would let the grid show through."""
     parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
     return "#" + "".join(f"{round(255 - (255 - part) * _PALE):02x}" for part in parts)
 
@@ -188,7 +192,7 @@ def _title(axes: Axes, title: str, explanation: str) -> None:
 
 
 def _style(axes: Axes, label: str) -> None:
-    """Set colours, grid and the name of the vertical axis."""
+    """Set colours and grid of a part of the picture, and `label` as the name of its vertical axis."""
     axes.set_ylabel(label, color=_INK)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

@@ -19,7 +19,10 @@ class ProgressLine:
         self._terminal = self._stream.isatty()
 
     def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` jobs have ended."""
+        """Show that `done` of `total` jobs have ended.
+
+        Write nothing if the percentage is unchanged or there is no terminal.
+        """
         percent = 100 * done // total if total else 100
         if not self._terminal or percent == self._shown:
             return
@@ -30,7 +33,7 @@ class ProgressLine:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Remove the line from the terminal."""
+        """Remove the line from the terminal, if it was shown."""
         if self._terminal and self._shown >= 0:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import decision_document
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -21,13 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the differences; return the exit code: 1 if there are some."""
+    """Print how a new decision on the state differs from the recorded one; return 1 if it differs, and 0 otherwise.
+
+    Raises `CommandRefused` if the state file cannot be used.
+    """
     file = load_state(arguments.state)
     state = file.state
     decided = decision_document(run_cycle(state.snapshot, state.policy, state.at))
     found = differences(file.decision, decided)
     for line in found:
-        print(line)
+        print_plain(line)
     asked = (
         counted(len(decided["instructions"]), "instruction") + ", " + counted(len(decided["pending"]), "explanation")
     )
@@ -36,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def differences(then: Document, now: Document) -> list[str]:
-    """Return one line, in order of ids, for each workload on which the decisions differ."""
+    """Return one line for each workload on which the two decisions differ, in order of ids."""
     before, after = _said(then), _said(now)
     return [
         f"{workload}: was {_text(before.get(workload))}; is {_text(after.get(workload))}"
@@ -46,7 +50,7 @@ def differences(then: Document, now: Document) -> list[str]:
 
 
 def _said(decision: Document) -> dict[str, list[Document]]:
-    """Return the instructions and explanations of a decision by workload."""
+    """Return the instructions and explanations of a decision by id of the workload."""
     said: dict[str, list[Document]] = {}
     for entry in [*decision["instructions"], *decision["pending"]]:
         said.setdefault(str(entry.get("workload")), []).append(entry)
@@ -54,7 +58,7 @@ def _said(decision: Document) -> dict[str, list[Document]]:
 
 
 def _text(entries: list[Document] | None) -> str:
-    """Return what a decision says of one workload, as a phrase."""
+    """Return what a decision says of one workload as a phrase; "nothing" for None."""
     return " and ".join(_one(entry) for entry in entries) if entries else "nothing"
 
 

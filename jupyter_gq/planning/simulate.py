@@ -85,7 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay the trace, print the comparison and return the exit code; 130 when interrupted."""
+    """Replay the trace, print the comparison, write the files asked for, and return 0; 130 if interrupted.
+
+    Raises `CommandRefused` if an option or a file cannot be used.
+    """
     try:
         return _simulate(arguments)
     except KeyboardInterrupt:
@@ -94,7 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    """Replay the trace, print the comparison and write the files that were asked for; raise `CommandRefused`."""
+    """Replay the trace, print the comparison, write the files that were asked for, and return 0.
+
+    Raises `CommandRefused` if an option or a file cannot be used.
+    """
     policy = Policy() if arguments.policy is None else _placed_by(arguments.policy)
     if arguments.plot and find_spec("matplotlib") is None:
         raise CommandRefused("--plot needs matplotlib. Install it with: pip install matplotlib")
@@ -138,7 +144,7 @@ class _Comparison:
 
     @property
     def guarantees(self) -> dict[str, MilliGpu]:
-        """The quotas, scaled to the pool."""
+        """The quotas in milli-GPU, scaled to the pool."""
         return scaled(self.workload.quotas, self.pool.milli)
 
     @property
@@ -148,7 +154,10 @@ class _Comparison:
         return policy.placement + (f" and {policy.fraction_placement}" if policy.fraction_placement else "")
 
     def outcomes(self, *, everything: bool) -> dict[str, ReplayResult]:
-        """Return the results by the name of the policy; `everything`: also of the additional baselines."""
+        """Run the replays and return the results by name of the policy; `everything`: with the additional baselines.
+
+        A progress line is shown meanwhile.
+        """
         jobs, quotas, pool = self.runnable.jobs, self.workload.quotas, self.pool
         runs: dict[str, Callable[[Watch], ReplayResult]] = {
             GUARANTEED: lambda watch: guaranteed(jobs, quotas, pool, self.settings, watch),
@@ -168,7 +177,7 @@ class _Comparison:
 
 
 def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> str:
-    """Return the text of the comparison."""
+    """Return the text of the comparison: a heading with notes, a table of all policies, and a table of queues."""
     first = outcomes[GUARANTEED]
     lines = [
         f"{arguments.trace.name}: {counted(first.total.jobs, 'job')} of "
@@ -185,7 +194,7 @@ def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Ma
 
 
 def _left_out(comparison: _Comparison) -> list[str]:
-    """Return notes on the jobs that were left out, with the reason."""
+    """Return a note with number and reason for each kind of jobs that were left out."""
     texts = []
     without, found = comparison.workload.without_quota, comparison.runnable
     if without:
@@ -215,7 +224,7 @@ def _not_counted(comparison: _Comparison) -> list[str]:
 
 
 def _document(comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> JsonObject:
-    """Return the comparison as a JSON object."""
+    """Return the settings and the figures of the comparison as a JSON object."""
     found = comparison.runnable
     return {
         "gpus": comparison.pool.gpus,
@@ -246,12 +255,12 @@ def _outcome(outcome: ReplayResult) -> JsonObject:
 
 
 def _figures(figures: Figures) -> JsonObject:
-    """Return figures as a JSON object."""
+    """Return the figures, with the lost percentage, as a JSON object."""
     return {**asdict(figures), "lost_percent": figures.lost_percent}
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file; raise `CommandRefused`."""
+    """Write the text to a file; raise `CommandRefused` if that fails."""
     try:
         file.write_text(text)
     except OSError as error:
@@ -259,7 +268,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def _placed_by(name: str) -> Policy:
-    """Return a policy with this placement for whole GPUs and for fractions; raise `CommandRefused`."""
+    """Return a policy with the placement of that name for whole GPUs and for fractions.
+
+    Raises `CommandRefused` if there is no such placement.
+    """
     try:
         return Policy(placement=PlacementStrategy(name), fraction_placement=None)
     except ValueError:
@@ -286,7 +298,7 @@ def _memory(text: str) -> MiB:
 
 
 def _amount(parse: Callable[[str], _Amount], text: str) -> _Amount:
-    """Return what `parse` makes of an option; raise `ArgumentTypeError`."""
+    """Return the result of `parse` for the text of an option; raise `ArgumentTypeError` if it is no amount."""
     try:
         return parse(text)
     except InvalidAmount as error:
@@ -294,14 +306,14 @@ def _amount(parse: Callable[[str], _Amount], text: str) -> _Amount:
 
 
 def _count(text: str) -> int:
-    """Return an option as a whole number from 1 to 1,000,000; raise `ArgumentTypeError`."""
+    """Return the text of an option as a whole number from 1 to 1,000,000; raise `ArgumentTypeError` for other text."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1_000_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
     return int(text)
 
 
 def _seconds(text: str) -> Seconds:
-    """Return an option as seconds, 0 or more; raise `ArgumentTypeError`."""
+    """Return the text of an option as seconds, 0 or more; raise `ArgumentTypeError` for other text."""
     try:
         number = float(text)
     except ValueError:

@@ -18,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the service; write what it says."""
+    """Write the state of the service to the file, with a summary on standard output, or to standard output; return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or the file cannot be written.
+    """
     text = ask_service(arguments, ServiceClient.state)
     state = read_state(text).state
     if arguments.output is None:

@@ -9,7 +9,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def totals(outcomes: Mapping[str, ReplayResult]) -> list[str]:
-    """Return the lines of a table of all jobs, with a column for each policy."""
+    """Return the lines of a table with the figures of all jobs, with a column for each policy."""
     rows: dict[str, Callable[[ReplayResult], str]] = {
         "GPUs": lambda o: format_gpus(o.milli),
         "used": lambda o: f"{o.used_percent:.1f} %",
@@ -28,7 +28,10 @@ def totals(outcomes: Mapping[str, ReplayResult]) -> list[str]:
 def by_queue(
     ours: ReplayResult, theirs: ReplayResult, guarantees: Mapping[str, MilliGpu], quotas: Mapping[str, MilliGpu]
 ) -> list[str]:
-    """Return the lines of a table with a row for each queue: under guaranteed quotas, and under static ones."""
+    """Return the lines of a table with a row for each queue and one for all.
+
+    The figures are those under guaranteed quotas (`ours`), with the mean wait under static ones (`theirs`) beside them.
+    """
     header = ["queue", "guarantee", "jobs", "wait, mean", "95 of 100", "completion", "paused", "lost GPU h", "kept in"]
     table = [[*header, "static: quota", "wait, mean"]]
     for name in sorted(quotas, key=lambda name: (-quotas[name], name)):
@@ -41,7 +44,7 @@ def by_queue(
 
 
 def _cells(figures: Figures) -> list[str]:
-    """Return the figures of one row."""
+    """Return the cells of one row, from the mean wait to the time within which the guarantee was kept."""
     return [
         time(figures.mean_wait),
         time(figures.p95_wait),
@@ -53,7 +56,7 @@ def _cells(figures: Figures) -> list[str]:
 
 
 def _table(rows: list[list[str]]) -> list[str]:
-    """Return the lines of a table: the first column flush left, the others flush right."""
+    """Return the rows as lines of equal columns: the first column flush left, the others flush right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  "
@@ -65,7 +68,7 @@ def _table(rows: list[list[str]]) -> list[str]:
 
 
 def time(seconds: float) -> str:
-    """Return seconds in words, such as "90 s", "2.5 h", "3.0 days"."""
+    """Return a duration in words, such as "90 s", "2.5 h", "3.0 days"."""
     for most, unit, name in ((5 * _MINUTE, 1, "s"), (3 * _HOUR, _MINUTE, "min"), (2 * _DAY, _HOUR, "h")):
         if seconds < most:
             return f"{seconds / unit:.{1 if unit > 1 and seconds < 10 * unit else 0}f} {name}"

@@ -47,8 +47,9 @@ class TraceSetup:
 
 
 def read_trace_setup(trace: Path, quota: Path, *, strict: bool = True) -> TraceSetup:
-    """Read a trace and its quota file; raise `InvalidTrace`.
+    """Return the jobs of a trace and the quotas of its quota file.
 
+    Raise `InvalidTrace` if they cannot be used together. Jobs of queues without a quota are counted and left out.
     `strict`: also refuse a quota of a queue that has no job.
     """
     quotas = read_quotas(quota)
@@ -82,7 +83,10 @@ class Quotas:
 
 
 def read_quotas(path: Path) -> Quotas:
-    """Return the guaranteed GPUs of each queue; raise `InvalidTrace` for a bad file."""
+    """Return the guaranteed milli-GPU of each queue.
+
+    Raise `InvalidTrace` for a file that cannot be read or is wrong.
+    """
     milli: dict[str, MilliGpu] = {}
     lines: dict[int, str] = {}
     for row in _rows(path, QUOTA_COLUMNS):
@@ -97,7 +101,7 @@ def read_quotas(path: Path) -> Quotas:
 
 
 def read_trace(path: Path) -> list[TraceJob]:
-    """Return the jobs in the order of the file; raise `InvalidTrace` for a bad file."""
+    """Return the jobs in the order of the file; raise `InvalidTrace` for a file that cannot be read or is wrong."""
     jobs: list[TraceJob] = []
     seen: dict[str, int] = {}
     for row in _rows(path, TRACE_COLUMNS):
@@ -110,7 +114,7 @@ def read_trace(path: Path) -> list[TraceJob]:
 
 
 def _job(row: "_Row") -> TraceJob:
-    """Return the job of a row; raise `InvalidTrace`."""
+    """Return the job of a row; raise `InvalidTrace` if a value is wrong."""
     request = Request.of(row.amount("gpus", parse_request))
     if row.cells.get("cpus"):
         request = replace(request, cpu_milli=row.amount("cpus", parse_cpus))
@@ -139,7 +143,7 @@ class _Row:
     cells: dict[str, str]
 
     def wrong(self, column: str, problem: str) -> InvalidTrace:
-        """Return the error that a value of this row is wrong."""
+        """Return, without raising it, the error that the value in that column of this row is wrong."""
         return InvalidTrace(f"{self.path}, line {self.line}: {column} is {self.cells[column]!r}: {problem}.")
 
     def text(self, column: str) -> str:
@@ -149,14 +153,17 @@ class _Row:
         return self.cells[column]
 
     def amount(self, column: str, parse: Callable[[str], _Amount]) -> _Amount:
-        """Return what `parse` makes of a column; raise `InvalidTrace`."""
+        """Return the result of `parse` for a column; raise `InvalidTrace` if the text is no such amount."""
         try:
             return parse(self.cells[column])
         except InvalidAmount as error:
             raise self.wrong(column, f"{error.problem}; {error.fix}") from None
 
     def number(self, column: str, expected: str) -> Decimal:
-        """Return the number of a column, 0 or more; raise `InvalidTrace`. `expected` is for the message."""
+        """Return the number in a column; raise `InvalidTrace` if it is not a finite number, 0 or more.
+
+        `expected` is the words of the message for what stands there in a correct file.
+        """
         try:
             number = Decimal(self.cells[column])
         except InvalidOperation:
@@ -169,7 +176,10 @@ class _Row:
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
-    """Yield the rows below the header; raise `InvalidTrace` for a missing column or a malformed row."""
+    """Yield the rows below the header.
+
+    Raise `InvalidTrace` for a missing column, a malformed row or a file without rows.
+    """
     expected = ",".join(columns)
     reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     try:
@@ -201,7 +211,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file, unpacked if it is gzip; raise `InvalidTrace`."""
+    """Return the text of a file, unpacked if it is gzip; raise `InvalidTrace` if it cannot be read or is not UTF-8."""
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b" or path.suffix == ".gz":
@@ -218,7 +228,7 @@ def _text(path: Path) -> str:
 
 
 def _names(queues: set[str]) -> str:
-    """Return the names of the first queues, and the number of the others, as a phrase."""
+    """Return the names of the first queues in alphabetical order, and the number of the others, as a phrase."""
     names = sorted(queues)
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -2,6 +2,8 @@
 
 import argparse
 
+from jupyter_gq.client.plain_output import print_plain
+
 from .connection import add_service_arguments, ask_service
 
 
@@ -12,6 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Put the node or GPU back into service, and say so."""
-    print(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
+    """Put the node or GPU back into service, print the service's sentence about it, and return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
+    print_plain(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
     return 0

@@ -4,11 +4,12 @@ import argparse
 import re
 from pathlib import Path
 
+from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import describe_duration
+from jupyter_gq.scheduling.wording import describe_duration, describe_workload
 from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
@@ -43,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print to which workloads something else would happen; return the exit code."""
+    """Print to which workloads something else would happen after the changes, and when they would start; return 0.
+
+    Raises `CommandRefused` if there is no change, or a change or the state file cannot be used.
+    """
     if not (arguments.assignments or arguments.add_nodes or arguments.remove_node):
         raise CommandRefused("Nothing is changed: give --set, --add-nodes or --remove-node.")
     state = load_state(arguments.state).state
@@ -62,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     after = run_cycle(snapshot, policy, state.at)
     waits = _waits(state.snapshot, state.policy, state.at), _waits(snapshot, policy, state.at)
     found = differences(snapshot, before, after)
-    names = {workload.id: f"{workload.owner}'s {workload.name or 'server'}" for workload in snapshot.workloads}
+    names = {workload.id: describe_workload(workload) for workload in snapshot.workloads}
     for each in found:
-        print(f"{each.workload} ({names[each.workload]})")
-        print(f"  now:   {each.before}{waits[0].get(each.workload, '')}")
-        print(f"  then:  {each.after}{waits[1].get(each.workload, '')}")
+        print_plain(f"{each.workload} ({names[each.workload]})")
+        print_plain(f"  now:   {each.before}{waits[0].get(each.workload, '')}")
+        print_plain(f"  then:  {each.after}{waits[1].get(each.workload, '')}")
     print(
         f"{len(found)} of {len(snapshot.workloads)} workloads are treated otherwise." if found else "Nothing changes."
     )
@@ -74,20 +78,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
-    """Return a sentence on the expected start of each workload that does not start now, by id."""
+    """Return a sentence on the expected start of each pending workload that does not start now, by id."""
     expected = forecast(snapshot, policy, now, Durations().expected, horizon=AHEAD)
     return {name: _in_words(wait) for name, wait in expected.items() if wait is None or wait > 0}
 
 
 def _in_words(wait: Seconds | None) -> str:
-    """Return a sentence on an expected wait; None = no start can be foreseen."""
+    """Return a sentence, with a space before it, on an expected wait in seconds; None = no start can be foreseen."""
     if wait is None:
         return " Expected to start: cannot be seen."
     return f" Expected to start in about {describe_duration(wait)}."
 
 
 def _nodes(text: str) -> tuple[int, int, str | None]:
-    """Return count, devices and pool of `--add-nodes`; raise `CommandRefused`."""
+    """Return count, devices and pool of the text of `--add-nodes`.
+
+    Raise `CommandRefused` if the text has another form.
+    """
     match = _NODES.fullmatch(text)
     if match is None:
         raise CommandRefused(f"--add-nodes {text!r}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train.")

@@ -9,7 +9,7 @@ import sys
 
 
 def main() -> int:
-    """Run the job; return 0 if its cells ran or it was paused, 1 if it failed."""
+    """Run the task that the command line names; return 0 if its cells ran or it was paused, 1 if it failed."""
     _remove_working_folder_from_path()
     if "--pod" in sys.argv[1:]:
         from .pod.main import run_pod
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def _remove_working_folder_from_path() -> None:
-    """Remove the user's folder from `sys.path`: the runner must not import a `random.py` from there."""
+    """Remove the working folder from `sys.path`: the runner must not import a `random.py` of the user's from there."""
     if sys.path and not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]
 

@@ -17,9 +17,10 @@ from .stopping import StopRequest
 
 
 def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
-    """Run one task of one run of the job in this folder; return the exit status of the process.
+    """Run one task of one run of the job in this folder; return the exit status of the process, 0 or 1.
 
-    `ephemeral`: the folder does not outlive this process (see `job.Job`).
+    An error is not raised: it becomes the result of the run, with a sentence. `ephemeral`: the folder does not outlive
+    this process (see `job.Job`).
     """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)

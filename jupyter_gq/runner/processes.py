@@ -76,17 +76,26 @@ def _exit_as(code: int) -> None:
 
 
 def become_subreaper() -> None:
-    """Make orphaned descendants children of this process, even if it is not process 1."""
+    """Make orphaned descendants children of this process, even if it is not process 1.
+
+    If the kernel refuses, that is only logged.
+    """
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def protect_memory() -> None:
-    """Forbid other processes of this user to read the memory of this one, which holds a token; root still can."""
+    """Forbid other processes of this user to read the memory of this one, which holds a token; root still can.
+
+    If the kernel refuses, that is only logged.
+    """
     _prctl(_SET_DUMPABLE, 0)
 
 
 def reap_children(known: Iterable["Popen[bytes]"]) -> None:
-    """Reap the children that have ended. The `known` ones keep their exit code for the code that started them."""
+    """Reap the children that have ended, without waiting for others.
+
+    The `known` ones keep their exit code for the code that started them.
+    """
     known_by_pid = {process.pid: process for process in known if process.returncode is None}
     while True:
         try:
@@ -102,7 +111,7 @@ def reap_children(known: Iterable["Popen[bytes]"]) -> None:
 
 
 def kill_descendants(seconds: float) -> bool:
-    """Kill all descendants of this process, and those that they start; return whether none is left after `seconds`."""
+    """Kill all descendants of this process, also new ones, for up to `seconds`; return whether none is left."""
     until = monotonic() + seconds
     while descendants := _descendants(os.getpid()):
         for pid in descendants:

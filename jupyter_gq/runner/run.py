@@ -76,7 +76,10 @@ class Run:
         self._told_to_stop = asyncio.Event()
 
     async def run(self) -> int:
-        """Run until the cells end, fail or are stopped; return the exit status of the process."""
+        """Run the cells until they end, fail or are stopped; return the exit status of the process, 1 for a failure.
+
+        Also ends the kernel, writes the notebook, delivers the outputs, and writes the result.
+        """
         self._job.stop.set_listener(self._wake_on_stop)
         result = await self._run_until_end()
         self._shipper.end_log_line()
@@ -101,11 +104,14 @@ class Run:
         return 1 if result.outcome == "FAILED" else 0
 
     def _wake_on_stop(self) -> None:
-        """Schedule `_on_stop` in the loop; a signal handler calls this between any two instructions."""
+        """Let the event loop call `_on_stop` soon; safe in a signal handler, between any two instructions."""
         self._loop.call_soon_threadsafe(self._on_stop)
 
     def _on_stop(self) -> None:
-        """Handle the request to stop: end the run before its first target, and limit the delivery to the deadline."""
+        """React to the request to stop: end a run whose first target has not begun, and shorten a delivery at the end.
+
+        Targets that run are told by the file `stop`.
+        """
         self._told_to_stop.set()
         self._shipper.end_log_line()
         log.info("This run was told to stop.")
@@ -115,7 +121,7 @@ class Run:
             self._stopped_early.set_result(None)  # no target has begun, so no result of one is worth waiting for
 
     def _delivery_timeout(self) -> float:
-        """Return for how many seconds to wait until the service has all outputs."""
+        """Return how many seconds the end of the run may wait for a service that lacks outputs."""
         return EPHEMERAL_DELIVERY_TIMEOUT if self._job.ephemeral else DELIVERY_TIMEOUT
 
     def _limit_to_deadline(self, seconds: float) -> float:
@@ -125,7 +131,7 @@ class Run:
         return min(seconds, max(0.2, self._job.stop.deadline - RESULT_RESERVE - now()))
 
     async def _run_until_end(self) -> RunResult:
-        """Run the cells until they end, until a stop before the first target, or until the disk is full."""
+        """Run the cells until they end, a stop comes before the first target, or the disk refuses; return a result."""
         work = asyncio.create_task(self._connect_and_run_cells())
         saving = asyncio.create_task(self._keep_saving())
         ends: set[asyncio.Future[RunResult] | asyncio.Future[OSError] | asyncio.Future[None]]
@@ -168,9 +174,9 @@ class Run:
         return SUCCEEDED
 
     async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
-        """Return a client of the kernel and its `language_info`.
+        """Return a client of the kernel and its `language_info`; raise `KernelError` if the kernel does not answer.
 
-        If a kernel other than Python's ends at once, start it again with TCP ports.
+        If a kernel other than Python's ends at once, it is started again with TCP ports.
         """
         bundle = self._job.bundle
         try:
@@ -184,7 +190,7 @@ class Run:
             return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)
 
     def _restore_earlier_outputs(self) -> None:
-        """Restore the outputs that earlier runs of this job left under its cells."""
+        """Restore the outputs of targets that earlier runs left unfinished; other cells begin without outputs."""
         spool, folder = self._shipper.spool, self._job.folder
         if spool is None or folder.run == 1:
             return
@@ -197,7 +203,7 @@ class Run:
                 self._recorder.cell_output(cell.id, cell.role).restore(left if is_interrupted else [])
 
     async def _run_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
-        """Run one cell; return the result that ends the run, or None if the next cell can run."""
+        """Run one cell and emit its start, outputs and end; return the result that ends the run, None to go on."""
         about = {"op": "cell", "cell": cell.id, "role": cell.role}
         self._target_begun = self._target_begun or cell.role == "target"
         self._shipper.emit([{**about, "state": "start", "execution_count": None}])
@@ -214,7 +220,7 @@ class Run:
         return result
 
     async def _execute_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
-        """Execute one cell; return the result that ends the run, or None if the next cell can run."""
+        """Execute one cell; return the result that ends the run, failed or paused, or None if the next cell can run."""
         try:
             await cells.run_cell(cell)
         except CellFailed as failure:
@@ -234,7 +240,7 @@ class Run:
         return describe_kernel_exit(self._job.bundle.cells, cell, how)
 
     async def _was_ended_with_kernel(self, seconds: float) -> bool:
-        """Return whether kernel and runner were both ended from outside, waiting `seconds` for the runner's own signal.
+        """Return whether kernel and runner were both ended from outside; wait up to `seconds` for the runner's signal.
 
         A machine that shuts down ends both at once. The job has not failed then and is continued later.
         """
@@ -247,7 +253,7 @@ class Run:
         return self._job.stop.is_requested
 
     def _schedule_flush(self) -> None:
-        """Flush the changed outputs now, or schedule a flush together with the changes that follow."""
+        """Flush the changed outputs if that is due now, else schedule a flush for them and the changes that follow."""
         if self._timer is None:
             wait = self._recorder.seconds_until_flush(monotonic())
             if wait == 0:
@@ -260,7 +266,10 @@ class Run:
         self._schedule_flush()
 
     async def _keep_saving(self) -> None:
-        """Write the notebook every few seconds until cancelled, less often if it is large."""
+        """Write the notebook every few seconds until cancelled, less often if it is large.
+
+        If the disk refuses, `_disk_error` is set, which ends the run.
+        """
         pause = SAVE_INTERVAL
         while True:
             await asyncio.sleep(pause)
@@ -274,7 +283,10 @@ class Run:
             pause = max(SAVE_INTERVAL, 20 * (monotonic() - before))
 
     async def _save(self) -> None:
-        """Write the executed notebook in its present state, if it changed since the last writing."""
+        """Write the executed notebook if it changed since the last writing; raise `OSError` if the disk refuses.
+
+        Only task 0 writes one.
+        """
         spool = self._shipper.spool
         if spool is None:
             return
@@ -294,13 +306,13 @@ class Run:
 
 
 async def _cancel(task: "asyncio.Task[T]") -> None:
-    """Cancel the task and wait at most a second for its end."""
+    """Cancel the task and wait at most a second until it has ended."""
     task.cancel()
     await asyncio.wait({task}, timeout=1.0)
 
 
 def run_job(job: Job, kernel: KernelProcess) -> int:
-    """Run this job in this kernel; return the exit status of the process."""
+    """Run this job in this kernel, end the kernel, and return the exit status of the process."""
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(message)s")
     logging.raiseExceptions = False  # a full disk is reported by the run itself
 

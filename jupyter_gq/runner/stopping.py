@@ -29,17 +29,20 @@ class StopRequest:
         return self.deadline is not None
 
     def install(self) -> None:
-        """Install the handler of SIGTERM: from now on the signal is a request, not the end of the process."""
+        """Install the handler of SIGTERM: from now on the signal requests a stop and does not end the process."""
         signal.signal(signal.SIGTERM, self._on_signal)
 
     def set_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once the run is told to stop; call it now if the run already was."""
+        """Let `listener` be called once the run is told to stop, or now if it already was."""
         self._listener = listener
         if self.is_requested:
             listener()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        """Set the deadline at the first SIGTERM, write the file for the kernel, and call the listener."""
+        """Set the deadline at the first SIGTERM, write the file for the kernel, and call the listener.
+
+        Later signals are ignored.
+        """
         if self.is_requested:
             return
         self.deadline = now() + _read_grace_seconds()

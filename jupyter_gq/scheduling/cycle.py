@@ -53,12 +53,15 @@ from .workloads.seniority import seniority
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
-    """Decide about a snapshot. Raises `InvalidSnapshot` if its queues are not a tree."""
+    """Return what one cycle decides about a snapshot. Raises `InvalidSnapshot` if its queues are not a tree."""
     return decide(begin_cycle(ClusterIndex(snapshot, policy), now))
 
 
 def decide(state: CycleState, *, explain: bool = True) -> Decision:
-    """Run all steps on the state of a new cycle. If `explain` is false, `pending` of the decision is empty."""
+    """Run all steps of a new cycle, which change `state`, and return the decision.
+
+    If `explain` is false, no explanations are made: `pending` and `wanted_nodes` of the decision are empty.
+    """
     inputs, index = state.inputs, state.inputs.index
     allocations, reservations, evictions = state.allocations, state.reservations, state.evictions
     drain(index, allocations, evictions)
@@ -90,7 +93,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
 
 
 def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
-    """Admit, consolidate, reclaim and preempt, until no round helps further work.
+    """Admit, consolidate, reclaim and preempt, in rounds, until a round undoes nothing that was placed before.
 
     Work that was admitted and then had to give way makes room for other work in the next round. So does room that
     victims leave over: it is given away in the order of admission at the end, and moves may bring it together.
@@ -108,7 +111,10 @@ def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reserv
 
 
 def grow_admitted(allocations: Allocations) -> None:
-    """Give surplus replicas to work that starts now and cannot grow later, after all other work was considered."""
+    """Give surplus replicas, as far as they fit, to workloads that start in this cycle and cannot grow later.
+
+    All other work has been considered before.
+    """
     queues: dict[str, PendingQueue] = {}
     for name in allocations.admitted:
         for replica in allocations.replicas.wanted_at_start(name):
@@ -117,7 +123,11 @@ def grow_admitted(allocations: Allocations) -> None:
 
 
 def serve_preemptors(allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
-    """Place the workloads first for which other work is stopping, so that no other work takes the freed devices."""
+    """Admit or nominate the workloads for which other work is stopping, before all other pending work.
+
+    So no other work takes the freed devices. First come nominees with a recorded place, then other pending preemptors,
+    then wanted replicas of preemptors that run already.
+    """
     stopping = [(w.stop.by, gang.held(w)) for w in evictions.stopping.values() if w.stop and w.stop.by is not None]
     pending, recorded = allocations.pending, reservations.recorded
     preemptors = {name for name, _ in stopping}
@@ -133,7 +143,10 @@ def serve_preemptors(allocations: Allocations, reservations: Reservations, evict
 
 
 def admit(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
-    """Admit whatever fits, in the job order, and nominate work that fits once others have stopped."""
+    """Admit each pending workload and wanted replica that fits now, in the job order.
+
+    If some work is stopping, work that fits only once others have stopped is nominated.
+    """
     soon = bool(evictions.stopping)
     promising = partial(may_fit_soon if soon else may_fit_now, allocations)
     order = job_order(index, allocations, evictions, promising, replicas=True, by_pool=True)
@@ -143,7 +156,11 @@ def admit(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -
 
 
 def _place_all(allocations: Allocations, order: JobOrder, *, also_nominate: bool = False) -> None:
-    """Admit, or nominate if that is allowed, all work that can be placed, in the order given."""
+    """Admit each workload of `order` that fits now.
+
+    If `also_nominate`, nominate those that fit once others have stopped. If a workload gets no place, its whole request
+    class is skipped.
+    """
     while (workload := order.next()) is not None:
         if try_admit(allocations, workload) or (also_nominate and try_nominate(allocations, workload)):
             order.done()

@@ -36,7 +36,7 @@ class Scheduler:
         self._index = ClusterIndex(snapshot, policy)
 
     def put(self, workload: Workload) -> None:
-        """Add a workload, or replace the one with its id. A final one is removed."""
+        """Add a workload, or replace the one with its id. A workload in a final state is removed instead."""
         self._index.put(workload)
 
     def remove(self, name: str) -> None:
@@ -53,9 +53,10 @@ class Scheduler:
         unobserved: tuple[Kind, ...] | None = None,
         policy: Policy | None = None,
     ) -> None:
-        """Replace parts of the configuration; None leaves a part as it is. If one differs, everything is indexed anew.
+        """Replace parts of the configuration; None leaves a part as it is.
 
-        Raises `InvalidSnapshot` if the queues are not a tree; the scheduler is then unchanged.
+        If any part differs, everything is indexed anew. Raises `InvalidSnapshot` if the queues are not a tree; the
+        scheduler is then unchanged.
         """
         before = self._index.config
         after = ClusterConfig(
@@ -78,7 +79,10 @@ class Scheduler:
             self._index = ClusterIndex(snapshot, after.policy)
 
     def follow(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Take over a whole snapshot. Only workloads that differ from the known ones cost more than a comparison."""
+        """Make the index equal to the snapshot and the policy, by changing only what differs from what is known.
+
+        Raises `InvalidSnapshot` if the queues are not a tree; the scheduler is then unchanged.
+        """
         self.set(
             nodes=snapshot.nodes,
             queues=snapshot.queues,
@@ -97,7 +101,10 @@ class Scheduler:
                 self.put(workload)
 
     def decide(self, now: Instant, *, explain: bool = True) -> Decision:
-        """Run one cycle. If `explain` is false, `pending` of the decision is empty."""
+        """Return the decision of one cycle at the time `now`. The known workloads stay as they are.
+
+        If `explain` is false, no explanations are made: `pending` and `wanted_nodes` of the decision are empty.
+        """
         state = begin_cycle(self._index, now)
         try:
             return decide(state, explain=explain)
@@ -105,7 +112,7 @@ class Scheduler:
             state.undo()
 
     def decide_with(self, workload: Workload, now: Instant) -> Decision:
-        """Run one cycle as if this workload were there as well, and forget the workload afterwards.
+        """Return the decision of one cycle in which this workload exists as well, and forget the workload afterwards.
 
         Raises `ValueError` if a workload of that id is known already.
         """

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, format_cpus, format_gpus
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.workload import Kind, Workload
 
@@ -19,15 +20,16 @@ def describe_gpus(milli: int) -> str:
 
 
 def gpu_noun(milli: int) -> str:
-    """Return "GPU", or "GPUs" for more than one."""
+    """Return "GPU" for up to 1000 milli-GPU, and "GPUs" for more."""
     return "GPUs" if milli > ONE_GPU else "GPU"
 
 
 def describe_workload(workload: Workload) -> str:
     """Return a name such as "ann's digits", "bob's server", "bob's server 'second'"."""
+    name = strip_controls(workload.name)
     if workload.kind is Kind.NOTEBOOK:
-        return f"{workload.owner}'s server" + (f" {workload.name!r}" if workload.name else "")
-    return f"{workload.owner}'s {workload.name or 'job'}"
+        return f"{workload.owner}'s server" + (f" {name!r}" if name else "")
+    return f"{workload.owner}'s {name or 'job'}"
 
 
 def describe_with_amount(workload: Workload, milli: int) -> str:
@@ -36,7 +38,10 @@ def describe_with_amount(workload: Workload, milli: int) -> str:
 
 
 def enumerate_names(names: Sequence[str], last: str = "and") -> str:
-    """Join names into a phrase such as "a", "a and b", "a, b, c and 4 more"; `last` is the conjunction."""
+    """Join names into a phrase such as "a", "a and b", "a, b, c and 4 more"; `last` is the conjunction.
+
+    There must be at least one name.
+    """
     shown = list(names[:NAMED])
     if len(names) > NAMED:
         shown.append(f"{len(names) - NAMED} more")
@@ -66,17 +71,17 @@ def is_fixed_quota(queue: str) -> bool:
 
 
 def describe_preemptor(workload: Workload) -> str:
-    """Return the name of the training queue for which devices are taken back, or of the owner of a notebook."""
+    """Return the name of a preemptor in sentences: the owner if its queue is a fixed quota, otherwise the queue."""
     return workload.owner if is_fixed_quota(workload.queue) else workload.queue
 
 
 def describe_duration(seconds: float) -> str:
-    """Return a duration such as "25 min"; below two minutes in seconds."""
+    """Return a duration, rounded down, such as "25 min"; below two minutes in seconds, such as "90 s"."""
     return f"{int(seconds)} s" if seconds < 120 else f"{int(seconds // 60)} min"
 
 
 def describe_host_amount(which: int, amount: int) -> str:
-    """Return an amount of CPU (`which` 0, in thousandths of a core) or memory (1, in MiB) of nodes."""
+    """Return an amount of host resources in words: CPU (`which` 0, in thousandths of a core) or memory (1, in MiB)."""
     return describe_cores(amount) if which == 0 else describe_memory(amount)
 
 

@@ -26,19 +26,22 @@ class Fifo:
         return job.queue
 
     def submitted(self, job: TraceJob) -> None:
-        """Put a job at the end of its line."""
+        """Add a job to the end of its line."""
         line = self.line(job)
         self._lines[line].append(job)
         self._changed.add(line)
 
     def ended(self, job: TraceJob) -> None:
-        """Add the GPUs of a job that has ended to the free ones."""
+        """Add the GPUs of a job that has ended to the free ones of its line."""
         line = self.line(job)
         self._free[line] += job.milli
         self._changed.add(line)
 
     def decide(self, now: Instant) -> Sequence[Start]:
-        """Start the first job of each line as long as it fits; with backfill, whichever job fits."""
+        """Return a start for the first job of each line as long as it fits; with backfill, for every job that fits.
+
+        Started jobs leave their line, and their GPUs are no longer free.
+        """
         moves: list[Start] = []
         for line in sorted(self._changed):
             rest: list[TraceJob] = []

@@ -45,7 +45,7 @@ class Calibration:
         self._part50, self._part90 = 0.5, 0.9
 
     def outcomes(self) -> list[tuple[float, float]]:
-        """Return (expected, ratio) of each outcome, oldest first: the input of `remember`."""
+        """Return (expected seconds, actual wait divided by them) of each outcome, oldest first, for `remember`."""
         return [(outcome.expected, outcome.ratio) for outcome in self._outcomes]
 
     def remember(self, outcomes: Iterable[tuple[float, float]]) -> None:
@@ -53,14 +53,17 @@ class Calibration:
         self._outcomes.extend(_Outcome(expected=expected, ratio=ratio) for expected, ratio in outcomes)
 
     def add(self, expected: Seconds, actual: Seconds, stated: WaitRange | None = None) -> None:
-        """Add the outcome of a wait: its expected and its actual seconds, and the range that was stated, if any."""
+        """Add the outcome of a wait: its expected and actual seconds, and the range that was stated, if any.
+
+        A stated range that rests on outcomes also moves the quantiles of later ranges.
+        """
         if stated is not None and stated.outcomes:
             self._part50 = _moved(self._part50, 0.5, within=actual <= stated.p50)
             self._part90 = max(self._part50, _moved(self._part90, 0.9, within=actual <= stated.p90))
         self._outcomes.append(_Outcome(expected=expected, ratio=(actual + _MOMENT) / (expected + _MOMENT)))
 
     def range(self, expected: Seconds, still_waiting: Sequence[tuple[Seconds, Seconds]] = ()) -> WaitRange:
-        """Return the range for an expected wait.
+        """Return the range for an expected wait. With too few similar outcomes the range is a guess.
 
         `still_waiting` holds (expected, waited so far) of forecasts without an outcome yet. A wait that has outlasted
         its forecast counts as if it ended now; without such waits, long ones would be forgotten.
@@ -82,20 +85,23 @@ class Calibration:
 
 
 def _moved(part: float, target: float, *, within: bool) -> float:
-    """Return the quantile after one more outcome: a little lower if the wait was within the range, else higher."""
+    """Return the quantile after one more outcome: a little lower if the wait was within the range, else higher.
+
+    The result is at least 0.01 and at most 0.99.
+    """
     return min(0.99, max(0.01, part + _RATE * (target - within)))
 
 
 def _distance(one: float, other: float) -> float:
-    """Return how unlike two expected waits are: the logarithm of their ratio."""
+    """Return how unlike two expected waits in seconds are: the absolute logarithm of their ratio."""
     return abs(math.log((one + _MOMENT) / (other + _MOMENT)))
 
 
 def _stretched(expected: float, ratio: float) -> Seconds:
-    """Return the expected wait times the ratio, in seconds."""
+    """Return the expected wait times the ratio, in seconds, at least 0."""
     return Seconds(max(0.0, (expected + _MOMENT) * ratio - _MOMENT))
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
-    """Return the quantile `part` of sorted values, with the finite-sample correction: the next value up."""
+    """Return the quantile `part` of ascending values, with the finite-sample correction: the next value up."""
     return ascending[min(len(ascending) - 1, math.ceil(part * (len(ascending) + 1)) - 1)]

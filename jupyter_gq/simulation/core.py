@@ -37,17 +37,17 @@ class Core:
         self._waiting = 0
 
     def submitted(self, job: TraceJob) -> None:
-        """Add a job that waits from now on."""
+        """Add a job as a pending workload."""
         self._put(workload_of(job))
         self._waiting += 1
 
     def ended(self, job: TraceJob) -> None:
-        """Remove a job that has ended: its devices are free."""
+        """Remove a job that has ended, so that its devices are free."""
         del self._workloads[job.id]
         self._scheduler.remove(job.id)
 
     def decide(self, now: Instant) -> Sequence[Move]:
-        """Run one cycle; no cycle if nothing waits, since there is nothing to decide then."""
+        """Run one cycle, apply its instructions, and return the starts and pauses; nothing is done if no job waits."""
         if not self._waiting:
             return ()
         instructions = self._scheduler.decide(now, explain=False).instructions
@@ -55,15 +55,18 @@ class Core:
         return [move for move in moves if move is not None]
 
     def snapshot(self) -> Snapshot:
-        """Return the cluster as the policy sees it now."""
+        """Return the cluster with all jobs that have not ended, as this policy knows them."""
         return replace(self._empty, workloads=tuple(self._workloads.values()))
 
     def wake_at(self, now: Instant) -> Instant | None:
-        """Return the next minute if something waits; None otherwise."""
+        """Return the time one minute from now if some job waits; None otherwise."""
         return Instant(now + TICK) if self._waiting else None
 
     def _carry_out(self, instruction: Instruction, now: Instant) -> Move | None:
-        """Apply an instruction to the job that it names; return the move of the replay; None = no move."""
+        """Apply an instruction to the job that it names, and return the move of the replay; None for a reservation.
+
+        Raises `TypeError` for an instruction that no job of a trace can get.
+        """
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement):

@@ -17,7 +17,7 @@ class Difference:
 
 
 def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
-    """Return a `Difference` for each workload to which something else happens, in order of submission."""
+    """Return a `Difference` for each workload to which `after` does something else than `before`, by submission."""
     old, new = _outcomes(before), _outcomes(after)
     ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
     found = [
@@ -27,7 +27,7 @@ def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[D
 
 
 def _outcomes(decision: Decision) -> dict[str, str]:
-    """Return what the decision says of each workload, as a sentence, by id."""
+    """Return what the decision does with each workload, as a phrase or sentence, by id; other workloads are absent."""
     outcomes = {entry.workload: entry.why.sentence for entry in decision.pending}
     for instruction in decision.instructions:
         match instruction:

@@ -32,7 +32,7 @@ class _Runs:
         self.sorted: list[float] = []
 
     def add(self, duration: float) -> None:
-        """Add a duration, and remove the oldest if there are too many."""
+        """Add a duration in seconds; beyond `KEPT` durations the oldest one is removed."""
         self.newest.append(duration)
         insort(self.sorted, duration)
         if len(self.newest) > KEPT:
@@ -40,7 +40,7 @@ class _Runs:
             del self.sorted[bisect_right(self.sorted, oldest) - 1]
 
     def longer_than(self, elapsed: float) -> list[float]:
-        """Return the durations that are longer than `elapsed`, in ascending order."""
+        """Return the durations that are longer than `elapsed` seconds, in ascending order."""
         return self.sorted[bisect_right(self.sorted, elapsed) :]
 
 
@@ -55,7 +55,7 @@ class Durations:
         self.revision = 0
 
     def add(self, workload: Workload, duration: Seconds) -> None:
-        """Add a workload that has succeeded after running for `duration` in all."""
+        """Add the seconds that a workload ran in all before it succeeded to all histories of similar work."""
         self.revision += 1
         for key in _keys(workload):
             histories = self._histories(key)
@@ -68,7 +68,7 @@ class Durations:
             self._named.popitem(last=False)
 
     def known(self, workload: Workload) -> Seconds | None:
-        """Return the median of the most similar history; None if none has enough entries."""
+        """Return the median duration in the most similar history with enough entries; None if none has enough."""
         for key in _keys(workload):
             runs = self._histories(key).get(key)
             if runs is not None and len(runs.sorted) >= ENOUGH:
@@ -76,9 +76,10 @@ class Durations:
         return None
 
     def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
-        """Return how long the workload runs in all, given that it has run for `elapsed`.
+        """Return for how many seconds the workload runs in all, given that it has run for `elapsed` seconds.
 
-        `part` is the quantile (0.5 = the median).
+        The owner's estimate counts first, then the quantile `part` (0.5 = the median) of longer runs of similar work.
+        Without either, the workload is expected to run as long again, and for a minute at least.
         """
         if workload.estimate is not None and workload.estimate > elapsed:
             return workload.estimate
@@ -90,7 +91,7 @@ class Durations:
         return Seconds(max(2 * elapsed, elapsed + 60))
 
     def _histories(self, key: Key) -> dict[Key, _Runs]:
-        """Return the histories among which the one of this key is."""
+        """Return the histories in which the one of this key is or would be."""
         return self._named if key[0] == _NAME else self._runs
 
 

@@ -36,17 +36,17 @@ class Pool:
         return MilliGpu(self.gpus * ONE_GPU)
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the empty cluster."""
+        """Return the nodes of the pool without any work."""
         return nodes_of(self.gpus, self.per_node, cpu_milli=self.node_cpus, memory=self.node_memory)
 
     def holds(self, request: Request, tasks: int) -> bool:
-        """Return True if that many tasks fit into the empty cluster."""
+        """Tell whether that many tasks of the request fit into the empty pool together."""
         whole, rest = divmod(self.gpus, self.per_node)
         fit = whole * self._on_node(self.per_node, request, tasks)
         return fit + (self._on_node(rest, request, tasks) if rest else 0) >= tasks
 
     def _on_node(self, devices: int, request: Request, tasks: int) -> int:
-        """Return how many of the tasks fit on one node with so many devices."""
+        """Return how many of the tasks fit on one empty node with so many devices."""
         bounds = [tasks]
         if request.devices:
             bounds.append(devices // request.devices * (ONE_GPU // request.milli_per_device))
@@ -58,14 +58,14 @@ class Pool:
 
 
 def as_counted(jobs: Iterable[TraceJob], pool: Pool) -> list[TraceJob]:
-    """Return the jobs without the CPU and the memory that the pool does not count."""
+    """Return the jobs without the needs of CPU and memory that the pool does not count."""
     if pool.node_cpus is not None and pool.node_memory is not None:
         return list(jobs)
     return [replace(job, request=_counted(job.request, pool)) for job in jobs]
 
 
 def _counted(request: Request, pool: Pool) -> Request:
-    """Return the request without the CPU or the memory that the pool does not count."""
+    """Return the request without the needs of CPU or memory that the pool does not count."""
     return replace(
         request,
         cpu_milli=0 if pool.node_cpus is None else request.cpu_milli,
@@ -85,7 +85,10 @@ class Runnable:
 
 
 def runnable(jobs: Iterable[TraceJob], quotas: Mapping[str, MilliGpu], pool: Pool) -> Runnable:
-    """Return the jobs that no policy would leave waiting for ever; `quotas` are the static ones."""
+    """Return the jobs that no policy would leave waiting for ever, and count the others; `quotas` are the static ones.
+
+    Raises `KeyError` for a job of a queue without a quota.
+    """
     kept: list[TraceJob] = []
     above_pool = above_quota = 0
     for job in jobs:
@@ -113,7 +116,10 @@ def guaranteed(
     settings: ExperimentSettings,
     watch: Watch | None = None,
 ) -> ReplayResult:
-    """Replay under the product's own cycle; quotas are scaled to the pool and may be exceeded while GPUs are idle."""
+    """Replay the jobs under the product's own cycle, and return the figures.
+
+    Quotas are scaled to the pool and may be exceeded while GPUs are idle.
+    """
     scaled_quotas = scaled(quotas, pool.milli)
     core = Core(pool.nodes(), queues_of(scaled_quotas), settings.policy)
     return _measure(jobs, core, scaled_quotas, pool.milli, settings.costs, watch)
@@ -122,7 +128,10 @@ def guaranteed(
 def static(
     jobs: Sequence[TraceJob], quotas: Mapping[str, MilliGpu], *, backfill: bool = False, watch: Watch | None = None
 ) -> ReplayResult:
-    """Replay with fixed quotas: each queue has only the GPUs of its quota, in whole devices, in order."""
+    """Replay the jobs with fixed quotas, and return the figures.
+
+    Each queue has only the GPUs of its quota, in whole devices, and starts jobs in order. Pauses do not occur.
+    """
     policy = Fifo(quotas, backfill=backfill)
     return _measure(in_whole_devices(jobs), policy, quotas, sum(quotas.values()), Costs(), watch)
 
@@ -135,7 +144,10 @@ def pooled(
     backfill: bool = False,
     watch: Watch | None = None,
 ) -> ReplayResult:
-    """Replay with all GPUs of the pool for one line of jobs: in order, without quotas, shared by the thousandth."""
+    """Replay the jobs in one line on all GPUs of the pool, and return the figures.
+
+    There are no quotas, jobs start in order, and GPUs are shared by the thousandth. `quotas` are only measured.
+    """
     policy = PooledFifo(pool.milli, backfill=backfill)
     return _measure(jobs, policy, scaled(quotas, pool.milli), pool.milli, Costs(), watch)
 

@@ -56,14 +56,17 @@ class ReplayResult:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest of the values that `percent` of them do not exceed; 0 for no values."""
+    """Return the smallest value that at least `percent` per cent of the values do not exceed; 0 for no values."""
     if not values:
         return 0.0
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def compute_figures(courses: Sequence[Course], delays: Sequence[float] = ()) -> Figures:
-    """Return the figures of these jobs; `delays` are those of their starts within the guarantee."""
+    """Return the figures of these jobs.
+
+    `delays` are the seconds that their starts within the guarantee were kept waiting.
+    """
     waits = [course.waited for course in courses]
     completions = [course.ended - course.job.submitted for course in courses]
     return Figures(
@@ -87,7 +90,10 @@ def summarize(
     allocated: Mapping[str, Steps],
     waiting: Mapping[str, Steps],
 ) -> ReplayResult:
-    """Return the result of a replay, from the courses of its jobs and the histories of its queues."""
+    """Return the result of a replay: the figures of all jobs and of each queue, with the histories given.
+
+    `milli` are the milli-GPU of the pool; `delays` are seconds by queue.
+    """
     start = min((course.job.submitted for course in courses), default=0.0)
     end = max((course.job.submitted + course.job.duration for course in courses), default=0.0)
     by_queue: dict[str, list[Course]] = {name: [] for name in allocated}

@@ -46,7 +46,10 @@ def forecast(
     of: Iterable[str] | None = None,
     horizon: Horizon = FAR,
 ) -> dict[str, Seconds | None]:
-    """Return the expected wait of each pending workload (of those in `of`); None = not within the horizon."""
+    """Return the seconds that each pending workload (of those in `of`) is expected to wait.
+
+    None means that no start is expected within the horizon. The real scheduler runs forward in virtual time.
+    """
     future = _Future(snapshot, policy, now, expected_duration)
     pending = {w.id for w in snapshot.workloads if w.state is State.PENDING}
     wanted = pending if of is None else pending & set(of)
@@ -79,7 +82,10 @@ class _Future:
             self._add_at_start(workload)
 
     def run(self, wanted: set[str], until: Instant, most_ends: int) -> None:
-        """Go from one end of a run to the next, until all of `wanted` have started or no more end is expected."""
+        """Go from one expected end of a run to the next, deciding at each, until all of `wanted` have started.
+
+        Stops earlier if no more end is expected before `until`, or after `most_ends` steps. Starts are in `started`.
+        """
         self._decide_until_stable()
         for _ in range(most_ends):
             if wanted <= self.started.keys() or not self._ends or self._ends[0][0] > until:
@@ -92,7 +98,10 @@ class _Future:
             self._decide_until_stable()
 
     def _add_at_start(self, workload: Workload) -> None:
-        """Add a workload of the snapshot, with its expected end if it runs and the end of its back-off."""
+        """Add a workload of the snapshot, with its expected end if it runs and the end of its back-off.
+
+        Stopping work is added as pending if it comes back, and left out otherwise.
+        """
         if workload.state is State.STOPPING:  # gone in a moment
             if workload.stop is not None and not workload.stop.requeue:
                 return
@@ -107,12 +116,12 @@ class _Future:
             heapq.heappush(self._ends, (workload.backoff.until, 0, workload.id))
 
     def _expect_end(self, workload: Workload, rest: float) -> None:
-        """Expect the present run of a workload to end in `rest` seconds."""
+        """Expect the present run of a workload to end in `rest` seconds; its earlier expected end no longer counts."""
         run = self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
         heapq.heappush(self._ends, (self._now + max(_SOON, rest), run, workload.id))
 
     def _decide_until_stable(self) -> None:
-        """Decide and carry out, again and again until nothing changes; stopped work is gone at once."""
+        """Run cycles and carry their decisions out until a cycle stops nothing; stopped work is gone at once."""
         for _ in range(len(self._workloads) + 1):
             decision = self._scheduler.decide(self._now, explain=False)
             acts = [each for each in decision.instructions if isinstance(each, _CARRIED_OUT)]
@@ -130,7 +139,7 @@ class _Future:
         self._scheduler.remove(name)
 
     def _carry_out(self, instruction: Instruction) -> None:
-        """Apply one instruction to the workload that it names."""
+        """Apply one instruction of a cycle to the workload that it names."""
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement) | Resume(placement=placement):
@@ -146,7 +155,7 @@ class _Future:
                 self._put(without(workload, less))
 
     def _start(self, workload: Workload) -> None:
-        """Let a workload run from now on; if it is a job, expect its end."""
+        """Let a workload run from now on; if it is training work, expect its end."""
         self._put(workload)
         self.started.setdefault(workload.id, self._now)
         if workload.kind is Kind.TRAINING:
@@ -154,7 +163,7 @@ class _Future:
             self._expect_end(workload, self._expected_duration(workload, done) - done)
 
     def _stop(self, workload: Workload) -> None:
-        """Stop a workload: training goes back to its queue and later goes on from where it was; a notebook ends."""
+        """Stop a workload: training work goes back to its queue with what it has done; a notebook is removed."""
         self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
         if workload.kind is Kind.NOTEBOOK:
             self._remove(workload.id)
@@ -165,7 +174,7 @@ class _Future:
 
 
 def _queued(workload: Workload) -> Workload:
-    """Return the workload as it waits in its queue."""
+    """Return the workload as it waits in its queue: pending, without devices, start or stop."""
     return replace(
         workload, state=State.PENDING, placement=(), leaving=(), started_at=None, stop=None, stale_since=None
     )

@@ -21,6 +21,7 @@ class Forecaster:
     """States a range for each expected wait (see `forecast`), and learns from the actual waits."""
 
     def __init__(self, outcomes: Iterable[tuple[float, float]] = ()) -> None:
+        """Begin with the outcomes of an earlier forecaster, as its `outcomes` has them."""
         self._calibration = Calibration()
         self._calibration.remember(outcomes)
         #: Forecasts of workloads that still wait, by id.
@@ -28,11 +29,14 @@ class Forecaster:
 
     @property
     def outcomes(self) -> list[tuple[float, float]]:
-        """The outcomes so far, for the next forecaster."""
+        """The outcomes so far: (expected seconds, actual wait divided by them), for the next forecaster."""
         return self._calibration.outcomes()
 
     def state_ranges(self, expected: Mapping[str, Seconds | None], now: Instant) -> dict[str, WaitRange]:
-        """Return the range for each expected wait; no range for a wait that could not be foreseen."""
+        """Return the range for each expected wait, by id of the workload; no range for a wait of None.
+
+        The first range of each workload is kept until `record_start` or `forget_withdrawn`.
+        """
         late = [(stated.expected, Seconds(now - stated.at)) for stated in self.stated.values()]
         ranges: dict[str, WaitRange] = {}
         for name, wait in expected.items():
@@ -42,7 +46,10 @@ class Forecaster:
         return ranges
 
     def record_start(self, workload: str, at: Instant) -> StatedForecast | None:
-        """Learn from a wait that has ended; return the first forecast of it, if one was stated."""
+        """Learn from a wait that has ended with a start at `at`, and forget its forecast.
+
+        Returns the first forecast that was stated for the wait; None if none was.
+        """
         stated = self.stated.pop(workload, None)
         if stated is not None:
             self._calibration.add(stated.expected, Seconds(max(0.0, at - stated.at)), stated.range)

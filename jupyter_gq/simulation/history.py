@@ -18,7 +18,7 @@ class Steps:
     values: tuple[int, ...]
 
     def means(self, start: float, end: float, bins: int) -> list[float]:
-        """Return the mean amount in each of `bins` equal parts of the time from `start` to `end`."""
+        """Return the mean milli-GPU in each of `bins` equal parts of the time from `start` to `end`."""
         width = (end - start) / bins
         edges = [start + width * index for index in range(bins)] + [end]
         sums = [0.0] * bins
@@ -35,7 +35,7 @@ class Steps:
         return [total / width for total in sums]
 
     def integral(self, start: float, end: float) -> float:
-        """Return the milli-GPU-seconds between `start` and `end`."""
+        """Return the milli-GPU-seconds between `start` and `end`; 0 if `end` is not later."""
         return self.means(start, end, 1)[0] * (end - start) if end > start else 0.0
 
 
@@ -54,7 +54,7 @@ class _Track:
             self._values.append(self.now)
 
     def steps(self) -> Steps:
-        """Return what was recorded."""
+        """Return the recorded amounts over time."""
         return Steps(times=tuple(self._times), values=tuple(self._values))
 
 
@@ -67,18 +67,18 @@ class Timeline:
         self._changed: set[str] = set()
 
     def queued(self, job: TraceJob, now: Instant) -> None:
-        """Count a job that waits from now on: a new one or a paused one."""
+        """Add the GPUs of a job that waits from now on, a new or a paused one, to what its queue waits for."""
         self._waiting[job.queue].now += job.milli
         self._changed.add(job.queue)
 
     def started(self, job: TraceJob, now: Instant) -> None:
-        """Count a job that no longer waits and holds devices."""
+        """Move the GPUs of a job that starts from what its queue waits for to what the queue holds."""
         self._waiting[job.queue].now -= job.milli
         self._allocated[job.queue].now += job.milli
         self._changed.add(job.queue)
 
     def stopped(self, job: TraceJob, now: Instant) -> None:
-        """Subtract a job whose devices are free."""
+        """Subtract the GPUs of a job that has ended or was paused from what its queue holds."""
         self._allocated[job.queue].now -= job.milli
         self._changed.add(job.queue)
 
@@ -116,13 +116,16 @@ class GuaranteeClock:
         self.delays: dict[str, list[float]] = {name: [] for name in quotas}
 
     def queued(self, job: TraceJob, now: Instant) -> None:
-        """Count a job that waits from now on: a new one or a paused one."""
+        """Add a job that waits from now on, a new or a paused one, to the waiting jobs of its queue."""
         self._queued[job.id] = now
         self._waiting[job.queue][job.milli] += 1
         self._changed.add(job.queue)
 
     def started(self, job: TraceJob, now: Instant) -> None:
-        """Record how long a job's clock ran, if the job starts within the guarantee of its queue."""
+        """Record for how many seconds a job's clock ran, if the job starts within the guarantee of its queue.
+
+        The room below the guarantee shrinks by the job.
+        """
         queued = self._queued.pop(job.id)
         if self._room[job.queue] >= job.milli:
             since = self._since[job.queue].get(job.milli, now)
@@ -132,12 +135,15 @@ class GuaranteeClock:
         self._changed.add(job.queue)
 
     def stopped(self, job: TraceJob, now: Instant) -> None:
-        """Subtract a job whose devices are free."""
+        """Add the GPUs of a job that has ended or was paused to the room below its queue's guarantee."""
         self._room[job.queue] += job.milli
         self._changed.add(job.queue)
 
     def settled(self, now: Instant) -> None:
-        """Start and stop the clocks of the queues that have changed at this instant."""
+        """Start the clocks of waiting jobs for which there is room now, and stop the others.
+
+        Only queues that have changed since the last call are looked at.
+        """
         for name in self._changed:
             room, since = self._room[name], self._since[name]
             for milli, number in self._waiting[name].items():

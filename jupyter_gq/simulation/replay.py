@@ -46,16 +46,16 @@ class SchedulingPolicy(Protocol):
     """The policy that decides in a replay which jobs start and which are paused."""
 
     def submitted(self, job: TraceJob) -> None:
-        """Take note of a job that waits from now on."""
+        """Add a job that waits from now on."""
 
     def ended(self, job: TraceJob) -> None:
-        """Take note of a job that has run to its end."""
+        """Remove a job that has run to its end and holds nothing any more."""
 
     def decide(self, now: Instant) -> Sequence[Move]:
-        """Return the next moves; the replay carries them out in this order."""
+        """Return the next moves; the replay carries them out in this order and asks again after a pause."""
 
     def wake_at(self, now: Instant) -> Instant | None:
-        """Return the next moment at which time alone may change a decision; None if there is none."""
+        """Return the next time at which a decision may change although nothing happens; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,16 +107,16 @@ class ReplayListener(Protocol):
     """An object whose methods a replay calls as things happen, in order."""
 
     def queued(self, job: TraceJob, now: Instant) -> None:
-        """Take note of a job that waits from now on: a new one or a paused one."""
+        """Receive that a job waits from now on: a new one or a paused one."""
 
     def started(self, job: TraceJob, now: Instant) -> None:
-        """Take note of a job that holds its devices from now on."""
+        """Receive that a job holds its devices from now on."""
 
     def stopped(self, job: TraceJob, now: Instant) -> None:
-        """Take note of a job that has ended or was paused: its devices are free."""
+        """Receive that a job has ended or was paused, so that its devices are free."""
 
     def settled(self, now: Instant) -> None:
-        """Take note that nothing more happens at this instant."""
+        """Receive that nothing more happens at this instant."""
 
 
 class DoesNotEnd(DefectError, RuntimeError):
@@ -130,7 +130,11 @@ def replay(
     listeners: Sequence[ReplayListener] = (),
     watch: Watch | None = None,
 ) -> list[Course]:
-    """Run all jobs to their end and return their courses in order of submission; raise `DoesNotEnd`."""
+    """Run all jobs to their end under the policy and return their courses, in order of submission.
+
+    Raises `DoesNotEnd` if the policy leaves jobs waiting for ever or moves jobs for ever. `watch` is called after each
+    instant.
+    """
     return _Replay(jobs, policy, costs, listeners).play(watch)
 
 
@@ -155,7 +159,10 @@ class _Replay:
         self._idle = 0
 
     def play(self, watch: Watch | None) -> list[Course]:
-        """Run all jobs to their end and return their courses; `watch` is called after each instant."""
+        """Run all jobs to their end and return their courses; `watch` is called after each instant.
+
+        Raises `DoesNotEnd` if that never happens.
+        """
         now = Instant(0.0)
         while self._done < len(self._courses):
             now = self._next(now)
@@ -182,7 +189,7 @@ class _Replay:
         return min(moments)
 
     def _take_events(self, now: Instant) -> None:
-        """Take the ends and then the submissions up to this instant."""
+        """Record the ends and then the submissions up to this instant, and tell the policy and the listeners."""
         while self._ends and self._ends[0][0] <= now:
             _, name, run = heapq.heappop(self._ends)
             if self._run_of.get(name) == run:
@@ -195,7 +202,10 @@ class _Replay:
                 listener.queued(job, now)
 
     def _settle(self, now: Instant) -> None:
-        """Let the policy decide, and carry out its moves, until no job is paused any more."""
+        """Carry out the moves of the policy, asking again after each pause, and then call `settled` of the listeners.
+
+        Raises `DoesNotEnd` if the policy still pauses jobs after `_MOST_ROUNDS` rounds.
+        """
         for _ in range(_MOST_ROUNDS):
             moves = self._policy.decide(now)
             for move in moves:
@@ -211,7 +221,7 @@ class _Replay:
         raise DoesNotEnd(f"the policy still moves after {_MOST_ROUNDS} rounds at {now:g} s")
 
     def _start(self, course: Course, now: Instant) -> None:
-        """Start a job, and expect its end after the progress that is left."""
+        """Begin a run of the job, expect its end after the progress that is left, and tell the listeners."""
         course.since = now
         name = course.job.id
         run = self._run_of[name] = self._run_of.get(name, 0) + 1
@@ -220,7 +230,7 @@ class _Replay:
             listener.started(course.job, now)
 
     def _pause(self, course: Course, now: Instant) -> None:
-        """Stop a job and let it wait again, without the progress that the pause destroys."""
+        """End the run of a job and let it wait again, less the progress that the pause destroys; tell the listeners."""
         ran = self._stop(course, now)
         progress = course.job.duration - course.left + ran
         lost = min(float(self._costs.lost_per_pause), progress)
@@ -238,7 +248,7 @@ class _Replay:
         self._policy.ended(course.job)
 
     def _stop(self, course: Course, now: Instant) -> float:
-        """Record the end of a job's run, and return for how many seconds it ran."""
+        """Record the end of a job's run, tell the listeners, and return for how many seconds the job ran."""
         assert course.since is not None
         ran = now - course.since
         course.runs.append((course.since, now))

@@ -51,7 +51,10 @@ def in_whole_devices(jobs: Iterable[TraceJob]) -> list[TraceJob]:
 
 
 def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGpu]:
-    """Return the quotas, in proportion, of a pool of `total`; what rounding leaves goes to the largest remainders."""
+    """Return the quotas scaled in proportion, so that their sum is `total`; all zero quotas stay as they are.
+
+    What rounding leaves over goes to the largest remainders, one milli-GPU each.
+    """
     whole = sum(quotas.values())
     if not whole:
         return dict(quotas)
@@ -63,14 +66,14 @@ def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGp
 
 
 def queues_of(quotas: Mapping[str, MilliGpu]) -> tuple[Queue, ...]:
-    """Return a guaranteed queue for each quota, with the usual settings."""
+    """Return a guaranteed queue with default settings for each quota."""
     return tuple(Queue(name=name, pool=POOL, quota=quota) for name, quota in quotas.items())
 
 
 def nodes_of(
     gpus: int, per_node: int, *, cpu_milli: MilliCpu | None = None, memory: MiB | None = None
 ) -> tuple[Node, ...]:
-    """Return that many GPUs in nodes of `per_node`; the last node has what is left.
+    """Return empty nodes with `gpus` GPUs in all, `per_node` each; the last node has what is left.
 
     `cpu_milli` and `memory` are those of a whole node.
     """
@@ -91,12 +94,15 @@ _Counted = TypeVar("_Counted", bound=int)
 
 
 def part_of(whole: _Counted | None, devices: int, per_node: int) -> _Counted | None:
-    """Return what a node with fewer than `per_node` devices has of a resource of which a whole node has `whole`."""
+    """Return what a node with `devices` of `per_node` devices has of a resource of which a whole node has `whole`.
+
+    None = the resource is not counted.
+    """
     return None if whole is None else type(whole)(whole * devices // per_node)
 
 
 def _devices(node: str, count: int) -> tuple[Device, ...]:
-    """Return the devices of a node."""
+    """Return that many healthy devices for the node of that name."""
     return tuple(
         Device(id=f"{node}-{index}", index=index, model=_MODEL, memory=_MEMORY, pool=POOL) for index in range(count)
     )

@@ -36,7 +36,10 @@ class InvalidChange(AdminError, ValueError):
 
 
 def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
-    """Return the snapshot and the policy after one assignment such as `queue.vision.quota=8`; raise `InvalidChange`."""
+    """Return the snapshot and the policy after one assignment such as `queue.vision.quota=8`.
+
+    Raises `InvalidChange` if the assignment names nothing that exists or its value cannot be.
+    """
     path, equals, value = assignment.partition("=")
     kind, _, rest = path.strip().partition(".")
     name, _, field = rest.rpartition(".")
@@ -55,8 +58,8 @@ def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[S
 def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = None) -> Snapshot:
     """Return the snapshot with `count` more nodes of `devices` devices each, open to new work.
 
-    They are like the largest node (of the pool, if one is named). Where there is no node, they are like those that the
-    cluster would add.
+    Each is modelled on the node that has the device with the most memory (of the pool, if one is named). If no such
+    node is present, the model is a node that the cluster would add. Raises `InvalidChange` if there is no model either.
     """
     possible = [new.like for new in snapshot.new_nodes]
     pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})
@@ -71,7 +74,10 @@ def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = 
 
 
 def _largest(nodes: Iterable[Node], pool: str | None) -> tuple[Device, Node] | None:
-    """Return the device with the most memory (of that pool), with its node."""
+    """Return the device with the most memory (of that pool; None = of any), with its node.
+
+    Returns None if there is no device.
+    """
     return max(
         ((device, node) for node in nodes for device in node.devices if pool in (None, device.pool)),
         key=lambda pair: (pair[0].memory, not pair[1].closed, pair[0].id),
@@ -80,7 +86,10 @@ def _largest(nodes: Iterable[Node], pool: str | None) -> tuple[Device, Node] | N
 
 
 def without_node(snapshot: Snapshot, name: str) -> Snapshot:
-    """Return the snapshot in which the node takes no new work, and its work has to start elsewhere."""
+    """Return the snapshot without the node of that name; the work on it is pending.
+
+    Raises `InvalidChange` if there is none.
+    """
     names = [node.name for node in snapshot.nodes]
     if name not in names:
         raise InvalidChange(f"There is no node {name!r}. {_known(name, names)}")
@@ -95,7 +104,10 @@ def without_node(snapshot: Snapshot, name: str) -> Snapshot:
 
 
 def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
-    """Return the snapshot with another value of one field of a queue; raise `InvalidChange`."""
+    """Return the snapshot with another value of one field of the named queue.
+
+    Raise `InvalidChange` if that is impossible.
+    """
     setter = _setter(_QUEUE_FIELDS, "queue", field)
     found = next((queue for queue in snapshot.queues if queue.name == name), None)
     if found is None:
@@ -105,9 +117,10 @@ def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapsh
 
 
 def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
-    """Return the snapshot with another value of one field of a job; raise `InvalidChange`.
+    """Return the snapshot with another value of one field of a job; raise `InvalidChange` if that is impossible.
 
-    The job is named by its id, or by its name if only one job has that name.
+    The job is named by its id, or by its name if only one job has that name. If its request or its number of tasks
+    changes, it is pending.
     """
     setter = _setter(_JOB_FIELDS, "job", field)
     ids = [w for w in snapshot.workloads if w.id == name]
@@ -126,9 +139,9 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
 
 
 def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
-    """Return the request, bound to nodes that share devices.
+    """Return the request; a request for a part of a device is bound to nodes that share their devices.
 
-    Only a request for a part of a device is bound, and only if not all nodes share.
+    Other requests lose that bond. Nothing is bound if the snapshot marks no such nodes.
     """
     other = tuple(label for label in request.node_labels if label != SHARE_LABEL)
     key, value = SHARE_LABEL
@@ -137,7 +150,10 @@ def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
 
 
 def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> Settings:
-    """Return the policy, or a part of it, with another value at this path; raise `InvalidChange`."""
+    """Return the policy, or a part of it, with another value at this path; raise `InvalidChange` if that is impossible.
+
+    `whole` is the whole path, for messages.
+    """
     known = [field.name for field in fields(target)]
     name = path[0]
     if name not in known:
@@ -154,7 +170,10 @@ def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> 
 
 
 def _parser_like(current: object) -> Callable[[str], object]:
-    """Return the function that reads a value of the same kind as `current`."""
+    """Return the function that reads a value of the same kind as `current`: a name, a flag, an integer or seconds.
+
+    The function raises `ValueError` for other text.
+    """
     if isinstance(current, StrEnum):
         kind = type(current)
         return lambda text: _member(kind, text)
@@ -164,14 +183,17 @@ def _parser_like(current: object) -> Callable[[str], object]:
 
 
 def _setter(known: Mapping[str, T], kind: str, field: str) -> T:
-    """Return the function that sets this field; raise `InvalidChange` if the kind has no such field."""
+    """Return the function that sets this field; raise `InvalidChange` if a `kind` has no such field."""
     if field not in known:
         raise InvalidChange(f"A {kind} has no {field!r} that could be changed. {_known(field, list(known))}")
     return known[field]
 
 
 def _checked(change: Callable[[], T], path: str, value: str) -> T:
-    """Return the result of `change`; raise `InvalidChange` if the value cannot be read."""
+    """Return the result of `change`.
+
+    Raise `InvalidChange`, with `path` and `value`, if `change` raises `ValueError`.
+    """
     try:
         return change()
     except InvalidChange:
@@ -186,7 +208,7 @@ def _or_none(parse: Callable[[str], T], text: str) -> T | None:
 
 
 def _not_negative(text: str) -> Seconds:
-    """Return the text as seconds, 0 or more; raise ValueError."""
+    """Return the text as seconds, 0 or more; raise `ValueError` for other text."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise ValueError("expected 0 or more.")
@@ -194,28 +216,28 @@ def _not_negative(text: str) -> Seconds:
 
 
 def _at_least_one(text: str) -> int:
-    """Return the text as a whole number, 1 or more; raise ValueError."""
+    """Return the text as a whole number, 1 or more; raise `ValueError` for other text."""
     if (number := int(text)) < 1:
         raise ValueError("expected 1 or more.")
     return number
 
 
 def _weight(text: str) -> int:
-    """Return the text as a whole number, 0 or more; raise ValueError."""
+    """Return the text as a whole number, 0 or more; raise `ValueError` for other text."""
     if (number := int(text)) < 0:
         raise ValueError("expected 0 or more.")
     return number
 
 
 def _flag(text: str) -> bool:
-    """Return True for "true" and False for "false"; raise ValueError."""
+    """Return True for "true" and False for "false"; raise `ValueError` for other text."""
     if text.lower() not in {"true", "false"}:
         raise ValueError("expected true or false.")
     return text.lower() == "true"
 
 
 def _member(kind: type[StrEnum], text: str) -> StrEnum:
-    """Return the member of an enumeration that has this value; raise ValueError."""
+    """Return the member of an enumeration that has this value; raise `ValueError` if there is none."""
     names = [member.value for member in kind]
     if text not in names:
         raise ValueError(f"expected {' or '.join(names)}.")
@@ -223,13 +245,13 @@ def _member(kind: type[StrEnum], text: str) -> StrEnum:
 
 
 def _with_gpus(request: Request, text: str) -> Request:
-    """Return the request for another amount of GPUs, without its requirement of device memory."""
+    """Return the request for another amount of GPUs, such as "0.5", without its requirement of device memory."""
     amount = Request.of(parse_request(text))
     return replace(request, devices=amount.devices, milli_per_device=amount.milli_per_device, device_memory=None)
 
 
 def _of_request(setter: Callable[[Request, str], Request]) -> Callable[[Workload, str], Workload]:
-    """Return a function that sets a field of a job's request."""
+    """Return a function that changes a job's request by `setter`, given the job and the text of the new value."""
     return lambda job, text: replace(job, request=setter(job.request, text))
 
 
@@ -261,7 +283,7 @@ _JOB_FIELDS: dict[str, Callable[[Workload, str], Workload]] = {
 
 
 def _known(name: str, known: list[str]) -> str:
-    """Return a sentence that names the most similar known name, or the first of all known names."""
+    """Return a sentence that names the most similar known name, or the first ten known names if none is similar."""
     close = get_close_matches(name, known, n=1)
     if close:
         return f"Did you mean {close[0]!r}?"
@@ -269,7 +291,10 @@ def _known(name: str, known: list[str]) -> str:
 
 
 def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
-    """Return a node that was not there before, with so many devices of that model, modelled on `like`."""
+    """Return a node of that name with so many healthy devices of that model, open to new work.
+
+    The node has the labels of `like`, and CPU and memory in proportion to the devices.
+    """
     made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
     # What a node has beside its devices grows with them, as on the node that it is modelled on.
     part = devices / max(1, len(like.devices))
@@ -284,10 +309,10 @@ def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
 
 
 def _is_on(workload: Workload, node: str) -> bool:
-    """Return True if some task of the workload is placed on the node."""
+    """Tell whether some task of the workload is placed on the node of that name."""
     return any(task.node == node for task in workload.placement)
 
 
 def _restarted(workload: Workload) -> Workload:
-    """Return the workload as it waits for devices again: pending, with its seniority."""
+    """Return the workload as pending, without placement, start or stop; its submission, and so its seniority, stays."""
     return replace(workload, state=State.PENDING, placement=(), started_at=None, stop=None, stale_since=None)

@@ -16,9 +16,10 @@ DATABASE_HELP = f"URL of the database, or path of its SQLite file (default: ${VA
 
 
 def database_url(given: str | None) -> str:
-    """Return the URL of the database that `given` names; without it, of the environment's or of the usual one.
+    """Return the URL of the database that `given` names, as a URL or as the path of a SQLite file.
 
-    Raises `AdminError` if neither names one.
+    Without `given`, the environment variable `JUPYTER_GQ_DATABASE_URL` names it, or else the file
+    "jupyter-gq-state/service.sqlite" in this folder. Raises `AdminError` if none of them names a database.
     """
     text = given or os.environ.get(VARIABLE, "") or (str(_USUAL) if _USUAL.is_file() else "")
     if not text:

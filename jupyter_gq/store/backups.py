@@ -43,11 +43,11 @@ def back_up(url: str, file: Path) -> Mapping[str, int]:
 
 
 def restore(file: Path, url: str, *, kept: Path | None = None) -> Mapping[str, int]:
-    """Put a backup into the database at `url`; return how many rows of each table.
+    """Replace the content of the database at `url` by a backup; return the number of restored rows by table.
 
-    If the database holds something, that is replaced, and a backup of it is written to the new file `kept` first.
-    Raises `AdminError` if the database holds something and `kept` is None, or if the file is no complete backup;
-    nothing has changed then. A service that still runs on the database ends.
+    If the database holds something, a backup of that is written to the new file `kept` first. Raises `AdminError` if
+    the database holds something and `kept` is None, or if the file is no complete backup; nothing has changed then. A
+    service that still runs on the database ends.
     """
     with _opened(file) as backup:
         database = Transactions(url)
@@ -68,7 +68,10 @@ def restore(file: Path, url: str, *, kept: Path | None = None) -> Mapping[str, i
 
 
 def _write(database: Transactions, file: Path) -> Mapping[str, int]:
-    """Write a backup under a name of its own, and rename it once it is complete and on the disk."""
+    """Write a backup into the new file `file`, completely or not at all; return the number of rows by table.
+
+    Raises `AdminError` if the file exists, its folder is missing, or the disk refuses.
+    """
     if file.exists():
         raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.")
     if not file.parent.is_dir():
@@ -96,7 +99,10 @@ def _copy_into(database: Transactions, part: Path) -> Mapping[str, int]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Transactions]:
-    """Open a copy of the backup, so that the file itself is only read, also when its schema is an older one."""
+    """Provide a temporary copy of a backup as an open database; migrations change the copy, and the file is only read.
+
+    Raises `AdminError` if the file is no complete backup.
+    """
     with tempfile.TemporaryDirectory(prefix="jupyter-gq-restore-") as folder:
         backup = _open_copy(file, Path(folder, "backup.sqlite"))
         try:
@@ -106,7 +112,7 @@ def _opened(file: Path) -> Iterator[Transactions]:
 
 
 def _open_copy(file: Path, copied: Path) -> Transactions:
-    """Copy the backup and open the copy; raise `AdminError` if the file is no complete backup."""
+    """Copy a backup to the path `copied` and return the opened copy; raise `AdminError` if it is no complete backup."""
     try:
         shutil.copyfile(file, copied)
         log = file.with_name(file.name + "-wal")  # a database that was copied as files has its last writes there
@@ -125,7 +131,10 @@ def _open_copy(file: Path, copied: Path) -> Transactions:
 
 
 def _expect_backup(copied: Path, file: Path) -> None:
-    """Raise `AdminError` if the file has no table of ours: a migration would make an empty database of it."""
+    """Raise `AdminError` if the file has no table of ours: a migration would make an empty database of it.
+
+    `copied` is the copy that is examined; `file` is the original, which the error names.
+    """
     engine = sa.create_engine(f"sqlite:///{copied}")
     try:
         with engine.connect() as connection:

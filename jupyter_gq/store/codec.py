@@ -50,12 +50,18 @@ def encode_workload(workload: Workload) -> str:
 
 @lru_cache(maxsize=2048)
 def decode_workload(document: str) -> Workload:
-    """Return the workload of a document. Workloads are immutable, so equal documents may share one."""
+    """Return the workload that a JSON document holds; raise `ValueError` or `TypeError` if a field is missing or wrong.
+
+    Workloads are immutable, so equal documents may share one.
+    """
     return cast(Workload, _decoder_of(Workload)(json.loads(document)))
 
 
 def encode_detail(detail: WorkloadDetail) -> str:
-    """Return the JSON document of a detail."""
+    """Return a detail as a JSON document of the fields that differ from their defaults.
+
+    Unknown keys that the detail was read with are written back.
+    """
     document = dict(detail.unknown)
     for name, stored_name, default in _detail_fields():
         value = getattr(detail, name)
@@ -65,7 +71,7 @@ def encode_detail(detail: WorkloadDetail) -> str:
 
 
 def decode_detail(document: str) -> WorkloadDetail:
-    """Return the detail of a document."""
+    """Return the detail that a JSON document holds; keys unknown to this release go into its field `unknown`."""
     values: JsonObject = json.loads(document)
     decoders = _detail_decoders()
     known = {decoders[key][0]: decoders[key][1](value) for key, value in values.items() if key in decoders}
@@ -79,7 +85,7 @@ def encode_eviction(eviction: Eviction) -> JsonObject:
 
 
 def decode_eviction(document: JsonMapping) -> Eviction:
-    """Return the eviction of a JSON object that `encode_eviction` made."""
+    """Return the eviction in a JSON object that `encode_eviction` made; raise `ValueError` if a field is missing."""
     return cast(Eviction, _decoder_of(Eviction)(document))
 
 
@@ -98,7 +104,7 @@ def decode_json(document: str) -> JsonValue:
 
 @cache
 def _detail_fields() -> tuple[tuple[str, str, object], ...]:
-    """Return name, stored name and default value of each field of a detail."""
+    """Return name, stored name and default value of each field of `WorkloadDetail` except `unknown`."""
     empty = WorkloadDetail()
     names = [each.name for each in fields(WorkloadDetail) if each.name != _UNKNOWN]
     return tuple((name, _STORED_NAMES.get(name, name), getattr(empty, name)) for name in names)
@@ -112,7 +118,7 @@ def _detail_decoders() -> Mapping[str, tuple[str, _Decoder]]:
 
 
 def _plain(value: object) -> JsonValue:
-    """Return a value of the domain as lists, dicts and scalars that JSON has."""
+    """Return a value of the domain as JSON data: dataclasses and mappings as dicts, tuples and sets as lists."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
@@ -126,7 +132,7 @@ def _plain(value: object) -> JsonValue:
 
 @cache
 def _decoder_of(kind: object) -> _Decoder:
-    """Return the function that turns plain JSON into a value of the annotated type `kind`."""
+    """Return the function that turns JSON data into a value of the annotated type `kind`."""
     if isinstance(kind, type) and is_dataclass(kind):
         return _dataclass_decoder(kind)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
@@ -164,20 +170,27 @@ def _tuple_decoder(item: object) -> _Decoder:
 
 
 def _mapping_decoder(key_kind: Callable[[str], object], value_kind: object) -> _Decoder:
-    """Return a decoder of JSON objects, whose keys are text also where `key_kind` is a number."""
+    """Return a decoder of JSON objects: it converts keys, which are always text in JSON, by calling `key_kind`."""
     decoder = _decoder_of(value_kind)
     return lambda values: {key_kind(key): decoder(value) for key, value in values.items()}
 
 
 def _optional_decoder(kind: object) -> _Decoder:
-    """Return a decoder for a union; None stays None. A union of several other types is passed on as it is."""
+    """Return a decoder for a union: None stays None, and a value of a single other type is decoded.
+
+    A union of several other types is not decoded: its values stay as they are.
+    """
     inner = [part for part in get_args(kind) if part is not type(None)]
     decoder = _decoder_of(inner[0]) if len(inner) == 1 else _unchanged
     return lambda value: None if value is None else decoder(value)
 
 
 def _scalar_decoder(kind: object) -> _Decoder:
-    """Return a decoder that refuses a value of another type: such a value would fail in the middle of a step."""
+    """Return a decoder that passes a value of the type `kind` on, and raises `TypeError` for any other value.
+
+    Without this check, such a value would fail later, in the middle of a step. A type that JSON does not have is not
+    checked.
+    """
     if kind not in _SCALARS:
         return _unchanged
     accepted = _SCALARS[kind]

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy the database, and print the number of rows of each table. Raises `AdminError` if it cannot be copied."""
+    """Copy the database, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
     try:

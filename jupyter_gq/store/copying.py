@@ -23,9 +23,10 @@ _TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (fi
 
 
 def copy(source: str, target: str) -> Mapping[str, int]:
-    """Copy the database at the URL `source` to the one at `target`; return the number of rows by table.
+    """Copy the database at the URL `source` to the empty one at `target`; return the number of rows by table.
 
-    Raises `AdminError` if the source is missing, the target holds anything, or not all rows arrive.
+    Takes over both, so that a service on either ends. Raises `AdminError` if the source is missing, the target holds
+    anything, or not all rows arrive.
     """
     expect_file(source)
     old = Transactions(source)
@@ -60,14 +61,14 @@ def describe_rows(counts: Mapping[str, int]) -> str:
 
 
 def delete_rows(connection: sa.Connection) -> None:
-    """Delete every row but the epoch of the writer."""
+    """Delete all rows of all tables, except the epoch of the writer."""
     with _unlimited(connection):
         for table, _ in reversed(_TABLES):
             connection.execute(sa.delete(table))
 
 
 def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]:
-    """Copy all rows into empty tables; return how many of each table.
+    """Copy all rows of `source` into the empty tables of `target`; return the number of rows by table.
 
     Raises `AdminError` if fewer rows arrived than there are.
     """
@@ -82,7 +83,7 @@ def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]
 
 @contextmanager
 def _unlimited(connection: sa.Connection) -> Iterator[None]:
-    """Let statements of this connection take as long as they need; SQLite has no limit."""
+    """Switch all timeouts of a connection to PostgreSQL off during the block; SQLite has none."""
     if connection.dialect.name != "postgresql":
         yield
         return

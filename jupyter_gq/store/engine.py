@@ -39,9 +39,10 @@ _SESSION = (
 
 
 def open_engine(url: str) -> sa.Engine:
-    """Return an engine for this database; a new SQLite file can be read by its owner only.
+    """Return an engine for the database at `url`; create a missing SQLite file, which only its owner can read.
 
-    Raises `AdminError` for an invalid URL; its sentence never contains the URL, which may hold a password.
+    Raises `AdminError` for an invalid URL or a missing driver. The text of the error never contains the URL, which may
+    hold a password. Does not connect to the database yet.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -58,7 +59,7 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def describe_database(engine: sa.Engine) -> str:
-    """Return the name of the database for a sentence: file, or name and host, without user and password."""
+    """Return the name of the database for a sentence: a SQLite file's path, or name and host without credentials."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return str(url.database)
@@ -69,7 +70,8 @@ def describe_database(engine: sa.Engine) -> str:
 def parse_url(url: str) -> sa.URL:
     """Return the parsed URL of a database.
 
-    Raises `AdminError` for an invalid URL; its sentence never contains the URL, which may hold a password.
+    Raises `AdminError` for an invalid URL and for a database that is neither SQLite nor PostgreSQL. The sentence of an
+    invalid URL never contains the URL, which may hold a password.
     """
     try:
         parsed = sa.make_url(url)
@@ -121,7 +123,10 @@ def _prepare_postgresql(connection: "psycopg.Connection[tuple[object, ...]]", _r
 
 
 def _create_private(path: Path) -> None:
-    """Create the file and its folder if they are missing, and let only their owner read them."""
+    """Create the file and its folder if they are missing, and let only their owner read them.
+
+    Raises `AdminError` if the disk refuses.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):

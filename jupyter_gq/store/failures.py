@@ -24,7 +24,8 @@ _AWAY_CLASSES = ("08", "53", "57", "58", "55P03", "40", "25006", "25P03")
 def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
     """Return the error to raise instead of an error of the database `place`; None for an error that is a defect.
 
-    A full disk becomes `StorageFull`, missing privileges `AdminError`, and a database that is away `StoreUnavailable`.
+    A full disk becomes `StorageFull`, a damaged file `DamagedDatabase`, missing privileges `AdminError`, and a database
+    that is away `StoreUnavailable`.
     """
     original = getattr(error, "orig", None) or error
     told = (str(original).strip() or type(original).__name__).splitlines()[0]

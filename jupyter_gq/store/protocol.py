@@ -82,7 +82,7 @@ class Store(Protocol):
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """The rows that could not be read since the store was opened, each with the reason."""
+        """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         ...
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
@@ -93,7 +93,7 @@ class Store(Protocol):
         ...
 
     def get(self, workload: str) -> Record | None:
-        """Return the record of the workload of that id; None if there is none."""
+        """Return the record of the workload of that id; None if there is none that can be read."""
         ...
 
     def unfinished(self) -> tuple[Record, ...]:
@@ -114,21 +114,23 @@ class Store(Protocol):
         ...
 
     def delete_portion(self, workload: str, pieces: int = 20) -> bool:
-        """Delete one portion of a workload: `pieces` pieces of output, or else its files, or else its record.
+        """Delete a portion of a workload: its `pieces` oldest pieces of output, or else its files, or else its record.
 
-        Returns True once the record is gone. Raises `Conflict` for a record that is not final.
+        Returns True if the workload has no record any more, and False if something was deleted and the record is still
+        there. Raises `Conflict` for a workload that is not final.
         """
         ...
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that the owner submitted with that idempotency key; None if there is none."""
+        """Return the record that the owner submitted with that key; None if there is none that can be read."""
         ...
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
         """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
 
         A piece that would leave a gap is not stored, nor are the pieces after it; the sender continues after the
-        returned number. A store may delete pieces that a later `set` of the same cell makes superfluous.
+        returned number. A store may delete pieces that a later `set` of the same cell makes superfluous. Raises
+        `NotFound` for new pieces of a workload that was never saved.
         """
         ...
 
@@ -177,14 +179,14 @@ class Store(Protocol):
         ...
 
     def take_over(self) -> int:
-        """Become the only writer of the database; return the new epoch.
+        """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.
 
         Also deletes files of workloads that were never saved: no earlier writer can save them any more.
         """
         ...
 
     def confirm(self) -> None:
-        """Check that the database answers and that this store is still its writer.
+        """Check that the database answers and that this store is still its writer; a success ends an outage.
 
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """

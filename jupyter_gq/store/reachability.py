@@ -1,4 +1,4 @@
-"""Looks at the database by a service that waits to lead, or has not started yet. They change nothing."""
+"""Checks of the database by a service that waits to lead, or has not started yet; they change nothing."""
 
 from pathlib import Path
 
@@ -14,7 +14,10 @@ from .failures import translate_error
 
 
 def peek_setting(url: str, name: str) -> JsonObject | None:
-    """Return a small named document; None if there is none, or no database that can be read."""
+    """Return the setting `name` of the database at `url`; None if there is no such setting or no readable database.
+
+    Neither creates nor migrates a database, and raises no error of one.
+    """
     try:
         parsed = parse_url(url)
         if parsed.get_backend_name() == "sqlite" and not has_content(Path(parsed.database or "")):

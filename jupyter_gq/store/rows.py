@@ -21,7 +21,7 @@ _DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def row_of(record: Record) -> statements.Values:
-    """Return the row of the table `workloads` for a record, by column."""
+    """Return the row of the table `workloads` that stores a record, as values by column."""
     workload = record.workload
     return {
         "id": workload.id,
@@ -44,15 +44,15 @@ class RowDecoder:
         self.unreadable: dict[str, str] = {}
 
     def records(self, rows: Iterable[statements.Row]) -> tuple[Record, ...]:
-        """Return the records of these rows."""
+        """Return the records of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _record_of, lambda row: f"The workload {row.id}"))
 
     def outputs(self, rows: Iterable[statements.Row]) -> tuple[OutputPiece, ...]:
-        """Return the pieces of output of these rows."""
+        """Return the pieces of output of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _output_of, lambda row: f"The output {row.seq} of {row.workload}"))
 
     def events(self, rows: Iterable[statements.Row]) -> tuple[StoredEvent, ...]:
-        """Return the events of these rows."""
+        """Return the events of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _event_of, lambda row: f"The event {row.id}"))
 
     def _decode(

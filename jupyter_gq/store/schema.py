@@ -15,14 +15,14 @@ _ADVISORY_LOCK = 0x6A7571
 
 
 def revision(connection: sa.Connection) -> str | None:
-    """Return the revision of the schema; None if the database is empty."""
+    """Return the revision of the database's schema; None if the database holds no schema of ours."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Run the migrations that this database lacks, inside the caller's write transaction.
+    """Run the migrations that this database lacks, inside the caller's write transaction; do nothing if it lacks none.
 
     Raises `AdminError` if the database was written by a newer release.
     """
@@ -41,7 +41,7 @@ def migrate(connection: sa.Connection) -> None:
 
 
 def expect_newest(connection: sa.Connection, place: str) -> None:
-    """Raise `AdminError` if the database at `place` is empty, or was written by another release."""
+    """Raise `AdminError` unless the database at `place` has the newest schema that this release knows."""
     found = revision(connection)
     if found is None:
         raise AdminError(f"{place} is no database of jupyter-gq.")
@@ -53,7 +53,7 @@ def expect_newest(connection: sa.Connection, place: str) -> None:
 
 
 def _is_outdated(connection: sa.Connection) -> bool:
-    """Tell whether the schema lacks migrations; raise `AdminError` if this release does not know it."""
+    """Tell whether the schema is missing or lacks migrations; raise `AdminError` if this release does not know it."""
     found = revision(connection)
     if found is not None and found not in _KNOWN:
         raise AdminError(
@@ -64,7 +64,7 @@ def _is_outdated(connection: sa.Connection) -> bool:
 
 
 def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
-    """Run the migrations up to the revision `to`, inside the caller's transaction."""
+    """Run the migrations up to the revision `to` (as in "0002"), inside the caller's transaction."""
     # Imported here: most starts find the schema in place, and Alembic costs time and memory.
     from alembic import command
     from alembic.config import Config

@@ -67,7 +67,7 @@ def connect(
 
 @contextmanager
 def without_timeouts(connection: sa.Connection) -> Iterator[None]:
-    """Switch all timeouts off: ours until the end of the block, the server's until the end of the transaction."""
+    """Switch a connection's timeouts off: ours until the end of the block, the server's until the transaction ends."""
     timed = cast(TimedConnection, connection.connection.driver_connection)
     connection.execute(sa.text("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"))
     timed.silence_timeout = None

@@ -31,11 +31,11 @@ class SqlStore:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """The rows that could not be read since the store was opened, each with the reason."""
+        """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         return self._decoder.unreadable
 
     def check_pages(self) -> None:
-        """Raise `DamagedDatabase` if a part of a SQLite file cannot be read."""
+        """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged. Does nothing for PostgreSQL."""
         self._database.check_pages()
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
@@ -49,7 +49,7 @@ class SqlStore:
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
-        """Return the record of the workload of that id; None if there is none."""
+        """Return the record of the workload of that id; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_id(connection, workload))
 
@@ -89,9 +89,10 @@ class SqlStore:
             return tuple(found)
 
     def delete_portion(self, workload: str, pieces: int = 20) -> bool:
-        """Delete one portion of a workload: `pieces` pieces of output, or else its files, or else its record.
+        """Delete a portion of a workload: its `pieces` oldest pieces of output, or else its files, or else its record.
 
-        Returns True once the record is gone. Raises `Conflict` for a record that is not final.
+        Returns True if the workload has no record any more, and False if something was deleted and the record is still
+        there. Raises `Conflict` for a workload that is not final.
         """
         with self._database.write() as connection:
             row = statements.workload_by_id(connection, workload)
@@ -107,7 +108,7 @@ class SqlStore:
             return True
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that the owner submitted with that idempotency key; None if there is none."""
+        """Return the record that the owner submitted with that key; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_key(connection, owner, key))
 
@@ -115,7 +116,7 @@ class SqlStore:
         """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
 
         A piece that would leave a gap is not stored, nor are the pieces after it. A `set` deletes the earlier pieces of
-        its cell, which it makes superfluous. Raises `NotFound` for a workload that was never saved.
+        its cell, which it makes superfluous. Raises `NotFound` for new pieces of a workload that was never saved.
         """
         with self._database.write() as connection:
             last = statements.last_output(connection, workload)
@@ -183,14 +184,14 @@ class SqlStore:
             statements.delete_files(connection, workload)
 
     def take_over(self) -> int:
-        """Become the only writer of the database; return the new epoch.
+        """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.
 
-        Also removes the files of workloads that were never saved.
+        Also deletes the files of workloads that were never saved.
         """
         return self._database.take_over()
 
     def confirm(self) -> None:
-        """Check that the database answers and that this store is still its writer.
+        """Check that the database answers and that this store is still its writer; a success ends an outage.
 
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """
@@ -213,7 +214,10 @@ def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
 
 
 def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece]:
-    """Return the pieces that follow number `last` without a gap, in order."""
+    """Return the pieces that continue the sequence after number `last` without a gap, in order.
+
+    Pieces up to `last`, and those after the first gap, are left out.
+    """
     new: list[OutputPiece] = []
     for output in sorted(outputs, key=lambda piece: piece.seq):
         if output.seq == last + 1:
@@ -225,7 +229,10 @@ def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece
 
 
 def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputPiece]) -> None:
-    """Store the pieces, and delete those that a `set` among them makes superfluous."""
+    """Store the pieces, and delete those that a `set` among them makes superfluous.
+
+    Raises `NotFound` if the workload was never saved.
+    """
     rows = [
         {"workload": workload, "seq": o.seq, "cell": _changed_cell(o.payload), "payload": encode_json(o.payload)}
         for o in new
@@ -240,12 +247,12 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputP
 
 
 def _changed_cell(payload: JsonObject) -> str | None:
-    """Return the cell whose outputs a piece changes; None if it changes none."""
+    """Return the id of the cell whose outputs a piece changes; None for a mark such as the start of a cell."""
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 
 def _add_events(connection: sa.Connection, events: Sequence[NewEvent]) -> tuple[StoredEvent, ...]:
-    """Append the events, and return them with their ids."""
+    """Insert the events and return them with their new ids, in the same order."""
     rows = [
         {
             "at": event.at,

@@ -40,7 +40,7 @@ def newest_workloads(
 ) -> Sequence[Row]:
     """Return at most `limit` rows of workloads of that kind and owner, newest first; None = all kinds or owners.
 
-    `before` is (submitted_at, id) of the last row of the previous page.
+    `before` is (submitted_at, id) of the last row of the previous page; None = the first page.
     """
     query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
     if kind is not None:
@@ -53,7 +53,7 @@ def newest_workloads(
 
 
 def finished_workloads(connection: sa.Connection, submitted_before: float, after: str, limit: int) -> Sequence[Row]:
-    """Return rows of final workloads that were submitted before that time, with ids above `after`, by id."""
+    """Return at most `limit` rows of final workloads, submitted before that time and with ids above `after`, by id."""
     query = sa.select(workloads).where(
         workloads.c.final.is_(True), workloads.c.submitted_at < submitted_before, workloads.c.id > after
     )
@@ -61,12 +61,12 @@ def finished_workloads(connection: sa.Connection, submitted_before: float, after
 
 
 def delete_workload(connection: sa.Connection, workload: str) -> None:
-    """Delete the row of a workload."""
+    """Delete the row of a workload, with its outputs; its files stay."""
     connection.execute(sa.delete(workloads).where(workloads.c.id == workload))
 
 
 def delete_first_outputs(connection: sa.Connection, workload: str, most: int) -> int:
-    """Delete the oldest `most` pieces of a workload's output; return how many there were."""
+    """Delete the oldest `most` pieces of a workload's output; return how many were deleted."""
     oldest = sa.select(outputs.c.seq).where(outputs.c.workload == workload).order_by(outputs.c.seq).limit(most)
     found = connection.execute(oldest).scalars().all()
     if found:
@@ -93,7 +93,7 @@ def add_outputs(connection: sa.Connection, rows: Sequence[Values]) -> None:
 
 
 def delete_outputs_of_cell(connection: sa.Connection, workload: str, cell: str, below: int) -> None:
-    """Delete the pieces with numbers below `below` that changed the outputs of this cell."""
+    """Delete the pieces of a workload's output that changed this cell and have sequence numbers below `below`."""
     connection.execute(
         sa.delete(outputs).where(outputs.c.workload == workload, outputs.c.cell == cell, outputs.c.seq < below)
     )
@@ -150,7 +150,7 @@ def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes |
 
 
 def delete_files(connection: sa.Connection, workload: str) -> int:
-    """Delete the files of a workload; return how many there were."""
+    """Delete the files of a workload; return how many were deleted."""
     return connection.execute(sa.delete(files).where(files.c.workload == workload)).rowcount
 
 
@@ -161,17 +161,17 @@ def delete_files_without_workload(connection: sa.Connection) -> None:
 
 
 def epoch(connection: sa.Connection) -> int:
-    """Return the epoch of the last takeover."""
+    """Return the stored epoch, which is that of the last takeover."""
     return int(connection.execute(sa.select(leadership.c.epoch)).scalar_one())
 
 
 def lock_epoch(connection: sa.Connection) -> int:
-    """Return the epoch of the last takeover, and lock its row until the end of the transaction."""
+    """Return the stored epoch, and lock its row until the end of the transaction; wait for the present holder."""
     return int(connection.execute(sa.select(leadership.c.epoch).with_for_update()).scalar_one())
 
 
 def set_epoch(connection: sa.Connection, epoch: int) -> None:
-    """Store the epoch of a takeover."""
+    """Replace the stored epoch by that of a new takeover."""
     connection.execute(sa.update(leadership).values(epoch=epoch))
 
 

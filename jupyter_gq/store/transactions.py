@@ -66,7 +66,10 @@ class Transactions:
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
-        """Provide a transaction that reads one state of the database, whoever writes meanwhile."""
+        """Provide a transaction that reads one state of the database, whoever writes meanwhile.
+
+        Raises `StoreUnavailable` if the database is away.
+        """
         self._refuse_while_away()
         with self._translated_errors(), self._engine.connect() as connection:
             if connection.dialect.name == "postgresql":  # a transaction of SQLite always reads one state
@@ -76,7 +79,7 @@ class Transactions:
     def check_pages(self) -> None:
         """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged.
 
-        PostgreSQL checks its pages itself, whenever it reads them.
+        Does nothing for PostgreSQL, which checks its pages whenever it reads them.
         """
         if self._engine.dialect.name != "sqlite":
             return
@@ -87,7 +90,7 @@ class Transactions:
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """Provide a transaction that writes.
+        """Provide a transaction that writes: committed at the end of the block, rolled back if the block raises.
 
         Raises `Superseded` if another writer has taken over, and `StoreUnavailable` if the database is away.
         """
@@ -96,7 +99,10 @@ class Transactions:
             yield connection
 
     def take_over(self) -> int:
-        """Become the only writer, so that all others get `Superseded` from now on; return the new epoch."""
+        """Become the only writer, so that all others get `Superseded` from now on; return the new epoch.
+
+        Also deletes the files of workloads that were never saved.
+        """
         with self._locked() as (connection, epoch):
             statements.set_epoch(connection, epoch + 1)
             # No writer is between storing a file and saving its workload now: a file without a workload is a leftover.
@@ -105,9 +111,10 @@ class Transactions:
         return self._epoch
 
     def confirm(self) -> None:
-        """Check that the database answers and that no other writer has taken over.
+        """Check that the database answers and that no other writer has taken over; wait for a database that was away.
 
-        Raises `StoreUnavailable` or `Superseded` otherwise. A success ends an outage.
+        Raises `StoreUnavailable` or `Superseded` otherwise. A success ends an outage: other transactions are allowed
+        again.
         """
         if self._away is None:
             with self._translated_errors(), self._engine.connect() as connection:
@@ -126,7 +133,10 @@ class Transactions:
 
     @contextmanager
     def _locked(self) -> Iterator[tuple[sa.Connection, int]]:
-        """Provide a transaction that holds the lock of the epoch, with the stored epoch."""
+        """Provide a write transaction that holds the lock of the epoch, together with the stored epoch.
+
+        Waits for other writers. Raises `StoreUnavailable` if the database is away.
+        """
         self._refuse_while_away()
         with self._writer:
             self._refuse_while_away()  # the last holder of the lock may have noticed an outage
@@ -143,7 +153,10 @@ class Transactions:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Raise errors of SQLAlchemy as errors of this package, and remember that the database is away."""
+        """Raise SQLAlchemy's errors in the block as errors of this package; note if the database is away.
+
+        An error that is a defect is raised as it is.
+        """
         try:
             yield
         except sa.exc.SQLAlchemyError as error:

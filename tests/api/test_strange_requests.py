@@ -99,6 +99,14 @@ async def test_a_piece_of_output_with_a_wrong_field_is_refused_by_name(served, w
     assert any(name in problem["message"] for name in ("cell", "op", "outputs", "index", "seq"))
 
 
+@pytest.mark.parametrize("server", ["lab\u202e", "lab\u0085x", "a\x1b[31m", "a\u200f", "\ufdd0"])
+async def test_a_server_whose_name_cannot_be_shown_is_refused(served, server):
+    status, problem = await served.problem("POST", "api/v1/tickets", body={"server": server, "gpus": "0"})
+    assert (status, problem["field"]) == (422, "server")
+    assert problem["message"].startswith("server: control characters are not possible in it")
+    assert server not in problem["message"]
+
+
 async def test_a_piece_of_a_newer_runner_is_taken(served, world):
     piece = {"seq": 1, "op": "of-tomorrow", "more": [1]}
     response = await served.ask(

@@ -6,7 +6,7 @@ import pytest
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod, reservation_pod
 from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
-from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.settings.config import build_settings
@@ -116,7 +116,7 @@ def added_by(pool, gpus):
     """What a pod carries that has a share of a device there, two whole ones, or none."""
     devices = tuple(Device(id=f"GPU-{i}", index=i, model="A100", memory=40_000, pool="p") for i in range(2))
     if gpus == "none":
-        return nothing(Allocation(node="n", pool=pool))
+        return additions_without_gpu(Allocation(node="n", pool=pool))
     count, milli = (1, 250) if gpus == "share" else (2, 1000)
     named = gpus == "share" or pool.provider is Provider.HAMI
     given = Allocation(

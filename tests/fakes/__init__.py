@@ -1,5 +1,6 @@
 """Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
 
+from .dependencies import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
 from .stores import (
     StoreGoesAway,
@@ -9,7 +10,6 @@ from .stores import (
     StoreOfAServiceThatDies,
     StoreTakesNoOutputs,
 )
-from .surroundings import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
 from .trouble import (
     CannotBeObserved,

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.app import main
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck
-from jupyter_gq.check_devices import told
+from jupyter_gq.check_devices import describe_report
 from jupyter_gq.domain.pod_pool import Visibility
 from tests.kubernetes.backend_world import POOL
 from tests.kubernetes.pod_runtime import ROOT
@@ -90,4 +90,4 @@ async def test_a_runtime_that_shows_everything_to_everybody_is_found_out(world, 
     assert NODE in [view.name for view in await checking.nodes(POOL)]
     report = await checking.run(NODE, POOL)
     assert not any(report.works(way) for way in Visibility)
-    assert "sees 2 devices" in "\n".join(told(report, POOL, {}))
+    assert "sees 2 devices" in "\n".join(describe_report(report, POOL, {}))

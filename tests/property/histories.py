@@ -18,7 +18,7 @@ from tests.property import laws
 from tests.property.clusters import World
 
 #: `make soak-worlds` plays more worlds of each kind; a number is the same worlds again.
-WORLDS = int(os.environ.get("JUPYTER_GQ_WORLDS", "120"))
+WORLDS = int(os.environ.get("JUPYTER_GQ_WORLDS", "60"))
 #: Worlds are small enough to read; shrinking one takes longer than understanding it.
 random_worlds = settings(
     max_examples=WORLDS,

@@ -99,7 +99,7 @@ def test_safety_nothing_is_decided_about_workloads_of_unobserved_kinds(world, da
     assert all(kinds[instruction.workload] not in snapshot.unobserved for instruction in decision.instructions)
     for entry in decision.pending:
         if kinds[entry.workload] in snapshot.unobserved:
-            assert entry.why.reason is PendingReason.OUT_OF_SIGHT
+            assert entry.why.reason is PendingReason.BACKEND_UNOBSERVED
     assert {entry.workload: entry.position for entry in decision.pending} == places_by_hand(snapshot, decision)
     after = apply(snapshot, decision)
     laws.devices_hold_at_most_one_gpu(after)

@@ -12,7 +12,7 @@ from .conftest import Job, Service, eventually
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits.ipynb"
 
 #: So many that there is time to pause, also on a machine that is busy.
-EPOCHS = 80
+EPOCHS = 24
 
 
 def prepare(job: Job, epochs: int) -> None:

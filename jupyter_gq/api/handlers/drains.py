@@ -5,16 +5,16 @@ from jupyter_gq.client.models import DrainRequest
 
 
 def list_drains(call: Call) -> Reply:
-    """Answer with all drains."""
+    """Answer with all drains of nodes and devices, the oldest first; for admins."""
     return Reply(body=call.services.drains.list_drains())
 
 
 async def begin(call: Call) -> Reply:
-    """Drain a node or a device."""
+    """Drain the node or device that the body names, and answer with the drain (201); for admins."""
     drain = await call.services.drains.begin(call.caller, call.model(DrainRequest).name)
     return Reply(body=drain, status=201)
 
 
 async def end(call: Call) -> Reply:
-    """Put a node or a device back into service."""
+    """Put the node or device in the path back into service, and answer with its ended drain; for admins."""
     return Reply(body=await call.services.drains.end(call.caller, call.path["drain"]))

@@ -10,7 +10,7 @@ MAX_KEY = 200
 
 
 def list_jobs(call: Call) -> Reply:
-    """Answer with a page of jobs, newest first."""
+    """Answer with a page of the caller's jobs, newest first; admins may ask for the jobs of another user or of all."""
     jobs = call.services.jobs.list(
         call.caller, limit=call.integer("limit"), before=call.optional_text("before"), owner=requested_owner(call)
     )
@@ -18,9 +18,9 @@ def list_jobs(call: Call) -> Reply:
 
 
 def requested_owner(call: Call) -> str | None:
-    """Return whose objects a list shows: None = the caller's own; for admins also a user's name, or "*" = all.
+    """Return whose objects a list shows, by the query `owner`: a user's name, "*" = all, or None = the caller's own.
 
-    Raises a `ApiRefusal` if the caller asks for the objects of others and is no admin.
+    Raises an `ApiRefusal` of 403 if the caller asks for the objects of others and is no admin.
     """
     owner = call.optional_text("owner")
     if owner is None or owner == call.caller.user:
@@ -31,12 +31,15 @@ def requested_owner(call: Call) -> str | None:
 
 
 def preview(call: Call) -> Reply:
-    """Answer with what would happen if this job were submitted now."""
+    """Answer with what would happen if the job in the body were submitted now; nothing is stored. For readers."""
     return Reply(body=call.services.jobs.preview(call.caller, call.model(JobRequest)))
 
 
 def submit(call: Call) -> Reply:
-    """Submit a job: 201 for a new job, 200 for the job that this key has already made."""
+    """Submit the caller's job: 201 for a new job, 200 for the job that this idempotency key has made before.
+
+    Raises a refusal of 422 for a key that is empty, too long or not printable ASCII. Needs the submit scope.
+    """
     key = call.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
         message = f"The header Idempotency-Key must have 1 to {MAX_KEY} printable ASCII characters."
@@ -46,25 +49,25 @@ def submit(call: Call) -> Reply:
 
 
 def show(call: Call) -> Reply:
-    """Answer with one job."""
+    """Answer with one job, to its owner or an admin."""
     return Reply(body=call.services.jobs.show(call.caller, call.path["job"]))
 
 
 def cancel(call: Call) -> Reply:
-    """Ask for the end of a job; its phase tells when it has ended."""
+    """Ask for the end of a job, as its owner or an admin, and answer with the job (202), which may still run."""
     return Reply(body=call.services.jobs.cancel(call.caller, call.path["job"]), status=202)
 
 
 def read_outputs(call: Call) -> Reply:
-    """Answer with the pieces of output after a number."""
+    """Answer with the next pieces of output of a job after the number in the query, to its owner or an admin."""
     return Reply(body=call.services.jobs.read_outputs(call.caller, call.path["job"], call.integer("after")))
 
 
 def read_notebook(call: Call) -> Reply:
-    """Answer with the executed notebook so far."""
+    """Answer with a job's executed notebook so far, to its owner or an admin."""
     return Reply(body=call.services.jobs.read_notebook(call.caller, call.path["job"]))
 
 
 def read_log(call: Call) -> Reply:
-    """Answer with the end of the log of the last run."""
+    """Answer with the end of the log of a job's last run as text, to its owner or an admin."""
     return Reply(text=call.services.jobs.read_log(call.caller, call.path["job"]), media="text/plain; charset=utf-8")

@@ -5,6 +5,10 @@ from jupyter_gq.client.agents import AgentReport
 
 
 async def report(call: Call) -> Reply:
-    """Accept an agent's report; answer with its orders, at once if they differ from the last ones, else on change."""
+    """Store the report of a node's agent, and answer with the agent's orders; only for the agent of that node.
+
+    The answer comes at once if the orders differ from the last ones. Otherwise it comes when they change, or after the
+    seconds in the query `wait`.
+    """
     report, wait = call.model(AgentReport), float(call.integer("wait"))
     return Reply(body=await call.services.agents.accept_report(call.path["node"], call.pod, report, wait))

@@ -6,42 +6,46 @@ from jupyter_gq.client.models import Heartbeat, OutputAck, OutputReport
 
 
 def append_outputs(call: Call) -> Reply:
-    """Store pieces of output; answer up to which number all pieces are stored."""
+    """Store pieces of output of a job; answer with the number of the last stored piece. Only for task 0 of the job."""
     _require_first_task(call)
     events = call.model(OutputReport).events
     return Reply(body=OutputAck(last_seq=call.services.jobs.append_outputs(call.path["job"], events)))
 
 
 def record_heartbeat(call: Call) -> Reply:
-    """Record that the runner of a job is alive, and answer without content; refuse every task but the first."""
+    """Record that the runner of a job is alive, and answer without content (204). Only for task 0 of the job."""
     _require_first_task(call)
     call.services.jobs.record_heartbeat(call.path["job"], call.model(Heartbeat))
     return NO_CONTENT
 
 
 def exchange_token(call: Call) -> Reply:
-    """Answer with the token of the task that this pod runs."""
+    """Answer with a new token for the task that the asking pod runs; only for a pod of the job's present run."""
     return Reply(body=call.services.pods.exchange_token(call.path["job"], call.pod))
 
 
 def read_bundle(call: Call) -> Reply:
-    """Answer with what a pod needs to run the job."""
+    """Answer with the bundle of a job, and for task 0 with the executed notebook so far; only for the job's tasks."""
     return Reply(body=call.services.pods.read_bundle(call.path["job"], call.task))
 
 
 async def check_devices(call: Call) -> Reply:
-    """Answer with the device visibility check of the requester's task."""
+    """Answer with the device check of the asking task, to which the job's token belongs.
+
+    An open check is awaited for the seconds in the query `wait`.
+    """
     wait = float(call.integer("wait"))
     return Reply(body=await call.services.pods.check_devices(call.path["job"], call.task, wait))
 
 
 def store_log(call: Call) -> Reply:
-    """Store the end of a task's log."""
+    """Store the end of the log of the asking task, to which the job's token belongs; answer without content (204)."""
     call.services.pods.store_log(call.path["job"], call.task, call.plain_text)
     return NO_CONTENT
 
 
 def _require_first_task(call: Call) -> None:
+    """Raise a refusal of 403 unless the job's token is that of task 0, whose runner reports for the whole job."""
     if call.task != 0:
         message = f"Task 0 speaks for the job; this is the token of task {call.task}, whose output goes into its log."
         raise refusal(403, "not_the_first_task", message)

@@ -76,7 +76,10 @@ class KubernetesRuns:
         clocks: Clocks,
         on_change: Callable[[], None],
     ) -> None:
-        """`pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change."""
+        """Create the backend; `open` or the first `observe` begins to watch the cluster.
+
+        `pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change.
+        """
         self.options, self.cluster = options, cluster
         now = clocks.elapsed
         self._now, self._on_change = now, on_change
@@ -156,11 +159,14 @@ class KubernetesRuns:
     # --- the backend protocol
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes of all pools, as of the last step."""
+        """Return the nodes of all pools, open and closed, as the last call of `observe` found them."""
         return self._nodes
 
     async def launch(self, launch: Launch) -> None:
-        """Want this run from now on; `observe` shows what comes of it."""
+        """Record that this run is wanted: pods of a job are created, and devices for the pod of a notebook prepared.
+
+        The work starts after this call returns; `observe` shows how far it is. A known run is not started again.
+        """
         self._is_stale = True
         if launch.workload.kind is Kind.TRAINING:
             self.training.launch(launch)
@@ -168,20 +174,24 @@ class KubernetesRuns:
             self.notebooks.launch(launch)
 
     def pace(self) -> Pace:
-        """Return how many more tasks may be launched: until `starts_ahead` pods are wanted and not created yet."""
+        """Return how many tasks can be launched now, so that at most `starts_ahead` pods are wanted and not created."""
         most = self.options.starts_ahead
         return Pace(left=max(0, most - self.training.count_missing_pods()), most=most)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """End the run within `grace` seconds; no error if it is gone."""
+        """Ask for the end of the run within `grace` seconds, and return at once; do nothing if it is gone.
+
+        Pods of a job are deleted; a notebook is ended through the Hub.
+        """
         self._is_stale = True
         self.training.stop((workload, run), grace)
         self.notebooks.stop((workload, run), grace)
 
     async def observe(self) -> Sequence[Observation]:
-        """Do what is next for every run, and return what is reported of them.
+        """Take the next step of every run, reservation pod and placeholder, and return the state of every run.
 
-        Raises `BackendError` while the cluster cannot be watched.
+        A job's run that is known only by its pods is returned 10 seconds after it was found. The result of `nodes` is
+        renewed too. Raises `BackendError` while the cluster cannot be watched.
         """
         await self.open()
         failure = next((watch.failure for watch in self._watches if watch.failure), "")
@@ -203,7 +213,7 @@ class KubernetesRuns:
         return reports
 
     async def forget(self, workload: str, run: int) -> None:
-        """Delete what is left of a run whose result is recorded."""
+        """Forget a run whose result is recorded, and delete what is left of a job's run in the cluster."""
         self._is_stale = True
         self.training.forget((workload, run))
         self.notebooks.forget((workload, run))
@@ -211,27 +221,31 @@ class KubernetesRuns:
     # --- the supply of nodes
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return the nodes that may still come, as of the last step."""
+        """Return the nodes that may still come, by pool that grows, as the last call of `observe` found them."""
         if self._new_nodes is None:
             self._new_nodes = new_nodes(self.cluster_nodes, self.placeholders)
         return self._new_nodes
 
     def request_nodes(self, wanted: Mapping[str, int]) -> None:
-        """Ask for this number of new nodes of each pool at the next step."""
+        """Ask for this number of new nodes of each pool from the next `observe` on; 0 for pools that are not named."""
         self.placeholders.want(wanted)
 
     def node_request(self, pool: str) -> NodeRequest | None:
-        """Return the state of the request for that pool; None = nothing has been asked for yet."""
-        return self.placeholders.asked_for(pool)
+        """Return the state of the request for new nodes of that pool; None if there is no open request."""
+        return self.placeholders.request_state(pool)
 
     # --- the preparation of notebooks' pods
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return what a spawner merges into its pod; None while the devices are being prepared."""
+        """Return what a spawner merges into its pod.
+
+        None: the devices are still being prepared, or no pod is wanted, because the run is unknown, ends or was
+        released.
+        """
         return self.notebooks.pod_additions((workload, run))
 
     def named_devices(self, workload: str, run: int) -> dict[str, str]:
-        """Return the devices that the pod was told to name, by slot."""
+        """Return the devices that the pod was told to name, by slot; empty if it names none."""
         return self.notebooks.named_devices((workload, run))
 
     def describe_preparation(self, workload: str, run: int) -> str:
@@ -239,7 +253,7 @@ class KubernetesRuns:
         return self.notebooks.describe_preparation((workload, run))
 
     async def release(self, workload: str, run: int) -> None:
-        """Give up a share whose spawner ends the pod itself."""
+        """Record that the spawner ends the pod itself; the run has ended once it has no pod any more."""
         self.notebooks.release((workload, run))
 
     # --- the pods of runs
@@ -247,8 +261,7 @@ class KubernetesRuns:
     def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         """Return the number of the task that this pod is; None if the pod belongs to no task of that run.
 
-        Raises `BackendError` if the answer is not known now: the cluster vouches for a pod that the watch has not shown
-        yet.
+        Raises `BackendError` if that is not known now: the cluster vouches for a pod that the watch has not shown yet.
         """
         is_known = self.training.pods.by_uid(identity.uid) is not None
         if not self._job_pods.synced.is_set() or self._job_pods.failure or not is_known:
@@ -261,7 +274,7 @@ class KubernetesRuns:
         return found[0].task if is_ours and found else None
 
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
-        """Return the device visibility check of that task; a notebook is its own task 0."""
+        """Return the device visibility check of the task's pod that has not ended; a notebook is its own task 0."""
         found = [pod for pod in self._pods_of((workload, run)) if pod.task == task and not pod.finished]
         return attest(self.agents, found[0] if found else None)
 
@@ -285,7 +298,11 @@ class KubernetesRuns:
     # --- agents
 
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
-        """Store the report of a node's agent and return the orders for that agent."""
+        """Store the report of a node's agent and return the orders for that agent.
+
+        Shares of pods on other nodes are dropped, and so is the whole report of a node that is gone. A pod that sees
+        other devices than its own is stopped, and its node takes nothing new for a while.
+        """
         if self._node_views.synced.is_set() and node not in self.cluster_nodes.names():
             # The last report of a node that is gone: what it says would be kept for ever.
             return AgentOrders()
@@ -293,7 +310,7 @@ class KubernetesRuns:
         own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
         report = report.model_copy(update={"shares": own})
         is_news = self.agents.is_news(node, report)
-        mismatched = self.agents.hear(node, report, self._devices_of)
+        mismatched = self.agents.store_report(node, report, self._devices_of)
         for uid in mismatched:
             self._stop_mismatched(uid)
         # Hundreds of nodes report every few seconds that nothing has changed.
@@ -327,7 +344,10 @@ class KubernetesRuns:
         return self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
 
     def _devices_of(self, uid: str) -> frozenset[str] | None:
-        """Return the devices of a pod as it names them, else as the kubelet says; None = not known."""
+        """Return the devices of a pod as it names them, else as the kubelet says; None = not known.
+
+        The result is empty for a pod without a GPU.
+        """
         pod = self._pod(uid)
         if pod is None:
             return None
@@ -340,7 +360,7 @@ class KubernetesRuns:
         return frozenset(given) if given else None
 
     def _stop_mismatched(self, uid: str) -> None:
-        """Stop a pod that sees devices of others, or not all of its own, and close its node for a while."""
+        """Fail the run of a pod that sees devices of others, or not all of its own, and close its node for a while."""
         pod = self._pod(uid)
         if pod is None or pod.terminating:
             return
@@ -354,7 +374,10 @@ class KubernetesRuns:
     # --- watching the cluster
 
     async def open(self) -> None:
-        """Begin to watch; wait until everything was listed once, for `request_timeout` seconds at most."""
+        """Start to watch the cluster, if that was not done before, and wait until everything was listed once.
+
+        The wait ends after `request_timeout` seconds at most, without an error.
+        """
         if not self._is_open:
             self._is_open = True
             for watch in self._watches:
@@ -366,7 +389,7 @@ class KubernetesRuns:
                     await asyncio.gather(*waiting)
 
     async def close(self) -> None:
-        """Stop watching; what runs in the cluster is left as it is."""
+        """Stop watching, cancel the requests that are under way, and close the client; the cluster is left as it is."""
         for watch in self._watches:
             watch.end()
         await self._writes.close()
@@ -385,7 +408,7 @@ class KubernetesRuns:
             options.hub_namespace, servers, self._noting_work(self.notebooks.pods.apply_change)
         )
         self._node_views: Reflector[NodeView] = Reflector(
-            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.saw)
+            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.apply_change)
         )
         watches: list[_Watch] = [self._node_views, self._holding_pods, self._job_pods, self._server_pods]
         self._foreign_pods: Reflector[Claims] | None = None
@@ -397,7 +420,7 @@ class KubernetesRuns:
                 PODS,
                 query=QUERY,
                 trim=lambda pod: claims_of(pod, options.installation),
-                changed=others.saw,
+                changed=others.apply_change,
             )
             watches.append(self._foreign_pods)
         return watches
@@ -408,7 +431,7 @@ class KubernetesRuns:
         )
 
     def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:
-        """Return a listener that calls `note`, and records the devices that a pod of work names."""
+        """Return a listener that calls `note`, and tells the reservation pods which devices a pod of work names."""
 
         def listener(before: PodView | None, after: PodView | None) -> None:
             note(before, after)
@@ -429,7 +452,7 @@ class KubernetesRuns:
 
     def _note_holding_pod(self, before: PodView | None, after: PodView | None) -> None:
         self.reservation_pods.note_pod(before, after)
-        self.placeholders.saw(before, after)
+        self.placeholders.apply_change(before, after)
 
     # --- what the core is offered
 
@@ -437,7 +460,7 @@ class KubernetesRuns:
         return self._is_stale or self._now() >= self._offered_at + _OFFER_EVERY
 
     def _reserve_whole_pools(self) -> None:
-        """Keep all devices of pools with `hold: always` reserved."""
+        """Have the devices of ready nodes in pools with `hold: always` reserved, as far as they work and are left."""
         arriving = self.placeholders.arriving()
         used, blocked = self._slots_in_use(), self._blocked_slots()
         kept = [
@@ -465,7 +488,7 @@ class KubernetesRuns:
         return self.training.blocked_slots() | self.notebooks.blocked_slots()
 
     def _slots_in_use(self) -> dict[str, set[str]]:
-        """Return the slots of work that has not ended, by node."""
+        """Return, by node, the slots of runs that have not ended."""
         used: dict[str, set[str]] = {}
         for part in (self.notebooks.slots_in_use(), self.training.slots_in_use()):
             for node, slots in part.items():
@@ -486,9 +509,9 @@ class KubernetesRuns:
         return {node: len(found) for node, found in slots.items()}
 
     def _is_ours(self, namespace: str, pod: str) -> bool:
-        """Return whether a pod is ours, was ours, or is known to have ended.
+        """Return whether a pod is ours, was ours, or is known to have ended, so that its devices are not foreign.
 
-        Foreign pods do not use our namespaces.
+        Foreign pods do not use our namespaces. In the hub's namespace only a present pod with slots is ours.
         """
         options = self.options
         if namespace in (options.training_namespace, options.nodes_namespace):

@@ -51,7 +51,7 @@ class StoredBundles:
     """A bundle store in the service's own store; the service tells owners apart, not the disk."""
 
     def __init__(self, files: Files, outputs: Outputs) -> None:
-        """`files` and `outputs` are usually the same store."""
+        """Create a store of bundles and logs in `files`; `outputs` has the outputs, and is usually the same store."""
         self._files, self._outputs = files, outputs
 
     @property
@@ -60,7 +60,10 @@ class StoredBundles:
         return self
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Store the bundle of a new job, all of it or nothing."""
+        """Store the bundle of a new job, all of it or nothing; for the errors see `BundleStore.write`.
+
+        An id that is not safe as a file name raises `BackendError`.
+        """
         content = encode_bundle(bundle, max_bytes)
         if not _ID.fullmatch(job):
             raise BackendError(f"{job!r} is not the id of a job.")
@@ -73,7 +76,7 @@ class StoredBundles:
         return _object(self._files.file(job, _BUNDLE))
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there are any."""
+        """Return the notebook with the stored outputs; None before the first output, or if the bundle is unusable."""
         bundle, shown = self.bundle(job), self._shown(job)
         if bundle is None or not shown.seq:
             return None
@@ -85,7 +88,11 @@ class StoredBundles:
             return None  # the job cannot run either: the runner says why
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the last `tail` bytes of the log of the newest run that sent one, shared by its tasks."""
+        """Return the ends of the logs that tasks of the newest run have sent; None if none has.
+
+        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several have sent a log.
+        `run` and `tasks` are not used.
+        """
         logged = self._log_index(job)[1]
         found = [(task, self._files.file(job, _log_name(task))) for task in logged]
         kept = tail // max(1, len(logged))
@@ -95,7 +102,10 @@ class StoredBundles:
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Replace the stored log of a task; a log of an earlier run than the newest is dropped."""
+        """Store the last 64 KiB of a task's log, in place of its earlier one; do nothing if a newer run has sent one.
+
+        The first log of a newer run makes `log` leave out those of earlier runs.
+        """
         newest, tasks = self._log_index(job)
         if run < newest:
             return
@@ -119,7 +129,7 @@ class StoredBundles:
         return shown
 
     def _log_index(self, job: str) -> tuple[int, list[int]]:
-        """Return the number of the newest run that sent a log, and the tasks of that run that did."""
+        """Return the number of the newest run that sent a log, and its tasks that did; (0, []) before the first log."""
         index = _object(self._files.file(job, _LOGS)) or {"run": 0, "tasks": []}
         return index["run"], index["tasks"]
 

@@ -159,7 +159,11 @@ class KubernetesBackend(LoggingConfigurable):
     ).tag(config=True)
 
     def options(self, service_url: str = "") -> KubernetesOptions:
-        """Return the settings, with defaults that depend on each other."""
+        """Return the settings as frozen options, with namespaces filled in that are not set.
+
+        `service_url` is used if the setting of that name is empty. Raises `BackendError` if the hub's namespace is not
+        known.
+        """
         namespace = self.hub_namespace or _own_namespace()
         return KubernetesOptions(
             installation=self.installation,
@@ -195,7 +199,10 @@ class KubernetesBackend(LoggingConfigurable):
         )
 
     def open_cluster(self) -> "Cluster":
-        """Return the client of the cluster; raises `BackendError` with a sentence if there is none."""
+        """Return a new client of the cluster.
+
+        Raises `BackendError` with a sentence if the Kubernetes package or the access to the cluster is missing.
+        """
         try:
             from .api.cluster import Cluster
         except ImportError as error:
@@ -208,9 +215,10 @@ class KubernetesBackend(LoggingConfigurable):
         )
 
     def lease(self, *, elapsed: Callable[[], float], now: Callable[[], float]) -> Lease:
-        """Return the Lease that decides which of several services acts.
+        """Return a new candidate for the Lease that decides which of several services acts.
 
-        The Lease has connections of its own, so that no other request delays it. `elapsed` is a clock that nobody sets.
+        The Lease has connections of its own, so that no other request delays it. `elapsed` is a clock that nobody sets;
+        `now` returns the time in seconds since the epoch.
         """
         seat = Seat(
             namespace=self.options().hub_namespace,
@@ -230,9 +238,10 @@ class KubernetesBackend(LoggingConfigurable):
         service_url: str = "",
         cluster: "Cluster | None" = None,
     ) -> KubernetesRuns:
-        """Return the backend.
+        """Build the backend.
 
-        `pools` returns the pools in force, `on_change` makes the controller look, and `cluster` replaces the client.
+        `pools` returns the pools in force, `stopper` stops servers through the Hub, and `on_change` is called after
+        each change in the cluster. `cluster` replaces the client that the settings name.
         """
         return KubernetesRuns(
             self.options(service_url),
@@ -245,7 +254,7 @@ class KubernetesBackend(LoggingConfigurable):
 
 
 def _own_namespace() -> str:
-    """Return the namespace of the pod that this process runs in."""
+    """Return the namespace of the pod that this process runs in; raise `BackendError` if it runs in none."""
     named = os.environ.get("POD_NAMESPACE", "")
     if named:
         return named

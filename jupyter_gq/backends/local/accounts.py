@@ -40,7 +40,10 @@ class Accounts:
         self._found: dict[str, Account] = {}
 
     def look_up(self, owner: str) -> Account:
-        """Return the account of the owner's processes and files; raise `BackendError` with a sentence if none fits."""
+        """Return the account that the owner's jobs run as, looked up anew, and remember it for `last_known`.
+
+        Raises `BackendError` with a sentence if jobs cannot run as that user.
+        """
         self._found[owner] = account = self._find(owner)
         return account
 
@@ -49,7 +52,10 @@ class Accounts:
         return self._found.get(owner) or self.look_up(owner)
 
     def _find(self, owner: str) -> Account:
-        """Return the service's account, or with system users that of the owner; raise `BackendError` if none fits."""
+        """Return the service's own account, or with system users the one that has the owner's name.
+
+        Raises `BackendError` if there is none, if it is root, or if the service has no right to become that user.
+        """
         if not self.system_users:
             return _account(pwd.getpwuid(os.getuid()), switch=False)
         try:

@@ -53,7 +53,10 @@ class LocalRuns:
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
     ) -> None:
-        """`now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report."""
+        """Make the folders of the service, and read the runs of an earlier service from the ledger.
+
+        `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report.
+        """
         self._options = options
         self._probe = probe
         self._now = now
@@ -90,7 +93,10 @@ class LocalRuns:
         )
 
     async def launch(self, launch: Launch) -> None:
-        """Start all tasks of this run; on an error start none and raise `BackendError` with a sentence."""
+        """Start all tasks of this run; do nothing if all of them were started before.
+
+        On an error the tasks that have started are killed, and `BackendError` is raised with a sentence.
+        """
         workload = launch.workload
         earlier = self._ledger.get(workload.id, workload.run)
         if earlier is not None:
@@ -120,7 +126,10 @@ class LocalRuns:
         log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """Tell a run to end within `grace` seconds; `observe` kills it after that. A second call never adds time."""
+        """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
+
+        A second call never adds time. Nothing happens if the run is unknown or has ended.
+        """
         found = self._ledger.get(workload, run)
         if found is None or found.key in self._ended:
             return
@@ -130,7 +139,7 @@ class LocalRuns:
         self._stop_by(replace(found, stop_asked=True), deadline)
 
     async def observe(self) -> Sequence[Observation]:
-        """Return all runs of the ledger as they are now; ended runs are returned until `forget`."""
+        """Return all runs of the ledger as they are now, until `forget` also ended ones; signal what is due."""
         runs = [run for run in self._ledger.all() if run.key not in self._ended]
         # A task without a known process counts as dead, so that the table is read anew and may show its process.
         table = self._tables.read((t.pid, t.ticks) if t else (0, 0) for run in runs for t in run.tasks)
@@ -170,7 +179,7 @@ class LocalRuns:
             self._record(run)
 
     def _share_environment(self, launch: Launch, task: int) -> dict[str, str]:
-        """Return the variables that tell one task its own devices; the launch names those of all tasks together."""
+        """Return the variables that tell one task its own devices; empty if the task has no place."""
         placement = launch.workload.placement
         if task >= len(placement):
             return {}
@@ -205,7 +214,10 @@ class LocalRuns:
         return run
 
     async def _clean_up(self, run: Run) -> None:
-        """Kill the processes of a run that did not start completely, wait for their end, and remove its entry."""
+        """Kill the processes of a run that did not start completely, and remove its entry from the ledger.
+
+        The entry is removed once they have ended, or after 5 seconds.
+        """
         waited = 0.0
         while True:
             table = ProcessTable.read()
@@ -260,9 +272,11 @@ class LocalRuns:
         return ended
 
     def _end_due_processes(self, run: Run, gone: Sequence[int], left: set[int], table: ProcessTable) -> None:
-        """Signal the processes `left` of a run if its deadline has passed or its tasks are over; `gone` are dead tasks.
+        """Signal the processes `left` of a run that should have ended; `gone` are the numbers of dead tasks.
 
-        If some task has failed, or has lost its folder, all tasks are told to stop.
+        After the deadline of the run they are killed. Once every task is dead or has a result, they have
+        `linger_timeout` seconds; if all tasks are dead, they get SIGTERM meanwhile. If a task has failed, or has lost
+        its folder, all tasks are stopped.
         """
         now = self._now()
         if run.kill_at is not None and now >= run.kill_at:
@@ -294,7 +308,10 @@ class LocalRuns:
         return None
 
     def _stop_by(self, run: Run, deadline: float) -> None:
-        """Record that the run is killed at `deadline`, and send SIGTERM now; SIGKILL if the deadline has passed."""
+        """Record that the run is killed at `deadline`, and send SIGTERM to its runners.
+
+        If the deadline has passed, all processes of the run are killed now.
+        """
         table = ProcessTable.read()
         run = replace(run, kill_at=deadline)
         self._record_if_possible(run)
@@ -354,5 +371,5 @@ class LocalRuns:
 
 
 def _with_process(run: Run, task: int, process: TaskProcess) -> Run:
-    """Return the run with the process of one task."""
+    """Return a copy of the run in which this is the process of one task."""
     return replace(run, tasks=(*run.tasks[:task], process, *run.tasks[task + 1 :]))

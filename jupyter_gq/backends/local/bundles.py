@@ -49,13 +49,17 @@ class LocalBundles:
             raise _translate_error(error) from error
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one. For the errors see `BundleStore`."""
         return read_owned_json(
             job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
         )
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the last `tail` bytes of the log of that run, shared by its tasks; None before the run has one."""
+        """Return the ends of the logs of that run's tasks; None before there is a log.
+
+        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several tasks have a
+        log.
+        """
         account = self._accounts.look_up(owner)
         files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]
         logs = [read_owned_end(file, account, size=tail // tasks) for file in files]
@@ -69,7 +73,7 @@ class LocalBundles:
         return read_spool(task_folder(self._root, job, run, 0) / "spool.jsonl", self._accounts.look_up(owner), start)
 
     def delete(self, job: str, owner: str) -> None:
-        """Delete all files of the job; do nothing if there are none."""
+        """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         delete_folder(job_folder(self._root, job), self._root / "deleted")
 
     def _write_files(self, folder: Path, content: bytes, account: Account) -> None:

@@ -28,7 +28,7 @@ _NAMES = 10_000
 def delete_folder(folder: Path, holding: Path) -> None:
     """Delete a folder, and whatever earlier deletions left in `holding`, a folder of the service on the same disk.
 
-    Does nothing if there is no such folder. What cannot be deleted stays in `holding` and is logged.
+    A file or link in the place of the folder is removed. What cannot be deleted stays in `holding` and is logged.
     """
     holding.mkdir(mode=0o700, exist_ok=True)
     with _opened(str(holding), None) as held:
@@ -42,7 +42,7 @@ def delete_folder(folder: Path, holding: Path) -> None:
 
 
 def _clear(held: int, holding: Path) -> None:
-    """Delete everything in the holding folder, except for what cannot be deleted."""
+    """Delete everything in the holding folder; log what cannot be deleted, and leave it there."""
     stuck: set[str] = set()
     while names := [name for name in os.listdir(held) if name not in stuck]:
         for name in names:
@@ -73,7 +73,7 @@ def _entries(folder: int) -> "list[os.DirEntry[str]]":
 
 
 def _move(name: str, folder: int | None, held: int) -> None:
-    """Move a folder into the holding folder under a new name."""
+    """Move a folder into the holding folder under a new name, and give it the mode 0700."""
     with _opened(name, folder, os.O_PATH) as handle:
         # A folder that its owner may not write cannot be moved, nor can it be read later.
         os.chmod(f"/proc/self/fd/{handle}", 0o700)

@@ -17,12 +17,12 @@ def require_safe_id(job: str) -> str:
 
 
 def job_folder(state_dir: Path, job: str) -> Path:
-    """Return the folder of one job, which belongs to the owner's account."""
+    """Return the path of a job's folder, which belongs to its owner; raise `BackendError` for an unsafe id."""
     return state_dir / "jobs" / require_safe_id(job)
 
 
 def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
-    """Return the folder of one task of one run."""
+    """Return the path of the folder of one task of one run; raise `BackendError` for an unsafe id of the job."""
     return job_folder(state_dir, job) / "runs" / str(run) / str(task)
 
 

@@ -89,7 +89,7 @@ class Ledger:
         return tuple(sorted(self._runs.values(), key=lambda run: (run.launched_at, run.key)))
 
     def get(self, job: str, number: int) -> Run | None:
-        """Return a run of a job; None if the ledger does not have it."""
+        """Return a run of a job by its number; None if the ledger does not have it."""
         return self._runs.get((job, number))
 
     def put(self, run: Run) -> None:
@@ -109,7 +109,7 @@ class Ledger:
         self._runs[run.key] = run
 
     def remove(self, job: str, number: int) -> None:
-        """Remove the entry of a run; do nothing if there is none."""
+        """Remove the entry of a run from memory and disk; do nothing if there is none."""
         self._runs.pop((job, number), None)
         self._file(job, number).unlink(missing_ok=True)
 
@@ -118,7 +118,10 @@ class Ledger:
 
 
 def _read_entry(file: Path) -> Run | None:
-    """Return the run in this file, whose processes count as ended after a restart; log and return None if damaged."""
+    """Return the run in this file; log a damaged file and return None.
+
+    If the machine was started anew since the launch, the processes of the run count as ended.
+    """
     try:
         run = _RUN.validate_python(read_json(file, limit=SMALL_FILE))
     except (UnusableFile, ValidationError) as error:

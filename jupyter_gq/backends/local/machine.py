@@ -15,7 +15,10 @@ _GROUPS = Path("sys/fs/cgroup")
 
 
 def count_cpus(root: Path = Path("/")) -> MilliCpu:
-    """Return the usable CPU cores, in thousandths of a core; `root` is the root of the file system."""
+    """Return the CPU cores that this process may use, in thousandths of a core; `root` is the root of the file system.
+
+    This is the smallest of the cores of its affinity and the limits of its control groups.
+    """
     found = len(os.sched_getaffinity(0)) * ONE_CORE
     for limit in _read_limits(root, "cpu.max"):
         quota, _, period = limit.partition(" ")
@@ -25,7 +28,7 @@ def count_cpus(root: Path = Path("/")) -> MilliCpu:
 
 
 def measure_memory(root: Path = Path("/")) -> MiB:
-    """Return the usable memory: that of the machine, or the smallest limit of a control group of this process."""
+    """Return the memory of the machine, or the smallest limit of a control group of this process, in MiB."""
     found = _read_total_memory(root)
     for limit in _read_limits(root, "memory.max"):
         if limit.isdigit():

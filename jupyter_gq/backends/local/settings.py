@@ -90,7 +90,7 @@ class LocalBackend(LoggingConfigurable):
         return socket.gethostname() or "localhost"
 
     def backend(self, *, state_dir: Path, probe: DeviceProbe, now: Callable[[], float], service_url: str) -> LocalRuns:
-        """Build the backend; `now` returns the time, and runners report to `service_url`."""
+        """Build the backend; `now` returns the time in seconds since the epoch, and runners report to `service_url`."""
         options = LocalOptions(
             state_dir=state_dir,
             command=tuple(self.command),
@@ -105,5 +105,5 @@ class LocalBackend(LoggingConfigurable):
         return LocalRuns(options, probe=probe, now=now, service_url=service_url)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
-        """Build the store of the jobs' files."""
+        """Build the store of the jobs' files below `state_dir`."""
         return LocalBundles(state_dir, system_users=self.system_users)

@@ -32,7 +32,7 @@ class TaskStarter:
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Start one task in the folder `cwd`; raise `BackendError` with a sentence if that fails. Then nothing runs."""
+        """Start one task in the folder `cwd` and return its process; raise `BackendError` if that fails."""
         try:
             return self._start(run, task, account, cwd, inputs)
         except OSError as error:
@@ -40,7 +40,10 @@ class TaskStarter:
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 
     def _start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Write the token, then start the process of a task as this account; raise `OSError` if that fails."""
+        """Delete what an earlier attempt left, write the token, and start the process of a task as this account.
+
+        Raises `OSError` if that fails.
+        """
         folder = task_folder(self.state_dir, run.job, run.number, task)
         make_private_folder(folder, account)
         with acting_as(account):

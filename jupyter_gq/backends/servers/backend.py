@@ -82,7 +82,11 @@ class ServerRuns:
     kinds = frozenset({Kind.NOTEBOOK})
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
-        """`now` returns the time in seconds since the epoch; servers must be attached within `attach_timeout` s."""
+        """Create a backend without servers.
+
+        `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
+        after its launch counts as lost.
+        """
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
@@ -96,7 +100,11 @@ class ServerRuns:
         return ()
 
     async def launch(self, launch: Launch) -> None:
-        """Expect a server that the Hub may start from now on; take its process from the record if there is one."""
+        """Expect that the Hub starts this server from now on; do nothing if the run is known already.
+
+        A process in the record is taken as the server's. If it has ended or is another user's, the server counts as
+        dead.
+        """
         workload = launch.workload
         key = (workload.id, workload.run)
         if key in self._servers:
@@ -113,7 +121,8 @@ class ServerRuns:
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
         """Record the process of a launched server, identified by its id and its start time in seconds since the epoch.
 
-        Raise `Conflict` if there is no such process of the owner, or if another process holds the share.
+        Raise `Conflict` if the run holds no share, if its owner has no such process, or if another living one holds the
+        share.
         """
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
@@ -129,9 +138,9 @@ class ServerRuns:
         self._set_process(server, process)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """Ask the Hub to stop a server; `observe` kills what is left after `grace` seconds.
+        """Ask the Hub to stop a server; `observe` kills what is left of it after `grace` seconds.
 
-        A later call never adds time.
+        A later call never adds time. Nothing happens if the run is unknown or has ended.
         """
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
@@ -141,20 +150,20 @@ class ServerRuns:
         self._request_stop(server)
 
     async def observe(self) -> Sequence[Observation]:
-        """Return all servers that were launched; ended servers until `forget`."""
+        """Return the state of every launched server, until `forget` also of ended ones; stop or kill what is due."""
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
         table = self._tables.read((process.pid, process.ticks) for process in watched)
         return [server.ended or self._observe_alone(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose end is recorded, so that `observe` no longer returns it."""
+        """Drop a run whose end is recorded: `observe` no longer returns it, and a request to the Hub is cancelled."""
         server = self._servers.pop((workload, run), None)
         self._observer.forget((workload, run))
         if server is not None and server.asking is not None:
             server.asking.cancel()
 
     def _set_process(self, server: _Server, process: Process) -> None:
-        """Take this process for the server's, with its user."""
+        """Record this process, and the user that it runs as, as the server's."""
         server.process = process
         server.uid = None if process.dead else user_of(process.pid)
 
@@ -196,7 +205,7 @@ class ServerRuns:
         return ended
 
     def _processes(self, server: _Server, table: ProcessTable) -> set[int]:
-        """Return the living processes of a server, including kernels that outlived it."""
+        """Return the ids of the server and all that it started; once it is dead, of those that carry its ticket."""
         assert server.process is not None
         if table.alive(server.process.pid, server.process.ticks):
             server.orphaned_at = None
@@ -221,7 +230,7 @@ class ServerRuns:
             table.signal(left, signal.SIGKILL)
 
     def _request_stop(self, server: _Server) -> None:
-        """Start a request to the Hub, unless one is under way, has succeeded, or has failed a moment ago."""
+        """Ask the Hub in the background to stop a server, unless it was asked a moment ago or has agreed."""
         if server.asked or server.asking is not None or self._now() < server.ask_again_at:
             return
         server.asking = asyncio.create_task(self._ask_hub(server))
@@ -247,7 +256,7 @@ def _find_process(pid: int, started: float) -> Process | None:
 
 
 def _may_belong_to(pid: int, user: str) -> bool:
-    """Return whether the Hub may have started the process for this user, as far as its environment can be read."""
+    """Return whether the process's environment names this user of the Hub; True if its environment cannot be read."""
     environment = environment_of(pid)
     return environment is None or environment.get("JUPYTERHUB_USER") == user
 

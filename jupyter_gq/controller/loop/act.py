@@ -24,6 +24,7 @@ from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange,
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -59,7 +60,7 @@ class Executor:
     # --- from the decision to the records
 
     def record_decision(self, decision: Decision) -> None:
-        """Save all instructions of a decision in one commit, without those of workloads that have to be set aside."""
+        """Save all instructions of a decision in one commit; a workload whose instruction fails is set aside."""
         changes: list[Change] = []
         for instruction in decision.instructions:
             attempt = partial(self._changes, instruction)
@@ -67,7 +68,7 @@ class Executor:
         self._context.records.commit_each(changes)
 
     def _changes(self, instruction: Instruction) -> list[Change]:
-        """Return the changes of records by which an instruction is recorded."""
+        """Return the changes by which an instruction is recorded; none for an unknown workload or instruction."""
         record = self._context.records.get(instruction.workload)
         if record is None:
             return []
@@ -89,7 +90,7 @@ class Executor:
                 return []
 
     def _admission(self, record: Record, admit: Admit) -> Change:
-        """Return the change that begins a new run at the place of the instruction."""
+        """Return the change that begins a new run of a job or notebook on the devices of the instruction."""
         workload = record.workload
         run = workload.run + 1
         fields = WorkloadChange(
@@ -105,7 +106,10 @@ class Executor:
         )
 
     def _eviction(self, record: Record, evict: Evict) -> list[Change]:
-        """Return the change that tells a run to stop; none if the workload has no run or is stopping already."""
+        """Return the change that tells a run to stop; none if the workload has no run or is stopping already.
+
+        Logs the eviction, and stores that of a notebook for the options page of its owner.
+        """
         workload, now = record.workload, self._context.clock.now()
         if not workload.holds or workload.stop is not None:
             return []
@@ -128,9 +132,10 @@ class Executor:
     # --- from the records to the backends
 
     async def reconcile(self, observed: ObservedRuns) -> Exception | None:
-        """Launch ADMITTED work, stop STOPPING work, and launch again to a backend whatever it forgot.
+        """Launch ADMITTED work, stop STOPPING work, and launch again what its backend forgot.
 
-        Returns the first failure that concerns one workload only. All other work is done nevertheless.
+        Workloads of unobserved backends are left alone. Returns the first failure that concerns one workload only; all
+        other work is done nevertheless. Errors of the store are raised.
         """
         names = [record.workload.id for record in self._context.records.holding()]
         failure = await self._for_each(
@@ -140,13 +145,19 @@ class Executor:
         return failure
 
     async def launch_admitted(self, names: Sequence[str]) -> Exception | None:
-        """Launch these workloads if ADMITTED, or cancel the admission if told to stop; return the first failure."""
+        """Launch those of these workloads that are ADMITTED; requeue or cancel those that were told to stop.
+
+        Returns the first failure that concerns one workload only, or None.
+        """
         return await self._for_each(names, self._launch_if_admitted)
 
     async def _for_each(
         self, names: Iterable[str], operation: Callable[[Record], Awaitable[None]], left_alone: Set[Kind] = frozenset()
     ) -> Exception | None:
-        """Run an operation on each record, without those of the kinds that are left alone; return the first failure."""
+        """Run an operation on each unfinished record, except those of kinds in `left_alone`; record the launches.
+
+        Returns the first failure that concerns one workload only, or None. Errors of the store are raised.
+        """
         failure: Exception | None = None
         # Left over if the store failed in the last loop. The next observation tells what became of these launches.
         self._launched = []
@@ -168,7 +179,7 @@ class Executor:
         return failure
 
     async def _reconcile_record(self, record: Record, observed: ObservedRuns) -> None:
-        """Launch, launch again or stop the run of one workload, as its record says."""
+        """Launch an ADMITTED workload, launch a run again that its backend forgot, and stop a STOPPING workload."""
         if self._is_forgotten(record.workload, observed):
             await self._launch_again(record)
         await self._launch_if_admitted(record)
@@ -176,11 +187,15 @@ class Executor:
             await self._stop(record)
 
     async def _launch_if_admitted(self, record: Record) -> None:
+        """Launch a workload that is ADMITTED, or cancel its admission if it was told to stop."""
         if record.workload.state is State.ADMITTED:
             await (self._launch(record) if record.workload.stop is None else self._cancel_admission(record))
 
     async def _launch(self, record: Record) -> None:
-        """Launch the run of an ADMITTED workload; record a refusal of the backend as a failure of the workload."""
+        """Launch the run of an ADMITTED workload, with its token; if the backend refuses, the workload has failed.
+
+        The launch itself is recorded later, by `_record_launches`.
+        """
         workload = record.workload
         key = (workload.id, workload.run)
         if key not in self._tokens and workload.kind is Kind.TRAINING:
@@ -200,21 +215,27 @@ class Executor:
         self._launched.append(workload.id)
 
     def _record_launches(self) -> None:
-        """Record the launches since the last call. After a crash before this, the next observation records them."""
+        """Record the launches since the last call in one commit, and clear the list.
+
+        After a crash before this, the next observation records them.
+        """
         launched, self._launched = self._launched, []
         records = [record for name in launched if (record := self._context.records.find_unfinished(name)) is not None]
         admitted = [record.workload.id for record in records if record.workload.state is State.ADMITTED]
         self._context.records.commit_each([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
-        """Record that a workload has failed, because its backend could not launch it."""
-        told = f"The start failed: {error}"
+        """Record that a workload has failed and ended, with the error of its backend as the sentence."""
+        told = f"The start failed: {strip_controls(str(error))}"
         fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
 
     async def _cancel_admission(self, record: Record) -> None:
-        """Requeue or end a workload that was stopped before its launch. No backend has to be told."""
+        """Record that a workload told to stop before its launch goes back to its queue, or is cancelled for good.
+
+        No backend has to be told.
+        """
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
         now = self._context.clock.now()
@@ -225,7 +246,10 @@ class Executor:
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 
     async def _stop(self, record: Record) -> None:
-        """Tell a backend to stop a STOPPING run: once, and again every `STOP_AGAIN` after the grace period."""
+        """Tell the backend to stop a STOPPING run: once, and after the grace period again every `STOP_AGAIN` seconds.
+
+        If a ticket was given back, its spawner ends the server; then only an unused share is released.
+        """
         workload = record.workload
         stop = workload.stop
         if stop is None:
@@ -248,7 +272,10 @@ class Executor:
             self._stopped[key] = (first, now)
 
     async def _release_unused(self, record: Record) -> None:
-        """Release the share of a ticket that was given back, unless a process holds it."""
+        """Release the share of a ticket that was given back, unless a process was reported for it.
+
+        The ticket is cancelled at once, or on a cluster when its pod is gone.
+        """
         workload = record.workload
         if record.detail.pid is not None:
             return
@@ -262,25 +289,31 @@ class Executor:
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
-        """Return the time between the stop and the end of the run that its reason allows."""
+        """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`."""
         settings = self._context.settings
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 
     async def _launch_again(self, record: Record) -> None:
-        """Launch a run to the backend that forgot it; the backend finds the process or the pod, or that it is gone."""
+        """Launch a run to a backend that forgot it, as after a restart.
+
+        The backend finds its process or pod, or its end.
+        """
         launch, backend = self._launch_of(record, ""), self._context.backend_of(record.workload.kind)
         if await self._attempt(record.workload, "told to its backend again", lambda: backend.launch(launch)):
             self._context.known_runs.add((record.workload.id, record.workload.run))
 
     def _is_forgotten(self, workload: Workload, observed: ObservedRuns) -> bool:
-        """Tell whether the backend does not know a run that it should know, as happens after a restart only."""
+        """Return whether a forgetful backend does not show a run that should be alive, such as after a restart."""
         if workload.state not in {State.STARTING, State.RUNNING, State.STOPPING}:
             return False
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return forgetful and observed.find(workload.id, workload.run) is None
 
     async def _attempt(self, workload: Workload, what: str, operation: Callable[[], Awaitable[None]]) -> bool:
-        """Run an operation on a backend; log a failure and return False, so that the next step tries again."""
+        """Run an operation on a backend, and return True; if the operation fails, log that and return False.
+
+        `what` completes the message "could not be ...". The next step tries again.
+        """
         try:
             await operation()
         except (BackendError, OSError) as error:
@@ -289,7 +322,7 @@ class Executor:
         return True
 
     def _launch_of(self, record: Record, token: str) -> Launch:
-        """Return the order to a backend to launch the run of a record."""
+        """Return the order to a backend to launch the run of a record, with its environment and its token."""
         environment = {**self._context.environment(record.workload), STOP_GRACE: f"{self._context.settings.grace:g}"}
         return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)
 
@@ -302,24 +335,28 @@ class Executor:
         return token_hash(token)
 
     def _drop_ended_runs(self) -> None:
-        """Forget the stops and tokens of runs that are not the present ones any more."""
+        """Forget the stop times and tokens of all runs that are not the present run of their workload."""
         self._stopped = {key: times for key, times in self._stopped.items() if self._is_present(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
 
     def _is_present(self, workload: str, run: int) -> bool:
+        """Return whether that run is the present one of an unfinished workload."""
         record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
 
 
 def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
-    """Return the name that the victim's owner reads: of the job if it is in the same queue, else of queue or user."""
+    """Return how the victim's owner is told of the preemptor: its name in the same queue, else its queue or user.
+
+    None if the preemptor is unknown.
+    """
     if by is None:
         return None
     return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
 
 
 def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:
-    """Return the change that records the intent to end a run.
+    """Return the change that records the intent to end a run, which the next reconciliation carries out.
 
     An ADMITTED workload keeps its state until it is known whether it was launched.
     """
@@ -328,7 +365,10 @@ def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Ch
 
 
 def _activity_change(record: Record, expire_at: Instant | None, warning: str) -> list[Change]:
-    """Return the change that sets or clears an idle warning; none if no activity has been reported."""
+    """Return the change that sets an idle warning, or clears it if `expire_at` is None.
+
+    No change is returned if no activity has been reported.
+    """
     activity = record.workload.activity
     if activity is None:
         return []

@@ -36,7 +36,11 @@ class Decider:
         self._scheduler: Scheduler | None = None
 
     def decide(self) -> Decision:
-        """Return the decision about the present state, without the workloads about which none can be made."""
+        """Return the decision about the present state.
+
+        If the scheduler fails because of single workloads, these are excluded until they change. Raises the error if no
+        single workload causes it.
+        """
         snapshot, now = self._context.snapshot(), self._context.clock.now()
         try:
             return self.decide_on(snapshot, now)
@@ -49,12 +53,15 @@ class Decider:
             return self.decide_on(self._context.snapshot(), now)
 
     def decide_on(self, snapshot: Snapshot, now: Instant) -> Decision:
-        """Return the decision about a snapshot of the present state."""
+        """Return the decision about this snapshot, which must be of the present state; nothing is recorded."""
         with self._borrow_scheduler(snapshot) as scheduler:
             return scheduler.decide(now)
 
     def preview(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
-        """Return what would happen to each workload if the caller queued it alone now; their ids must be unused."""
+        """Return what would happen to each workload if the caller queued it now, each without the others of the list.
+
+        The ids must be unused. Nothing is stored.
+        """
         snapshot = self._context.snapshot()
         queues = {workload.queue for workload in workloads}
         if queues <= {queue.name for queue in snapshot.queues}:
@@ -65,13 +72,14 @@ class Decider:
         return self._preview_each(Scheduler(snapshot, self._context.settings.policy), snapshot, workloads)
 
     def _find_culprits(self, snapshot: Snapshot, now: Instant) -> Sequence[Workload]:
-        """Return the workloads that each make every decision fail, found by halving; none if there is no such workload.
+        """Return the workloads that each make every decision fail, found by halving; () if there are none.
 
         Each trial costs a cycle, of which `2 * log2(workloads)` are needed for one culprit.
         """
         policy = self._context.settings.policy
 
         def fails(some: Sequence[Workload]) -> bool:
+            """Return whether a decision about the snapshot with only these workloads fails."""
             try:
                 Scheduler(replace(snapshot, workloads=tuple(some)), policy).decide(now)
             except Exception:  # noqa: BLE001 - any failure counts
@@ -79,6 +87,7 @@ class Decider:
             return False
 
         def search(group: Sequence[Workload]) -> Sequence[Workload]:
+            """Return the culprits in a group of workloads for which decisions fail."""
             if len(group) <= 1:
                 return group
             middle = len(group) // 2
@@ -90,14 +99,17 @@ class Decider:
     def _preview_each(
         self, scheduler: Scheduler, snapshot: Snapshot, workloads: Sequence[Workload]
     ) -> list[admission.Outlook]:
-        """Return the outlook of each workload, decided about alone, one after the other."""
+        """Return what the scheduler would decide about each workload if only that one were added to the snapshot."""
         now = self._context.clock.now()
         decisions = [scheduler.decide_with(admission.queued(workload), now) for workload in workloads]
         return [admission.outlook(snapshot, *each) for each in zip(workloads, decisions, strict=True)]
 
     @contextmanager
     def _borrow_scheduler(self, snapshot: Snapshot) -> Iterator[Scheduler]:
-        """Provide the kept scheduler, or a new one, with the index of this snapshot."""
+        """Provide a scheduler with the index of this snapshot: the kept one, brought up to date, or a new one.
+
+        The scheduler is kept for the next call only if the block raises no error.
+        """
         policy = self._context.settings.policy
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
@@ -109,7 +121,7 @@ class Decider:
 
 
 def _only_same_pools(snapshot: Snapshot, queues: Set[str]) -> Snapshot:
-    """Return the snapshot without workloads of other pools than those of `queues`: they change nothing there."""
+    """Return the snapshot without the workloads in other pools than those of `queues`, which change nothing there."""
     pools = {queue.pool for queue in snapshot.queues if queue.name in queues}
     same = {queue.name for queue in snapshot.queues if queue.pool in pools}
     return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.queue in same))

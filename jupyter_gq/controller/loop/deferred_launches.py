@@ -22,13 +22,13 @@ class DeferredLaunches:
         self._admissions: Sequence[Admit] = ()
 
     def replace(self, admissions: Sequence[Admit]) -> None:
-        """Keep the deferred admissions of a new decision instead of those of the last one."""
+        """Store the deferred admissions of a new decision in place of those of the last one."""
         self._admissions = admissions
 
     def take_portion(self) -> tuple[Admit, ...]:
-        """Remove and return the next admissions that can be launched now, without jobs that no longer wait.
+        """Remove the next admissions that the backend can launch now; return those whose jobs still wait.
 
-        The portion is empty until the backend has a good part of its capacity left: many small ones cost more.
+        The portion is empty until the backend has a good part of its capacity left: many small portions cost more.
         """
         pace = self._context.backend_of(Kind.TRAINING).capabilities.pace() if self._admissions else None
         if pace is None or not pace.is_easy:
@@ -39,5 +39,6 @@ class DeferredLaunches:
         return tuple(each for each in portion if isinstance(each, Admit) and self._still_waits(each))
 
     def _still_waits(self, admission: Admit) -> bool:
+        """Return whether the job of the admission is still pending."""
         record = self._context.records.find_unfinished(admission.workload)
         return record is not None and record.workload.state is State.PENDING

@@ -50,7 +50,10 @@ class Forecasts:
     """The forecasts and durations that requests read from `Context.expected_starts` and `Context.durations`."""
 
     def __init__(self, context: Context, announce: Callable[[str], None]) -> None:
-        """`announce` tells the listeners of a job that its view has changed."""
+        """Read the durations of finished jobs and the outcomes of earlier forecasts from the store.
+
+        `announce` tells the listeners of a job that its view has changed.
+        """
         self._context, self._announce = context, announce
         #: Jobs that held devices at the last update.
         self._holding: set[str] = set()
@@ -65,7 +68,7 @@ class Forecasts:
             self._learn_duration(record.workload)
 
     async def run(self) -> None:
-        """Make forecasts whenever they are due, until cancelled."""
+        """Make forecasts whenever they are due, at most every `EVERY` seconds, until cancelled. Failures are logged."""
         while True:
             await self._due.wait()
             try:
@@ -76,9 +79,10 @@ class Forecasts:
             await asyncio.sleep(EVERY)
 
     def update(self, *, calm: bool) -> None:
-        """Learn from what has changed, and make a forecast due if it is time.
+        """Learn from records that changed; make a wanted forecast due in a calm moment, or after `LONGEST_DELAY`.
 
-        `calm`: nothing happened in this step, and nothing is about to happen.
+        A forecast is wanted after a change, and as long as a job has one. `calm` says that nothing happened in this
+        step, and that nothing is about to happen.
         """
         changed, now = self._context.records.revision != self._revision, self._context.clock.now()
         if changed:
@@ -89,7 +93,10 @@ class Forecasts:
             self._due.set()
 
     async def make(self) -> None:
-        """Forecast the starts of the oldest pending jobs, and publish them."""
+        """Forecast when the `FORESEEN` oldest pending jobs start, and publish the forecasts of those that still wait.
+
+        The computation runs in a thread. Does nothing if no job waits.
+        """
         context, now = self._context, self._context.clock.now()
         self._due_since = None
         self._due.clear()
@@ -111,12 +118,12 @@ class Forecasts:
         self._publish(self._forecaster.state_ranges({name: expected[name] for name in still}, now), now)
 
     def _still_waits(self, workload: Workload) -> bool:
-        """Tell whether the workload waits, and has not run since `workload` was read."""
+        """Return whether the workload is still pending, without a run since `workload` was read."""
         record = self._context.records.find_unfinished(workload.id)
         return record is not None and _waits(record.workload) and record.workload.run == workload.run
 
     def _publish(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
-        """Replace the expected starts, and announce the jobs whose expected start has moved."""
+        """Replace all expected starts by these ranges after `now`, and announce jobs whose expected start has moved."""
         before = self._context.expected_starts
         after = {
             name: ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
@@ -130,7 +137,7 @@ class Forecasts:
     # --- learning
 
     def _learn(self) -> None:
-        """Learn the durations of jobs that have ended, and the outcomes of forecasts of jobs that have started."""
+        """Learn durations from jobs that ended and outcomes from jobs that started; store new outcomes."""
         context = self._context
         self._revision = context.records.revision
         before = self._holding
@@ -144,14 +151,18 @@ class Forecasts:
             context.store.put_setting(_SETTING, {"outcomes": self._forecaster.outcomes})
 
     def _learn_duration(self, workload: Workload) -> None:
-        """Add the duration of a job, if it succeeded in its first run."""
+        """Add the duration of a job to the known ones, if the job succeeded in its first run."""
         if workload.state is not State.SUCCEEDED or workload.run != 1:
             return
         if workload.started_at is not None and workload.finished_at is not None:
             self._context.durations.add(workload, Seconds(workload.finished_at - workload.started_at))
 
     def _learn_start(self, name: str) -> bool:
-        """Compare the first forecast of a wait with the start; return True if something was learnt."""
+        """Compare the first forecast of a wait with the start that ended it; return True if there was a start.
+
+        Returns False if the job still waits, or if it ended without a start; in the second case its forecast is
+        dropped.
+        """
         record = self._context.records.find_unfinished(name)
         workload = None if record is None else record.workload
         if workload is not None and _waits(workload):
@@ -169,7 +180,7 @@ def _waits(workload: Workload) -> bool:
 
 
 def _moved(before: ExpectedStart | None, after: ExpectedStart | None, now: Instant) -> bool:
-    """Tell whether an expected start has changed enough to be announced."""
+    """Return whether an expected start has appeared, gone, or moved enough to be announced."""
     if before is None or after is None:
         return before is not after
     return abs(after.p90 - before.p90) > max(_MINUTE, _PART * (after.p90 - now))

@@ -16,10 +16,7 @@ class InvariantBroken(DefectError):
 
 
 def check_placements(workloads: Iterable[Workload]) -> None:
-    """Check that no device is given away twice, that holders have all their tasks, and that other work has no place.
-
-    Raises `InvariantBroken`, as all checks of this module do.
-    """
+    """Raise `InvariantBroken` if a device is given away twice, a holder lacks tasks, or other work has a place."""
     used: dict[str, int] = {}
     for workload in workloads:
         _check_whole(workload)
@@ -32,7 +29,10 @@ def check_placements(workloads: Iterable[Workload]) -> None:
 
 
 def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitted: Iterable[str]) -> None:
-    """Check that each queue in which a workload of `admitted` starts is within its limit, and all queues above it."""
+    """Raise `InvariantBroken` if a queue is above its limit in which, or below which, a workload of `admitted` starts.
+
+    `admitted` are ids of workloads.
+    """
     by_name = {queue.name: queue for queue in queues}
     used: dict[str, int] = {}
     touched: set[str] = set()
@@ -52,7 +52,10 @@ def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitte
 
 
 def check_capabilities(decision: Decision, backends: Mapping[str, Backend]) -> None:
-    """Check that the backend of each workload can carry out its instruction; `backends` is by id of the workload."""
+    """Raise `InvariantBroken` if the backend of a workload cannot carry out its instruction.
+
+    `backends` has the backend of each workload, by the id of the workload.
+    """
     for instruction in decision.instructions:
         backend = backends.get(instruction.workload)
         possible = (
@@ -66,7 +69,7 @@ def check_capabilities(decision: Decision, backends: Mapping[str, Backend]) -> N
 
 
 def check_runs(workloads: Iterable[Workload], seen: Iterable[Observation]) -> None:
-    """Check that no workload has two live runs at the same time."""
+    """Raise `InvariantBroken` if one of these workloads has two live runs in the observations `seen`."""
     runs: dict[str, int] = {}
     for observation in seen:
         if observation.phase is not Phase.ENDED:
@@ -78,7 +81,7 @@ def check_runs(workloads: Iterable[Workload], seen: Iterable[Observation]) -> No
 
 
 def _check_whole(workload: Workload) -> None:
-    """Check that a workload has all its tasks if it holds devices, and no place otherwise."""
+    """Raise `InvariantBroken` if a workload that holds devices lacks tasks, or if any other workload has a place."""
     if not workload.holds:
         if workload.placement:
             raise InvariantBroken(f"{workload.id} is {workload.state} and still has a place")
@@ -88,7 +91,10 @@ def _check_whole(workload: Workload) -> None:
 
 
 def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlacement]) -> None:
-    """Check that a group has its min replicas, unless it lost tasks, and that each task has the devices it needs."""
+    """Raise `InvariantBroken` if a group has too few or too many tasks, or if a task lacks devices.
+
+    Too few are fewer than the min replicas, unless the group lost tasks.
+    """
     who = f"{workload.id} ({group.name})" if group.name else workload.id
     least = 0 if workload.stale_since is not None else group.min_members
     if not least <= len(placed) <= group.tasks:
@@ -99,7 +105,7 @@ def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlac
 
 
 def _with_ancestors(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
-    """Return the names of a queue and of all queues above it."""
+    """Return the names of a queue and of all queues above it; none for an unknown queue."""
     chain = []
     while name is not None and name in queues:
         chain.append(name)

@@ -27,15 +27,16 @@ class Leadership:
     """The check of the loop before each step, and again before it acts, that this service leads."""
 
     def __init__(self, context: Context, leads: Callable[[], bool], outage: StoreOutage) -> None:
-        """`leads` tells whether this service holds the lease; `outage` measures how long the store does not answer."""
+        """Start as unready. `leads` tells whether this service holds the lease, and `outage` measures store outages."""
         self._context, self._leads, self._outage = context, leads, outage
         #: Why requests should go to another service or be repeated later; "" = this service can answer them.
         self.unready = "The service has just started and has not looked around yet."
 
     async def confirm(self) -> None:
-        """Check that the store answers and that this service leads; read live records again after an outage.
+        """Check that the store answers and that this service leads, and set `unready` to what was found.
 
-        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if the service may not act.
+        After an outage, unfinished records are read again and all listeners get a `reset`. Raises `StoreUnavailable`,
+        `StoreAway`, `Superseded` or `NotLeading` if the service may not act.
         """
         try:
             # Asked in a thread: a database that hangs must not keep requests waiting.
@@ -56,6 +57,6 @@ class Leadership:
         self.require_lease()
 
     def require_lease(self) -> None:
-        """Raise `NotLeading` if this service does not hold the lease, so that another one may lead."""
+        """Raise `NotLeading` if this service does not hold the lease, so that another service may lead."""
         if not self._leads():
             raise NotLeading

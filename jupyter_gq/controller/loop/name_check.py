@@ -19,7 +19,7 @@ class NameCheck:
     """Asks the Hub for its users after each change of the settings, and once an hour."""
 
     def __init__(self, context: Context, directory: Directory | None) -> None:
-        """`directory` None: nobody can be asked, so no name is unknown."""
+        """Start without warnings; with `directory` None nobody can be asked, so no name is ever unknown."""
         self._context, self._directory = context, directory
         self._checked: Settings | None = None
         self._checked_at = 0.0
@@ -27,7 +27,7 @@ class NameCheck:
         self.warnings: tuple[str, ...] = ()
 
     async def run(self) -> None:
-        """Check until cancelled."""
+        """Check the names after each change of the settings and every hour, until cancelled."""
         elapsed = self._context.clock.elapsed
         while True:
             if self._checked is not self._context.settings or elapsed() >= self._checked_at + AGAIN:
@@ -36,7 +36,10 @@ class NameCheck:
             await asyncio.sleep(LOOK)
 
     async def check(self) -> None:
-        """Ask the Hub and log each name that was not unknown before; keep the warnings if the Hub does not answer."""
+        """Ask the Hub for its users, and store a warning for each unknown name in the settings; log the new ones.
+
+        Keeps the warnings of the last check if the Hub does not answer. Does nothing without a directory.
+        """
         settings = self._context.settings
         if self._directory is None:
             return

@@ -5,10 +5,9 @@ from jupyter_gq.scheduling.decision import WantedNodes
 
 
 def request_nodes(context: Context, wanted: WantedNodes) -> None:
-    """Tell each backend how many new nodes of its pools would serve pending workloads.
+    """Tell each backend how many new nodes of each of its pools would serve pending workloads.
 
-    A backend that could not be observed is not told: its jobs took no part in the decision, and what was asked for them
-    stays asked for.
+    A backend that could not be observed is not told: its jobs took no part in the decision, so its last request stays.
     """
     for backend in context.backends:
         supply = backend.capabilities.node_supply

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
@@ -11,6 +11,7 @@ from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
@@ -45,6 +46,12 @@ def describe_unknown_run(run: Observation) -> str:
     return f"{run.workload}{owner} runs and is in no record; it is left alone, with its devices{pids}"
 
 
+def _plain(seen: Observation) -> Observation:
+    """Return the observation with a plain sentence: the user's code may have written the words."""
+    sentence = strip_controls(seen.sentence)
+    return seen if sentence == seen.sentence else replace(seen, sentence=sentence)
+
+
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
@@ -56,7 +63,10 @@ class Observer:
         self._unknown: set[str] = set()
 
     async def observe(self) -> ObservedRuns:
-        """Return the runs that all backends show now, and the kinds of workload whose backend failed."""
+        """Return the runs that all backends show now, and the kinds of workload whose backend failed.
+
+        The context gets the same. The first failure of a backend in a row is logged.
+        """
         runs: dict[RunKey, tuple[Backend, Observation]] = {}
         unobserved: set[Kind] = set()
         for backend in self._context.backends:
@@ -69,14 +79,18 @@ class Observer:
                     log.warning("a backend cannot be observed, its workloads are left as they are: %s", error)
                 continue
             self._failing.discard(id(backend))
-            runs.update({(seen.workload, seen.run): (backend, seen) for seen in observations})
+            runs.update({(seen.workload, seen.run): (backend, _plain(seen)) for seen in observations})
         self._context.known_runs = set(runs)
         self._context.ended_runs = {key for key, (_, seen) in runs.items() if seen.phase is Phase.ENDED}
         self._context.unobserved = frozenset(unobserved)
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
     async def record(self, observed: ObservedRuns) -> None:
-        """Record starts and ends; then end runs that should not exist, and let backends forget recorded ends."""
+        """Record starts and ends of runs, with the processes and troubles of running ones.
+
+        Then end runs that should not exist, let backends forget recorded ends, and log live work without a record or
+        ticket.
+        """
         self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
         now = self._context.clock.now()
         changes = [
@@ -101,18 +115,18 @@ class Observer:
             self._unknown &= {workload for workload, _ in observed.runs} | {stray.pod for stray in strays}
 
     def _changes_alone(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
-        """Return the changes of one record; none if they cannot be computed, and the record is set aside."""
+        """Return the changes of one record; if they cannot be computed, set the workload aside and return none."""
         set_aside = self._context.set_aside
         return set_aside.attempt(record.workload.id, "observing", lambda: self._changes(record, observed, now)) or []
 
     def _changes(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
-        """Return the changes of one record that follow from the observations."""
+        """Return the changes of one record that follow from the observation of its present run."""
         workload = record.workload
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return interpret(record, observed.find(workload.id, workload.run), now, forgetful=forgetful)
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
-        """Store why notebooks ended, for their owners to read on the options page."""
+        """Store the evictions and failures of notebooks in these changes, for the options page of their owners."""
         for change in changes:
             eviction = change.eviction
             record = self._context.records.get(change.workload) if eviction is not None else None
@@ -120,7 +134,7 @@ class Observer:
                 remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
-        """Store the process ids of the present run of each notebook in the context."""
+        """Replace the process ids in the context by those of the present run of each notebook."""
         self._context.pids = {
             record.workload.id: observation.pids
             for record in self._context.records.notebooks()
@@ -128,7 +142,10 @@ class Observer:
         }
 
     def _remember_troubles(self, observed: ObservedRuns) -> None:
-        """Store what is wrong with each run in the context. A run that cannot be observed keeps the last sentence."""
+        """Replace the troubles in the context by what is wrong with each running run; log new ones.
+
+        A run that cannot be observed keeps its last sentence.
+        """
         kept = {
             name: told
             for name, told in self._context.troubles.items()
@@ -145,11 +162,15 @@ class Observer:
         self._context.troubles = kept | told
 
     def _is_present(self, workload: str, run: int) -> bool:
+        """Return whether that run is the present one of an unfinished workload."""
         record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
 
     async def _clean_up_all(self, observed: ObservedRuns) -> None:
-        """Clean up each run that no record holds; remember the live ones that the store has never heard of."""
+        """Clean up each observed run that no record holds, except runs of unknown workloads that their backend keeps.
+
+        Such unknown runs are logged, and become the `unknown_runs` of the context.
+        """
         # A run that cannot be observed is remembered as it was.
         unknown = {run.workload: run for run in self._context.unknown_runs if observed.unobserved}
         for (workload, run), (backend, observation) in observed.runs.items():
@@ -164,7 +185,10 @@ class Observer:
         self._context.unknown_runs = tuple(unknown.values())
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
-        """Let the backend forget an ended run once its outputs are stored; end a live run that should not exist."""
+        """Let the backend forget an ended run whose outputs are stored, or kill a live run without grace.
+
+        Failures are logged.
+        """
         try:
             if observation.phase is Phase.ENDED:
                 if (workload, run) not in self._context.ended_runs:
@@ -184,7 +208,7 @@ class Observer:
         )
 
     def _report_unknown(self, observation: Observation) -> None:
-        """Log a run without a record, once.
+        """Log a run without a record, once for each workload.
 
         The run goes on: the database may be a restored backup that lost the record.
         """
@@ -193,7 +217,7 @@ class Observer:
             log.warning("%s. End it by hand if nobody needs it", describe_unknown_run(observation))
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
-        """Log each notebook's pod that has no ticket and keeps devices from other work, once.
+        """Log each pod of a notebook that has no ticket and keeps devices from other work, once for each pod.
 
         Only the Hub may end a server.
         """

@@ -26,7 +26,10 @@ class PastUsage:
         self._usage: DecayedUsage | None = None
 
     def update(self) -> None:
-        """Add the GPU-seconds that jobs held since the last call, and save the usage at each step of its decay."""
+        """Add the GPU-seconds that jobs held since the last call to the decayed past usage in the context.
+
+        The usage is saved at each step of its decay. Without a half-life in the settings, there is no past usage.
+        """
         context = self._context
         half_life, now = context.settings.policy.usage.half_life, context.clock.now()
         if half_life is None:
@@ -39,7 +42,7 @@ class PastUsage:
         self._usage, context.past_usage = after, after.known
 
     def add_entry_costs(self, decision: Decision) -> None:
-        """Add the entry cost of each job that starts for the first time.
+        """Add the entry cost of each job that the decision starts for the first time to the past usage of its queue.
 
         Call this before the decision is recorded.
         """
@@ -54,7 +57,7 @@ class PastUsage:
                 self._usage = add_entry_cost(self._usage, record.workload.queue, milli, rule.entry_cost)
 
     def _held(self) -> Mapping[str, int]:
-        """Return the milli-GPU that jobs hold, by queue."""
+        """Return the milli-GPU that jobs hold now, by queue."""
         held: dict[str, int] = {}
         for record in self._context.records.holding():
             workload = record.workload
@@ -64,7 +67,7 @@ class PastUsage:
 
 
 def _document(usage: DecayedUsage) -> JsonObject:
-    """Return the usage as a JSON object for the store."""
+    """Return the usage as a JSON object for the store; `_read` reads it."""
     return {
         "at": usage.at,
         "seconds": dict(usage.seconds),
@@ -74,7 +77,7 @@ def _document(usage: DecayedUsage) -> JsonObject:
 
 
 def _read(document: JsonObject | None, now: Instant) -> DecayedUsage:
-    """Return the usage of a stored document; no usage since `now` if there is no document."""
+    """Return the usage of a stored document; without a document, an empty usage that begins at `now`."""
     if not document:
         return DecayedUsage(at=now, known_at=now)
     return DecayedUsage(

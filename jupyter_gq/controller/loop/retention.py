@@ -40,7 +40,7 @@ class Retention:
         self._context = context
 
     async def run(self) -> None:
-        """Sweep every hour, until cancelled."""
+        """Sweep every `EVERY` seconds, until cancelled; failures are logged."""
         while True:
             try:
                 await self.sweep()
@@ -49,7 +49,10 @@ class Retention:
             await asyncio.sleep(EVERY)
 
     async def sweep(self) -> int:
-        """Delete all finished work that is due; return the number of workloads."""
+        """Delete all work that ended longer ago than the settings keep it; return the number of deleted workloads.
+
+        Returns 0 and deletes nothing if finished work is kept for ever.
+        """
         kept_for = self._context.settings.keep_finished
         if kept_for <= 0:
             return 0
@@ -64,13 +67,16 @@ class Retention:
         return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
-        """Tell whether a workload ended before that time and no backend knows a run of it."""
+        """Return whether a workload ended before that time and no backend knows a run of it."""
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
 
     async def _delete_alone(self, record: Record) -> bool:
-        """Delete a record; if that fails, log the failure for the administrator and return False."""
+        """Delete a finished workload, and return True; if that fails, log the failure and return False.
+
+        Raises `StoreUnavailable`, because then no other record can be deleted either.
+        """
         try:
             await self._delete(record)
         except StoreUnavailable:
@@ -81,7 +87,7 @@ class Retention:
         return True
 
     async def _delete(self, record: Record) -> None:
-        """Delete the files, the output and the record of a workload, in this order."""
+        """Hide a workload from requests, and delete its files, its output and its record, in this order."""
         workload, context = record.workload, self._context
         context.deleting.add(workload.id)
         if workload.kind is Kind.TRAINING:

@@ -53,9 +53,10 @@ class RunEnd:
 
 
 def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetful: bool) -> list[Change]:
-    """Return the changes of one record that follow from the observation of its present run.
+    """Return the changes of one record that follow from the observation of its present run: launched, stopped, ended.
 
-    `seen` is None if the backend does not show the run. `forgetful`: see `backends.capabilities`.
+    `seen` is None if the backend does not show the run, which then counts as lost unless the backend is forgetful; see
+    `backends.capabilities`.
     """
     workload = record.workload
     changes: list[Change] = []
@@ -83,7 +84,7 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
 
 
 def _end_run(record: Record, state: State, result: RunEnd) -> Change:
-    """Return the change for a run that was in `state` when it ended."""
+    """Return the change for a run that has ended; `state` is the state of the workload just before."""
     if state is State.STOPPING:
         return _end_stopped_run(record, result)
     if result.outcome is Outcome.REFUSED:
@@ -100,7 +101,7 @@ def _end_run(record: Record, state: State, result: RunEnd) -> Change:
 
 
 def _end_stopped_run(record: Record, result: RunEnd) -> Change:
-    """Return the change for the end of a run that was told to stop."""
+    """Return the change for the end of a run that was told to stop: finished, failed, requeued or cancelled."""
     stop = record.workload.stop
     requeue = stop is not None and stop.requeue
     if result.outcome is Outcome.SUCCEEDED and record.workload.kind is Kind.TRAINING:
@@ -115,7 +116,7 @@ def _end_stopped_run(record: Record, result: RunEnd) -> Change:
 
 
 def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
-    """Return the change with the failure of a notebook, which its owner reads when asking for the next one."""
+    """Return the change with the failure of a notebook, for the owner's options page; unchanged for all other ends."""
     failed = result.outcome is Outcome.FAILED and result.sentence
     if record.workload.kind is Kind.TRAINING or not failed:
         return change
@@ -124,7 +125,10 @@ def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
 
 
 def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
-    """Return the change for a job whose run is gone before its end, although it was not told to stop."""
+    """Return the change for a job whose run was lost or interrupted: the job goes back to its queue.
+
+    After more than `MOST_LOST` lost runs in a row the job fails instead.
+    """
     reason = (result.sentence or VANISHED).rstrip(".")
     if result.outcome is Outcome.PAUSED:
         reason = result.sentence.rstrip(".") or "The job was interrupted from outside"
@@ -139,13 +143,16 @@ def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
 
 
 def _made_progress(record: Record, at: Instant) -> bool:
-    """Tell whether the run lasted long enough until `at`, and saved a state from which the next run goes on."""
+    """Return whether the run lasted at least `PROGRESS_AFTER` until `at`, and saved its state meanwhile."""
     saved, started = record.workload.checkpointed_at, record.workload.started_at
     return saved is not None and started is not None and saved > started and at - started >= PROGRESS_AFTER
 
 
 def _back_off(record: Record, result: RunEnd) -> Change:
-    """Return a workload whose place was refused to its queue, with a pause that doubles with each refusal in a row."""
+    """Return the change that requeues a workload whose place was refused, with a pause that doubles with each refusal.
+
+    The pause is at most `LONGEST_PAUSE` seconds.
+    """
     before = record.detail.backoff
     times = 1 if before is None else before.times + 1
     pause = Seconds(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1)))
@@ -154,7 +161,7 @@ def _back_off(record: Record, result: RunEnd) -> Change:
 
 
 def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) -> Change:
-    """Return the change that puts a workload back into its queue."""
+    """Return the change that puts a workload without its devices and its stop back into its queue."""
     return Change(
         workload=record.workload.id,
         event=event,
@@ -164,7 +171,7 @@ def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) ->
 
 
 def _finish(record: Record, event: Event, result: RunEnd, sentence: str | None) -> Change:
-    """Return the change to a final state; `sentence` None keeps what the owner was told before."""
+    """Return the change to a final state; `sentence` None keeps the sentence that the owner was told before."""
     return Change(
         workload=record.workload.id,
         event=event,

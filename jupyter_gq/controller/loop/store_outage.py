@@ -9,15 +9,15 @@ class StoreOutage:
     """The outage of the store: it lasts from the first question without an answer to the next answer."""
 
     def __init__(self, most: float | None = None, elapsed: Callable[[], float] = lambda: 0.0) -> None:
-        """`most` is the longest outage in seconds; None = any length, if no other service could do better.
+        """Start without an outage; `most` is the longest allowed one in seconds, None = any length.
 
-        `elapsed` is a monotonic clock in seconds.
+        None is for a service that no other one can replace. `elapsed` is a monotonic clock in seconds.
         """
         self._most, self._elapsed = most, elapsed
         self._since: float | None = None
 
     def record_failure(self, error: StoreUnavailable) -> None:
-        """Record that the store did not answer. Raises `StoreAway` if the outage has lasted for too long."""
+        """Record that the store did not answer; raise `StoreAway` once the outage has lasted for `most` seconds."""
         now = self._elapsed()
         if self._since is None:
             self._since = now
@@ -25,5 +25,5 @@ class StoreOutage:
             raise StoreAway(error, now - self._since) from error
 
     def end(self) -> None:
-        """Record that the store has answered."""
+        """Record that the store has answered, which ends the outage."""
         self._since = None

@@ -73,7 +73,10 @@ class Change:
 
 
 def apply_change(record: Record, change: Change) -> Record:
-    """Return the record after the change. Raises `IllegalTransition` if the state table has no such arrow."""
+    """Return the record after the change; nothing is stored.
+
+    Raises `IllegalTransition` if the state table does not allow the event of the change.
+    """
     workload = record.workload
     state = workload.state if change.event is None else states.apply(workload.id, workload.state, change.event)
     return replace(

@@ -6,17 +6,17 @@ from jupyter_gq.store.protocol import Store
 
 
 def remember_eviction(store: Store, user: str, eviction: Eviction) -> None:
-    """Store why a notebook of the user was evicted or failed."""
+    """Store the eviction or failure of a notebook as the user's last one."""
     store.put_setting(_key(user), encode_eviction(eviction))
 
 
 def forget_eviction(store: Store, user: str) -> None:
-    """Delete the last eviction of the user, who has asked for another share."""
+    """Delete the stored last eviction of the user, who has asked for another share."""
     store.put_setting(_key(user), {})
 
 
 def last_eviction(store: Store, user: str) -> Eviction | None:
-    """Return the last eviction of the user's notebooks; None if there is none."""
+    """Return the stored last eviction of the user's notebooks; None if there is none."""
     document = store.setting(_key(user))
     return decode_eviction(document) if document else None
 

@@ -46,7 +46,7 @@ class Records:
         describe: Callable[[Record], JsonObject],
         publish: Callable[[StoredEvent], None],
     ) -> None:
-        """Load the unfinished records.
+        """Load the unfinished records from the store.
 
         `describe` makes the payload of an event about a record, and `publish` sends a stored event to listeners.
         """
@@ -69,27 +69,27 @@ class Records:
         return tuple(self._unfinished.notebooks.values())
 
     def holding(self) -> tuple[Record, ...]:
-        """Return the records of all workloads that hold devices: admitted, running or ending."""
+        """Return the records of all workloads that hold devices, from admission until their run has ended."""
         return tuple(self._unfinished.holding.values())
 
     def find_unfinished(self, workload: str) -> Record | None:
-        """Return the record of that id if its workload is not final; None if it is final or unknown."""
+        """Return the record of a workload that is not final, from memory; None if it is final or unknown."""
         return self._unfinished.all.get(workload)
 
     def get(self, workload: str) -> Record | None:
-        """Return the record of that id, final or not; None if there is none."""
+        """Return the record of a workload, final or not; None if there is none."""
         return self._unfinished.all.get(workload) or self._store.get(workload)
 
     def add(self, record: Record) -> None:
-        """Store the record of a new workload, and publish an event about it."""
+        """Store the record of a new workload, and publish an event about it; errors of the store are raised."""
         self._save({record.workload.id: record}, {record.workload.id})
         log.info("%s of %s waits in %s", record.workload.id, record.workload.owner, record.workload.queue)
 
     def commit(self, changes: Sequence[Change]) -> None:
         """Apply these changes in order, save them together, and publish an event for each changed record.
 
-        Raises and changes nothing if one of them is impossible: `NotFound` for a workload that is final or unknown,
-        `IllegalTransition` for an event that the state table does not allow.
+        Nothing is changed if an error is raised: `NotFound` for a workload that is final or unknown,
+        `IllegalTransition` for an event that the state table does not allow, or an error of the store.
         """
         changed: dict[str, Record] = {}
         moves: list[tuple[Record, Record, Event]] = []
@@ -107,9 +107,9 @@ class Records:
             _log_move(before, after, event)
 
     def commit_each(self, changes: Sequence[Change]) -> None:
-        """Apply the changes of each workload as `commit` does, and set aside a workload whose changes are impossible.
+        """Apply these changes as `commit` does; if one of them is impossible, commit those of each workload alone.
 
-        The changes of one workload are saved together. Errors of the store are raised.
+        A workload whose changes are impossible is then set aside. Errors of the store are raised.
         """
         grouped: dict[str, list[Change]] = {}
         for change in changes:
@@ -123,7 +123,7 @@ class Records:
                 self.set_aside.attempt(workload, "recording", partial(self.commit, own))
 
     def change_in_memory(self, change: Change) -> None:
-        """Apply a change in memory only, for samples that are worthless after a restart.
+        """Apply a change in memory only, for samples that are worthless after a restart; publish nothing.
 
         Does nothing if the workload is final or unknown. Raises `ValueError` for a change of state.
         """
@@ -134,9 +134,9 @@ class Records:
             self._unfinished.put(apply_change(before, change))
 
     def reload_after_outage(self) -> bool:
-        """Read the unfinished records again if it is unknown whether the last change was stored.
+        """Read the unfinished records again, if the store failed so that the fate of the last change is unknown.
 
-        Returns whether that was needed.
+        Returns whether that was necessary.
         """
         if self._in_doubt is None:
             return False
@@ -146,7 +146,11 @@ class Records:
         return True
 
     def _save(self, records: Mapping[str, Record], announced: Iterable[str]) -> None:
-        """Store the records with an event for each id in `announced`; then update memory and publish the events."""
+        """Store the records with an event for each id in `announced`; then update memory and publish the events.
+
+        Raises `StoreUnavailable` without storing if an earlier change is in doubt. A record that cannot be described is
+        saved without an event.
+        """
         if self._in_doubt is not None:
             # The store may answer again, but the change was made from records that may be outdated.
             raise StoreUnavailable(self._in_doubt.place, self._in_doubt.told)
@@ -182,6 +186,7 @@ class Records:
         self._prune(len(stored))
 
     def _prune(self, added: int) -> None:
+        """Count the added events, and from time to time delete all stored events but the newest `EVENTS_KEPT`."""
         self._events_since_pruning += added
         if self._events_since_pruning >= _PRUNE_EVERY:
             self._events_since_pruning = 0
@@ -189,12 +194,12 @@ class Records:
 
 
 def event_kind(record: Record) -> Literal["job", "notebook"]:
-    """Return the kind of the events about a record."""
+    """Return the kind of the events about a record: "notebook" or "job"."""
     return "notebook" if record.workload.kind is Kind.NOTEBOOK else "job"
 
 
 def _log_move(before: Record, after: Record, event: Event) -> None:
-    """Log a change of state with its fields."""
+    """Log one change of state, with workload, owner, states, event, queue and run."""
     workload = after.workload
     log.info(
         "%s of %s: %s -> %s (%s) queue=%s run=%d",

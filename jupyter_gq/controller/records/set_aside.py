@@ -31,7 +31,8 @@ class SetAside:
     def attempt(self, workload: str, work: str, operation: Callable[[], Result]) -> Result | None:
         """Return the result of `operation`; if it fails, set the workload aside and return None.
 
-        `work` names the operation in the log, such as "observing". Errors of the store are raised.
+        `work` names the operation in the log, such as "observing". A success ends an earlier failure of the same work.
+        Errors that concern all workloads, such as those of the store, are raised.
         """
         try:
             result = operation()
@@ -44,14 +45,14 @@ class SetAside:
         return result
 
     def add(self, workload: str, work: str, error: Exception) -> None:
-        """Set a workload aside; log the error unless it is the same as before."""
+        """Record that `work` on a workload failed; log the error unless it is the same as before."""
         told = f"{type(error).__name__}: {error}"
         if self._failures.get((workload, work)) != told:
             log.error("%s is set aside: %s it failed. %s", workload, work, told, exc_info=error)
         self._failures[(workload, work)] = told
 
     def forget(self, workload: str) -> None:
-        """Forget the failures of a workload that has ended."""
+        """Delete the recorded failures of a workload, which has ended or changed."""
         self._failures = {key: told for key, told in self._failures.items() if key[0] != workload}
 
     def describe(self, workload: str) -> str:
@@ -66,5 +67,5 @@ class SetAside:
         return frozenset(workload for workload, _ in self._failures)
 
     def sentences(self) -> list[str]:
-        """Return a sentence for the administrator about each failure, in a stable order."""
+        """Return a sentence for the administrator about each failure, sorted by workload."""
         return [f"{workload}: {work} it failed. {told}" for (workload, work), told in sorted(self._failures.items())]

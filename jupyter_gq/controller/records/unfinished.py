@@ -20,7 +20,7 @@ class UnfinishedRecords:
             self.put(record)
 
     def put(self, record: Record) -> None:
-        """Add an unfinished record, or replace the one with its id."""
+        """Add an unfinished record, or replace the record with the same id; the indexes follow."""
         name = record.workload.id
         self.all[name] = record
         for group, belongs in (
@@ -33,6 +33,6 @@ class UnfinishedRecords:
                 group.pop(name, None)
 
     def drop(self, name: str) -> None:
-        """Remove the record of that id; does nothing if it is not there."""
+        """Remove the record of that id from all indexes; does nothing if it is not there."""
         for group in (self.all, self.notebooks, self.holding):
             group.pop(name, None)

@@ -39,14 +39,17 @@ class ActivityLog:
     """The activity of all running notebooks."""
 
     def __init__(self, context: Context, announce: Callable[[str], None]) -> None:
-        """`announce` sends the present view of the workload of an id to its listeners."""
+        """Log the activity of the notebooks in `context`; `announce` sends the workload of an id to its listeners."""
         self._context, self._announce = context, announce
         self._sampled_at: Instant | None = None
         #: When each notebook's share was last used, by id.
         self._last_use: dict[str, Instant] = {}
 
     def report(self, record: Record, report: ActivityReport) -> None:
-        """Record a server's report about its kernels; does nothing unless the notebook runs."""
+        """Record a server's report about its kernels: busy, idle or unknown, and when a kernel was last active.
+
+        Does nothing unless the notebook runs. Only a change of `busy` or of "Keep it" is saved.
+        """
         workload = record.workload
         if workload.state is not State.RUNNING:
             return
@@ -61,7 +64,10 @@ class ActivityLog:
         self._store_activity(workload, before, after)
 
     def sample(self) -> None:
-        """Measure the use of all shares, and record those in use as active; at most once in `SAMPLE_EVERY` seconds."""
+        """Measure the use of all shares of running notebooks, at most once in `SAMPLE_EVERY` seconds.
+
+        Shares used above `ACTIVE_UTILISATION` are recorded as active. Notebooks whose use has changed are announced.
+        """
         now = self._context.clock.now()
         meter = self._context.meter
         if meter is None or (self._sampled_at is not None and now < self._sampled_at + SAMPLE_EVERY):
@@ -81,7 +87,7 @@ class ActivityLog:
         self._last_use = {name: at for name, at in self._last_use.items() if name in ids}
 
     def keep(self, record: Record) -> None:
-        """Postpone the end of an idle share by one step of "Keep it".
+        """Postpone the eviction of an idle notebook by one step of "Keep it": save the step and withdraw the warning.
 
         Raises `Conflict` if the share is not about to be taken, or if the bound is reached.
         """
@@ -106,14 +112,14 @@ class ActivityLog:
         self._context.records.commit([Change(workload=workload.id, fields=fields, detail=detail)])
 
     def _consider_share(self, workload: Workload, busy: bool | None) -> bool | None:
-        """Return `busy`, what the kernels say; None instead of False if the use of the share is unknown."""
+        """Return `busy`, as the kernels say it; None instead of False if the use of a GPU share cannot be measured."""
         if busy is not False or not _has_share(workload) or self._context.meter is None:
             return busy
         use = self._context.usage.get(workload.id)
         return None if use is None or use.utilisation is None else False
 
     def _make_share(self, record: Record) -> Share:
-        """Return the devices and processes of a notebook, for the meter."""
+        """Return the devices and processes of a notebook, without the server process, for the meter."""
         server = record.detail.pid
         return Share(
             devices=tuple(device for task in record.workload.placement for device in task.devices),
@@ -122,6 +128,7 @@ class ActivityLog:
         )
 
     def _record_use(self, workload: Workload, now: Instant) -> None:
+        """Record that the share of a notebook was in use at `now`; does nothing before its server's first report."""
         before = workload.activity
         if before is not None:
             self._store_activity(workload, before, _next_activity(before, before.busy, now, before.sampled_at))
@@ -136,7 +143,7 @@ class ActivityLog:
 
 
 def is_any_kernel_busy(kernels: Sequence[KernelActivity]) -> bool | None:
-    """Return True if a kernel is busy, or else None if the state of one is unknown, or else False."""
+    """Return True if a kernel is busy, else None if the state of a kernel is unknown, else False."""
     states = [kernel.busy for kernel in kernels]
     if any(states):
         return True
@@ -144,9 +151,9 @@ def is_any_kernel_busy(kernels: Sequence[KernelActivity]) -> bool | None:
 
 
 def _next_activity(before: Activity | None, busy: bool | None, active: Instant, sampled_at: Instant) -> Activity:
-    """Return the activity after a sample.
+    """Return the activity after a report or a sample; the time of the last activity never goes back.
 
-    If the notebook was used again, the time of "Keep it" starts again.
+    If the notebook was used again since `before`, the time of "Keep it" starts again.
     """
     if before is None:
         return Activity(busy=busy, last_active=active, sampled_at=sampled_at)
@@ -163,4 +170,5 @@ def _next_activity(before: Activity | None, busy: bool | None, active: Instant, 
 
 
 def _has_share(workload: Workload) -> bool:
+    """Return whether the notebook runs and has a GPU."""
     return workload.state is State.RUNNING and workload.request.devices > 0

@@ -26,7 +26,7 @@ class DeviceChecks:
     changed: Signal
 
     async def wait(self, present: Callable[[], Workload], task: int, seconds: float) -> TaskDeviceCheck:
-        """Return the device check of a task; wait at most `seconds` until it is settled.
+        """Return the device check of task number `task`, once it is settled or after `seconds` seconds.
 
         `present` returns the workload as it is now, and raises an error if it does not run. Raises `NotFound` if
         workloads of that kind do not run in pods.

@@ -43,13 +43,13 @@ class _Place:
     device: Device | None = None
 
     def describe(self) -> str:
-        """Return a phrase such as "The node box" or "GPU 1 of box"."""
+        """Return a phrase such as "The node box" or "GPU 1 of box"; for a device that is gone, its id and that fact."""
         if self.device is not None:
             return f"GPU {self.device.index} of {self.node}"
         return f"The node {self.node}" if self.node else f"{self.name}, which is not there,"
 
     def holds(self, workload: Workload) -> bool:
-        """Return whether a task of the workload is here."""
+        """Return whether a task of the workload, or a replica that is leaving, is on this node or device."""
         tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
         if self.device is not None:
             return any(self.device.id in task.devices for task in tasks)
@@ -63,14 +63,16 @@ class Drains:
         self._context = context
 
     def list_drains(self) -> DrainList:
-        """Return all drains, the oldest first, with what still runs there."""
+        """Return all drains, the oldest first, with the work that still runs there."""
         drains = sorted(self._context.drains.values(), key=lambda drain: (drain.since, drain.name))
         return DrainList(drains=[self._view(drain, self._find(drain.name)) for drain in drains])
 
     async def begin(self, caller: Caller, name: str) -> DrainView:
-        """Drain a node or a device.
+        """Drain a node or device, so that it takes nothing new; store the drain, and wake the loop.
 
-        Raises `NotFound` for an unknown name, and `Conflict` if it is drained already or may not be cordoned.
+        `name` is the name of a node, or the id or index of a device. On a cluster the node is cordoned. Raises
+        `NotFound` for an unknown name, `UserError` for a single device of a cluster, and `Conflict` if the node or
+        device is drained already or may not be cordoned.
         """
         place, cordon = self._find(name), self._context.cordon
         if cordon is not None:
@@ -83,9 +85,10 @@ class Drains:
         return self._view(drain, place)
 
     async def end(self, caller: Caller, name: str) -> DrainView:
-        """Put a node or a device back into service.
+        """End the drain of a node or device, so that it takes new work again; store that, and wake the loop.
 
-        Raises `NotFound` for an unknown name, and `Conflict` if it is not drained or may not be uncordoned.
+        On a cluster a cordoned node is uncordoned, whoever cordoned it. Raises `NotFound` for an unknown name, and
+        `Conflict` if there is no drain, or if the node may not be uncordoned.
         """
         place, cordon, drains = self._find(name), self._context.cordon, self._context.drains
         if cordon is not None and place.device is None and cordon.is_cordoned(place.node):
@@ -101,12 +104,13 @@ class Drains:
         return view.model_copy(update={"sentence": f"{place.describe()} takes new work again."})
 
     def forget_uncordoned(self) -> None:
-        """Forget the drains of nodes that are no longer cordoned, on a cluster."""
+        """Delete the drains of nodes that somebody else has uncordoned; does nothing without a cluster."""
         cordon, drains = self._context.cordon, self._context.drains
         if cordon is not None and not all(cordon.is_cordoned(name) for name in drains):
             self._keep(drain for drain in drains.values() if cordon.is_cordoned(drain.name))
 
     async def _cordon(self, cordon: NodeCordon, place: _Place) -> None:
+        """Cordon a node. Raises `UserError` for a single device, and `Conflict` if the node is cordoned already."""
         if place.device is not None:
             raise UserError(f"On a cluster whole nodes are drained, not single GPUs. Drain the node {place.node}.")
         if cordon.is_cordoned(place.node):
@@ -115,7 +119,7 @@ class Drains:
         await cordon.set_cordoned(place.node, cordoned=True)
 
     def _keep(self, drains: Iterable[Drain]) -> None:
-        """Store these drains instead of the present ones, and let the loop and all listeners know."""
+        """Store these drains in place of all present ones, tell all listeners, and wake the loop."""
         context, kept = self._context, {drain.name: drain for drain in drains}
         save_drains(context.store, kept)
         context.drains = kept
@@ -123,7 +127,10 @@ class Drains:
         context.wake()
 
     def _find(self, name: str) -> _Place:
-        """Return the place of that name, which is the name of a node, the id or the index of a device."""
+        """Return the node or device of that name: a node's name, a device's id, or an index that only one device has.
+
+        A drained device that is no longer there is found by its id. Raises `NotFound` for any other name.
+        """
         nodes = self._context.nodes()
         devices = [(node.name, device) for node in nodes for device in node.devices]
         if any(node.name == name for node in nodes):
@@ -142,6 +149,7 @@ class Drains:
         )
 
     def _view(self, drain: Drain, place: _Place) -> DrainView:
+        """Return the view of a drain: who began it and when, and which work there leaves and which stays."""
         holding = [record.workload for record in self._context.records.holding()]
         there = [each for each in holding if each.holds and place.holds(each)]
         leaves = self._context.cordon is None or self._context.cordon.drains
@@ -161,7 +169,7 @@ class Drains:
 
 
 def _describe_holders(leaving: list[Workload], staying: list[Workload]) -> str:
-    """Return sentences that say which work leaves and which stays; without work, that nothing runs there."""
+    """Return sentences that say which work leaves and which stays; if there is none, that nothing runs there."""
     parts = []
     if leaving:
         parts.append(f"{enumerate_names([*map(describe_workload, leaving)])} will leave, with the usual grace period.")
@@ -172,5 +180,6 @@ def _describe_holders(leaving: list[Workload], staying: list[Workload]) -> str:
 
 
 def _listed(names: list[str]) -> str:
+    """Return the first `_LISTED` names as text, with the number of further names; "none" for no names."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more if names else "none"

@@ -13,9 +13,10 @@ from jupyter_gq.domain.workload import Request
 
 
 def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
-    """Return the request `devices` with the CPU, memory and GPU model that a user asked for, or the queue's defaults.
+    """Return `devices` with the CPU, memory and GPU model that the user asked for, or the queue's defaults.
 
-    Raises `InvalidAmount` for an invalid amount, and `NeverFits` for a GPU model without a GPU.
+    Without either, CPU and memory are 0. Raises `InvalidAmount` for an invalid amount or 0, and `NeverFits` for a GPU
+    model without a GPU.
     """
     if asked.gpu_model is not None and not devices.devices:
         raise NeverFits(
@@ -31,7 +32,7 @@ def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults)
 
 
 def explain_default(refusal: NeverFits, asked: JobRequest) -> NeverFits:
-    """Return the refusal; if it concerns a default of the queue, its sentence says that the user named no amount."""
+    """Return the refusal; if it concerns a default of the queue, the sentence adds that the user named no amount."""
     unnamed = {Resource.CPU: asked.cpus is None, Resource.MEMORY: asked.memory is None}
     if not unnamed.get(refusal.resource, False):
         return refusal
@@ -42,7 +43,10 @@ def explain_default(refusal: NeverFits, asked: JobRequest) -> NeverFits:
 
 
 def _cpus(asked: str | int | float | None, defaults: Defaults) -> int:
-    """Return thousandths of a core: the amount asked for, or the default; raise `InvalidAmount` for 0."""
+    """Return thousandths of a core for each task: the amount asked for, else the default, else 0.
+
+    Raises `InvalidAmount` if the amount asked for is invalid or 0.
+    """
     if asked is None:
         return defaults.cpu_milli or MilliCpu(0)
     milli = parse_cpus(asked)
@@ -52,7 +56,10 @@ def _cpus(asked: str | int | float | None, defaults: Defaults) -> int:
 
 
 def _memory(asked: str | int | float | None, defaults: Defaults) -> MiB:
-    """Return the memory asked for, or the default; raise `InvalidAmount` for 0."""
+    """Return the MiB of memory for each task: the amount asked for, else the default, else 0.
+
+    Raises `InvalidAmount` if the amount asked for is invalid or 0.
+    """
     if asked is None:
         return defaults.memory or NO_MEMORY
     mib = parse_memory(asked)

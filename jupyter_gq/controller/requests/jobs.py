@@ -40,6 +40,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -67,9 +68,10 @@ class Jobs:
         self._context, self._presenter, self._pods, self._decider = context, presenter, pods, decider
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
-        """Queue a job; return it and True. If the caller used the idempotency key before, return that job and False.
+        """Store a new job and queue it; return the job and True.
 
-        Raises a `UserError` if the queue may not be used or the job could never run.
+        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
+        the queue may not be used, a limit of jobs is reached, or the job could never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -89,7 +91,10 @@ class Jobs:
         return self._presenter.job(record), True
 
     def preview(self, caller: Caller, request: JobRequest) -> Preview:
-        """Return what would happen if the job were submitted now; raises the same errors as `submit`."""
+        """Return what would happen if the job were submitted now; nothing is stored.
+
+        Raises the same errors as `submit`, except for the limits of jobs and of the bundle.
+        """
         workload = self._build_workload(caller, request, "preview")
         (outlook,) = self._decider.preview(caller, [workload])
         return Preview(
@@ -102,9 +107,9 @@ class Jobs:
         )
 
     def cancel(self, caller: Caller, job: str) -> JobView:
-        """End a job for good, and return it. A running job has a few seconds to save its state.
+        """Cancel a job, and return its present view. A pending job ends at once.
 
-        Raises `Conflict` if the job has ended already.
+        A running job is told to stop, and has a few seconds to save its state. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload
@@ -121,9 +126,10 @@ class Jobs:
         return self._presenter.job(self._find_job(caller, job))
 
     def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
-        """Return at most `limit` jobs, newest first, and the `before` of the next page.
+        """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
 
-        `owner` selects another user's jobs, or those of all users if "*"; only admins may set it.
+        `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
+        ignored.
         """
         listed_owner = caller.user
         if owner is not None and caller.admin:
@@ -136,7 +142,7 @@ class Jobs:
         return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether these are the last ones."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
         record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
@@ -156,7 +162,7 @@ class Jobs:
         return notebook
 
     def read_log(self, caller: Caller, job: str) -> str:
-        """Return the last `LOG_TAIL` bytes of the log of the newest run as text; "" if there is no log."""
+        """Return the last `LOG_TAIL` bytes of the log of the job's last run as text; "" if there is no log."""
         workload = self._find_job(caller, job).workload
         log = self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=workload.tasks)
         return log or ""
@@ -164,7 +170,11 @@ class Jobs:
     # --- requests of the job's own runner
 
     def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
-        """Store new pieces of output; return the highest stored number. Pieces after a gap are not stored."""
+        """Store new pieces of a job's output, and announce them; return the number of the last stored piece.
+
+        Pieces without a valid number are ignored, and pieces after a gap are not stored. An error in the output is
+        recorded with the job, and the first output of a starting run wakes the loop.
+        """
         pieces = [
             OutputPiece(seq=seq, payload=dict(event)) for event in events if (seq := _read_seq(event)) is not None
         ]
@@ -180,7 +190,10 @@ class Jobs:
         return last
 
     def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
-        """Record the progress of a run and when it last saved its state; ignores runs other than the present one."""
+        """Record the progress of a run and when it last saved its state, in memory only; new progress is announced.
+
+        Does nothing for a run other than the present one, or for a job that has ended.
+        """
         record = self._context.records.find_unfinished(job)
         if record is None or beat.run != record.workload.run:
             return
@@ -192,7 +205,7 @@ class Jobs:
                 )
         if beat.progress is None:
             return
-        progress = Progress(fraction=beat.progress.fraction, text=beat.progress.text)
+        progress = Progress(fraction=beat.progress.fraction, text=strip_controls(beat.progress.text, lines=True))
         if record.detail.progress != progress:
             self._context.records.change_in_memory(Change(workload=job, detail=DetailChange(progress=progress)))
             self._presenter.announce(job)
@@ -217,14 +230,17 @@ class Jobs:
             )
 
     def _find_job(self, caller: Caller, job: str) -> Record:
-        """Return the record of a job that the caller may see; raise `NotFound` otherwise."""
+        """Return the record of a job that the caller may see.
+
+        Raises `NotFound` if there is no such job, if it belongs to somebody else, or if it is being deleted.
+        """
         record = None if job in self._context.deleting else self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no job {job!r}.")
         return record
 
     def _find_image(self, caller: Caller, submission: JobSubmission) -> str:
-        """Return the container image of the server from which the job is sent; "" if it is unknown."""
+        """Return the container image of the caller's server from which the job is sent; "" if it is unknown."""
         server = submission.bundle.manifest.server
         found = [
             record.workload
@@ -235,9 +251,10 @@ class Jobs:
         return "" if newest is None else self._pods.image_of(newest.id)
 
     def _build_workload(self, caller: Caller, request: JobRequest, name: str) -> Workload:
-        """Return the workload of a request, with the id `name`.
+        """Check a request completely, and return its workload with the id `name`. Nothing is stored.
 
-        Raises `UnknownQueue`, `NotAMember`, `InvalidAmount`, or `NeverFits` if the job could never run.
+        Raises `UnknownQueue`, `NotAMember`, `PriorityTooHigh`, `InvalidAmount`, or `NeverFits` if the job could never
+        run.
         """
         settings = self._context.settings
         known = {entry.queue.name: entry for entry in settings.leaves()}
@@ -285,7 +302,7 @@ class Jobs:
             raise
 
     def _cancel_change(self, workload: Workload, caller: Caller) -> Change:
-        """Return the change that cancels a job: at once if it is pending, else by telling its run to stop."""
+        """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
         detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
@@ -305,7 +322,7 @@ class Jobs:
         return make_stop_change(workload, stop, detail)
 
     def _record_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
-        """Record the last error among these pieces of output, in memory only."""
+        """Record the last error among these pieces of output, in memory only, unless the job has ended."""
         for piece in pieces:
             output = piece.get("output")
             if piece.get("op") == "append" and isinstance(output, dict) and output.get("output_type") == "error":
@@ -317,7 +334,7 @@ class Jobs:
 
 
 def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:
-    """Return the detail of a new job, from its manifest."""
+    """Return the detail of a new job, from its manifest and its container image."""
     return WorkloadDetail(
         server=manifest.server,
         notebook_path=manifest.notebook_path,
@@ -334,21 +351,27 @@ def _source_cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
 
 
 def _read_error(output: JsonObject) -> CodeError | None:
-    """Return the error of an output of type `error`, shortened; None if the output is malformed."""
+    """Return the name and text of an output of type `error`, each shortened; None if the output is malformed."""
     try:
         error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", "")))
     except ValidationError:
         return None
-    return CodeError(ename=error.ename[:_ERROR_TEXT], evalue=error.evalue[:_ERROR_TEXT])
+    return CodeError(
+        ename=strip_controls(error.ename[:_ERROR_TEXT]), evalue=strip_controls(error.evalue[:_ERROR_TEXT], lines=True)
+    )
 
 
 def _read_seq(event: JsonObject) -> int | None:
-    """Return the sequence number of a piece of output; None if it has none or an invalid one."""
+    """Return the number of a piece of output; None if it has no number, or one that is not above 0."""
     seq = event.get("seq")
     return seq if isinstance(seq, int) and not isinstance(seq, bool) and seq > 0 else None
 
 
 def _job_name(submission: JobSubmission) -> str:
-    """Return the name of a new job: the one that the owner wrote, or else that of the notebook."""
-    written = "".join(character for character in " ".join(submission.name.split()) if character.isprintable())
-    return written or PurePosixPath(submission.bundle.manifest.notebook_path).stem or "job"
+    """Return the name of a new job: the one that its owner wrote, else that of the notebook's file, else "job".
+
+    Control and bidirectional characters and repeated spaces are removed.
+    """
+    stem = PurePosixPath(submission.bundle.manifest.notebook_path).stem
+    names = (" ".join(strip_controls(written).split()) for written in (submission.name, stem))
+    return next(filter(None, names), "job")

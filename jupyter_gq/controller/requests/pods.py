@@ -41,7 +41,7 @@ class JobPods:
         self._context, self._checks = context, checks
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
-        """Return a new token for the task of a pod.
+        """Make a new token for the task of a pod, store its hash, and return the token; older tokens of the task end.
 
         Raises `NotThisRun` if the pod is no task of the job's present run, `Conflict` if the task has its bundle or the
         job has no run now, and `NotFound` if there is no such job or jobs are not pods.
@@ -65,7 +65,7 @@ class JobPods:
         return JobToken(token=token, run=workload.run, task=task, last_seq=self._context.last_seq(job))
 
     def find_task(self, job: str, token: str) -> int | None:
-        """Return the task of the job's present run to which a token belongs; None if the token is not valid."""
+        """Return the number of the job's task to which a token belongs; None if the token is not valid now."""
         record = self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not self._may_use_token(record):
             return None
@@ -76,9 +76,10 @@ class JobPods:
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
     def read_bundle(self, job: str, task: int) -> JsonObject:
-        """Return the bundle of a job, and record that the task has it.
+        """Return the bundle of a job, and record that the task has it, so that the task gets no further token.
 
-        The key `executed` holds the notebook of the earlier runs for the first task, and None for all others.
+        The key `executed` holds the executed notebook for task 0 of a later run, and None otherwise. Raises `NotFound`
+        or `Conflict` if the job has no run, and `NotFound` if it has no files or jobs are not pods.
         """
         files, record = self._require_pod_files(), self._running_record(job)
         document = files.bundle(job)
@@ -94,27 +95,36 @@ class JobPods:
         return {**document, EXECUTED: executed}
 
     async def check_devices(self, job: str, task: int, wait: float) -> TaskDeviceCheck:
-        """Return the device check of a task; wait at most `wait` seconds until it is settled."""
+        """Return the device check of a task, once it is settled or after `wait` seconds.
+
+        Raises `NotFound` or `Conflict` if the job has no run, and `NotFound` if jobs are not pods.
+        """
         return await self._checks.wait(lambda: self._running_record(job).workload, task, wait)
 
     def store_log(self, job: str, task: int, text: str) -> None:
-        """Store the end of the log of a task of the present run."""
+        """Store `text` as the log of a task of the present run; the text before is replaced.
+
+        Raises `NotFound` or `Conflict` if the job has no run, and `NotFound` if jobs are not pods.
+        """
         files, record = self._require_pod_files(), self._running_record(job)
         files.put_log(job, record.workload.run, task, text)
 
     def image_of(self, ticket: str) -> str:
-        """Return the container image of the notebook with this ticket; "" if it is unknown."""
+        """Return the container image of the notebook with this ticket; "" if unknown, or if notebooks are not pods."""
         lookup = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_lookup
         return "" if lookup is None else lookup.image_of(ticket)
 
     def _may_use_token(self, record: Record) -> bool:
-        """Tell whether the token of the job's last run is still valid."""
+        """Return whether the job's tokens are valid now: in pods only during a run, and for processes always."""
         # A run of processes has ended once they are gone, so its token harms nobody. A pod may be cut off with its
         # node, be given up, and come back.
         return record.workload.holds or self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup is None
 
     def _running_record(self, job: str) -> Record:
-        """Return the record of a job that has a run now; raise `NotFound` or `Conflict` otherwise."""
+        """Return the record of a job that holds devices for a run.
+
+        Raises `NotFound` if there is no such job or it has ended, and `Conflict` if it has no run now.
+        """
         record = self._context.records.find_unfinished(job)
         if record is None or record.workload.kind is not Kind.TRAINING:
             raise NotFound(f"There is no job {job!r} that could run: it has ended, or it never was.")
@@ -123,14 +133,14 @@ class JobPods:
         return record
 
     def _require_pod_lookup(self) -> PodLookup:
-        """Return the lookup of the jobs' pods; raise `NotFound` if jobs are not pods."""
+        """Return the port of the backend that knows the jobs' pods; raise `NotFound` if jobs are not pods."""
         lookup = self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup
         if lookup is None:
             raise NotFound("The jobs of this service are no pods: their runners were given their tokens.")
         return lookup
 
     def _require_pod_files(self) -> PodFiles:
-        """Return the files of the jobs' pods; raise `NotFound` if jobs are not pods."""
+        """Return the port through which pods get bundles and leave logs; raise `NotFound` if jobs are not pods."""
         files = self._context.bundles.pod_files
         if files is None:
             raise NotFound("The jobs of this service read and write their files themselves, on its own machine.")
@@ -138,7 +148,7 @@ class JobPods:
 
 
 def _token_change(record: Record, task: int, hashed: str) -> Change:
-    """Return the change that sets the hash of a task's token."""
+    """Return the change that stores the hash of a task's token: for task 0 in the record, for others in its detail."""
     if task == 0:
         return Change(workload=record.workload.id, token_hash=hashed)
     tokens = {**record.detail.task_tokens, task: hashed}
@@ -156,9 +166,10 @@ class NodeAgents:
     _last_answers: dict[str, tuple[str, AgentOrders]] = field(default_factory=dict)
 
     async def accept_report(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
-        """Store a report of a node's agent, and return the orders for the agent.
+        """Store the report of a node's agent, and return the orders for that agent.
 
-        Returns at once if the orders differ from the last ones, or else when they change, after `wait` seconds at most.
+        Returns at once if the orders differ from those that this pod got last. Otherwise waits until they change, or
+        for `wait` seconds. Raises `NotFound` if no backend has agents.
         """
         agents = self._require_agent_reports()
         orders = agents.accept_report(node, report)
@@ -176,7 +187,7 @@ class NodeAgents:
         return orders
 
     def _require_agent_reports(self) -> AgentReports:
-        """Return the backend's receiver of reports; raise `NotFound` if no backend has agents."""
+        """Return the port of the backend that receives agents' reports; raise `NotFound` if no backend has agents."""
         ports = (backend.capabilities.agent_reports for backend in self.context.backends)
         found = next((port for port in ports if port is not None), None)
         if found is None:

@@ -24,7 +24,7 @@ class ServiceStatus:
     names: NameCheck
 
     def check_health(self) -> Health:
-        """Return the condition of the loop, the settings, the devices and the backends, with what is wrong."""
+        """Return the condition of the loop, the settings, the devices and the backends, with all that is wrong."""
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
@@ -55,12 +55,12 @@ class ServiceStatus:
         return unreadable + self.context.set_aside.sentences()
 
     def explain_unready(self) -> str:
-        """Return why requests should go to another service or be repeated later; "" = this service answers them."""
+        """Return as a sentence why requests should come later or go elsewhere; "" = this service answers them."""
         return self.leadership.unready
 
 
 def installed_version() -> str:
-    """Return the version of this package; "0" if it is not installed."""
+    """Return the version of the installed package; "0" if it is not installed."""
     try:
         return version("jupyter-gq")
     except PackageNotFoundError:

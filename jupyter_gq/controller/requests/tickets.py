@@ -54,10 +54,11 @@ class Tickets:
         self._context, self._presenter, self._activity, self._checks = context, presenter, activity, checks
 
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
-        """Return the ticket for the share of a server, and whether it is new.
+        """Return the ticket for the share of the caller's server, and whether it is new; a new one joins its queue.
 
         An open ticket for the same amount, without a process, is returned again; any other open ticket of the server is
-        replaced. Raises `QuotaExceeded` or `NeverFits` if the share is not possible.
+        ended. Raises `InvalidAmount` for an invalid amount, and `QuotaExceeded` or `NeverFits` if the share is not
+        possible.
         """
         context = self._context
         context.remember_groups(caller)
@@ -80,14 +81,17 @@ class Tickets:
         return self._show_polled(self._find_ticket(caller, ticket))
 
     def close(self, caller: Caller, ticket: str) -> None:
-        """End a ticket, so that its share is given back; does nothing if it has ended already."""
+        """End a waiting ticket, or give back the share of a ticket; the share is free once its process is gone.
+
+        Does nothing if the ticket has ended already.
+        """
         record = self._find_ticket(caller, ticket)
         if record.workload.state not in FINAL:
             self._context.records.commit(self._end_ticket(record, ""))
             self._context.wake()
 
     def attach(self, caller: Caller, ticket: str, report: ProcessReport) -> None:
-        """Record the process that holds the share of a ticket.
+        """Store the process that holds the share of a ticket, and hand it to the backend if the backend waits for it.
 
         Raises `Conflict` if the ticket has ended, still waits for its share, or has another process.
         """
@@ -113,13 +117,17 @@ class Tickets:
         self._context.wake()
 
     async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDeviceCheck:
-        """Return the device check of the ticket's server; wait at most `wait` seconds until it is settled."""
+        """Return the device check of the ticket's server, once it is settled or after `wait` seconds.
+
+        Raises `Conflict` if the ticket does not hold its share, and `NotFound` if servers are not pods.
+        """
         return await self._checks.wait(lambda: self._find_holding_ticket(caller, ticket).workload, 0, wait)
 
     def list_notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
         """Return the notebooks that have not ended, newest first.
 
-        `owner` selects another user's notebooks, or those of all users if "*"; only admins may set it.
+        `owner` selects another user's notebooks, or those of all users if "*". For callers who are not admins, `owner`
+        is ignored.
         """
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
@@ -127,13 +135,14 @@ class Tickets:
         return NotebookList(notebooks=self._presenter.show_each(found, self._presenter.notebook))
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
-        """Record a server's report about its kernels."""
+        """Record a report about the kernels of the caller's server; raise `NotFound` if the server has no ticket."""
         self._activity.report(self._ticket_of_server(caller, server), report)
 
     def keep(self, caller: Caller, server: str) -> NotebookView:
-        """Keep the share of an idle server for one more step of "Keep it", and return the notebook.
+        """Postpone the eviction of the caller's idle server by one step of "Keep it", and return the notebook.
 
-        Raises `Conflict` if the share is not about to be taken, or if the bound is reached.
+        Raises `NotFound` if the server has no ticket, and `Conflict` if the share is not about to be taken, or if the
+        bound is reached.
         """
         record = self._ticket_of_server(caller, server)
         self._activity.keep(record)
@@ -141,7 +150,10 @@ class Tickets:
         return self._presenter.notebook(self._find_ticket(caller, record.workload.id))
 
     def expire(self) -> None:
-        """End all tickets that lapse, because nobody has polled them for `LAPSE_AFTER` seconds."""
+        """End all waiting tickets that nobody has polled for `LAPSE_AFTER` seconds.
+
+        A ticket without a recorded poll, such as after a restart, counts as polled now.
+        """
         context = self._context
         now = context.clock.now()
         waiting = [record for record in context.records.notebooks() if _waits(record)]
@@ -156,7 +168,10 @@ class Tickets:
     # --- inside
 
     def _show_polled(self, record: Record) -> TicketView:
-        """Return the view of a ticket, and record that it was polled now."""
+        """Record that a ticket was polled now, and return its view.
+
+        If the view names devices for the server's pod, they are saved first.
+        """
         workload = record.workload
         self._context.ticket_polled_at[workload.id] = self._context.clock.now()
         view = self._presenter.ticket(record)
@@ -169,7 +184,7 @@ class Tickets:
         return view
 
     def _make_record(self, caller: Caller, server: str, request: Request) -> Record:
-        """Return the record of a new ticket."""
+        """Return the record of a new pending ticket; nothing is stored."""
         workload = Workload(
             id=f"nb-{self._context.new_id()}",
             kind=Kind.NOTEBOOK,
@@ -185,7 +200,7 @@ class Tickets:
     def _check_admissible(self, caller: Caller, workload: Workload, replaced: Record | None) -> None:
         """Raise `QuotaExceeded` or `NeverFits` if the share is beyond the fixed quota or could never be placed.
 
-        The ticket `replaced` is not counted.
+        The ticket `replaced`, which is about to end, is not counted.
         """
         snapshot = self._context.snapshot([caller])
         gone = replaced.workload.id if replaced is not None else ""
@@ -195,7 +210,11 @@ class Tickets:
         admission.check_fits(snapshot, workload)
 
     def _end_ticket(self, record: Record, told: str) -> list[Change]:
-        """Return the changes that end a ticket. The spawner ends the process of the ticket, if there is one."""
+        """Return the changes that end a ticket, with the sentence `told` for its owner, or none if that is "".
+
+        A ticket without a share ends at once. The share of another one is marked as given back, and its spawner ends
+        the process.
+        """
         workload, now = record.workload, self._context.clock.now()
         sentence = DetailChange(sentence=told) if told else DetailChange()
         if not workload.holds:
@@ -214,11 +233,14 @@ class Tickets:
         return [make_stop_change(workload, stop, {**given_back, **sentence})]
 
     def _newest_open_ticket(self, user: str, server: str) -> Record | None:
-        """Return the newest ticket of a server that has not been told to end; None if there is none."""
+        """Return the newest unfinished ticket of a server that has not been told to end; None if there is none."""
         return max((r for r in self._tickets_of(user, server) if r.workload.stop is None), key=_age, default=None)
 
     def _ticket_of_server(self, caller: Caller, server: str) -> Record:
-        """Return the newest ticket of the caller's server, an open one if there is one; raise `NotFound` if none."""
+        """Return the newest open ticket of the caller's server, or else its newest ticket that is ending.
+
+        Raises `NotFound` if there is neither.
+        """
         record = self._newest_open_ticket(caller.user, server)
         record = record or max(self._tickets_of(caller.user, server), key=_age, default=None)
         if record is None:
@@ -226,6 +248,7 @@ class Tickets:
         return record
 
     def _tickets_of(self, user: str, server: str) -> list[Record]:
+        """Return the records of a server's tickets that have not ended."""
         return [
             record
             for record in self._context.records.notebooks()
@@ -233,7 +256,7 @@ class Tickets:
         ]
 
     def _find_ticket(self, caller: Caller, ticket: str) -> Record:
-        """Return the record of a ticket that the caller may see; raise `NotFound` otherwise."""
+        """Return the record of a ticket that the caller may see; raise `NotFound` for any other."""
         record = self._context.records.get(ticket)
         if record is None or record.workload.kind is not Kind.NOTEBOOK or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no ticket {ticket!r}.")
@@ -248,10 +271,11 @@ class Tickets:
 
 
 def _age(record: Record) -> tuple[Instant, str]:
+    """Return the sort key that puts older records first."""
     return record.workload.submitted_at, record.workload.id
 
 
 def _waits(record: Record) -> bool:
-    """Tell whether a ticket with a GPU waits for its launch, with no process yet."""
+    """Return whether a ticket with a GPU has not been launched, was not told to end, and has no process."""
     unlaunched = record.workload.state in {State.PENDING, State.ADMITTED} and record.workload.stop is None
     return unlaunched and record.detail.pid is None and record.workload.request.devices > 0

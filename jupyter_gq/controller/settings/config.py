@@ -84,27 +84,27 @@ class Settings:
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
 
     def fixed_quota(self, user: str, groups: frozenset[str]) -> MilliGpu:
-        """Return a user's fixed quota: of the user, or else the largest of the groups, or else the default."""
+        """Return a user's fixed quota in milli-GPU: their own, else the largest of their groups, else the default."""
         if user in self.user_quotas:
             return self.user_quotas[user]
         of_groups = [quota for group, quota in self.group_quotas.items() if group in groups]
         return max(of_groups, default=self.default_quota)
 
     def nodes(self, nodes: Sequence[Node], held: Collection[str] = ()) -> tuple[Node, ...]:
-        """Return these nodes with each device in its pool; devices that are in no pool are left out.
+        """Return these nodes with each device in its pool, without the devices that are in no pool.
 
-        Devices of no pool that `held` names stay, with the pool "", and take nothing new.
+        Devices of no pool whose ids are in `held` stay, with the pool "" and unhealthy, so that they take nothing new.
         """
         return tuple(self._in_their_pools(node, held) for node in nodes)
 
     def devices_outside_pools(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the ids of the devices of these nodes that are in no pool; none where pools are of nodes."""
+        """Return the ids of the devices of these nodes that are in no pool; [] if pools are of nodes or not set."""
         if self.device_pool is None:
             return []
         return [device.id for node in nodes for device in node.devices if device.id not in self.device_pool]
 
     def _in_their_pools(self, node: Node, held: Collection[str]) -> Node:
-        """Return the node with each device in its pool; the same object if nothing changes.
+        """Return the node with each device in its pool, as `nodes` says; the same object if nothing changes.
 
         Callers compare nodes often, and the same object compares at once.
         """
@@ -120,16 +120,16 @@ class Settings:
         return replace(node, devices=tuple(devices))
 
     def queues(self, users: Mapping[str, frozenset[str]]) -> tuple[Queue, ...]:
-        """Return the whole queue tree: training, and the build root with one leaf for each of these users.
+        """Return the whole queue tree: the training queues, and the root of notebooks with one leaf for each user.
 
-        `users` maps each name to the user's groups.
+        `users` maps the name of each such user to the user's groups.
         """
         leaves = [self.build_leaf(user, users[user]) for user in sorted(users)]
         root = Queue(name=BUILD_ROOT, pool=self.build_pool, quota=MilliGpu(sum(leaf.quota for leaf in leaves)))
         return (root, *leaves, *self.training_tree())
 
     def build_leaf(self, user: str, groups: frozenset[str]) -> Queue:
-        """Return the leaf queue of a user's notebooks, whose limit is its quota."""
+        """Return the leaf queue of a user's notebooks, whose quota and limit are the user's fixed quota."""
         quota = self.fixed_quota(user, groups)
         return Queue(
             name=build_queue(user),
@@ -150,7 +150,7 @@ class Settings:
         return tuple(entry for entry in self.training if entry.queue.name not in parents)
 
     def defaults_of(self, queue: str) -> Defaults:
-        """Return the CPU and memory of tasks in a queue whose jobs name none."""
+        """Return the CPU and memory that tasks in a training queue have if their job names none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
 
     def named_users(self) -> frozenset[str]:
@@ -162,10 +162,11 @@ class Settings:
         return frozenset(self.group_quotas).union(*(entry.groups | entry.manager_groups for entry in self.training))
 
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
-        """Return the names of the queues to which the user may send jobs."""
+        """Return the names of the training queues to which the user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))
 
     def _pool_of(self, device: Device) -> str | None:
+        """Return the name of the pool of a device; None if the device is in no pool."""
         if self.pod_pools:
             return device.pool if device.pool in self.pools else None
         return self.build_pool if self.device_pool is None else self.device_pool.get(device.id)
@@ -181,12 +182,12 @@ class SettingsSource(Protocol):
 
     @property
     def error(self) -> str | None:
-        """Why the present file is not in force; None if it is."""
+        """A sentence that says why the present file is not in force; None if it is in force."""
         ...
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what in the settings in force is probably not meant."""
+        """Sentences about entries in the settings in force that are probably mistakes."""
         ...
 
     @property
@@ -195,16 +196,20 @@ class SettingsSource(Protocol):
         ...
 
     async def refresh(self) -> bool:
-        """Read the file again if it has changed, without blocking the loop; tell whether anything changed."""
+        """Read the file again if it has changed, without blocking the loop.
+
+        Returns True if the settings changed or the new file was refused, and False if nothing changed.
+        """
         ...
 
 
 def build_settings(
-    config: Config, nodes: Sequence[Node], also: Mapping[str, Collection[str]] | None = None
+    config: Config, nodes: Sequence[Node] | None, also: Mapping[str, Collection[str]] | None = None
 ) -> Settings:
-    """Return the settings of a config, checked against the devices of these nodes.
+    """Return the settings of a config; without pools of nodes, quotas are checked against the devices of `nodes`.
 
-    Raises `SettingsError` at the first fault. `also` names the traits of further sections that other code reads.
+    With `nodes` None the devices are not known, and nothing is checked against them. `also` names the traits of further
+    sections that other code reads. Raises `SettingsError` at the first fault.
     """
     _check_names(config, also or {})
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
@@ -222,11 +227,11 @@ def build_settings(
         consolidate=waits.move,
         moved_after=Seconds(waits.moved_after),
     )
-    devices = [device for node in nodes for device in node.devices]
     by_nodes = pod_pools(pools.pools, on_cluster=config.SchedulerService.get("backend") == "kubernetes")
     # Quotas are checked against the nodes only if these are fixed; on a cluster nodes come and go.
-    devices = [] if by_nodes else devices
-    by_device = None if by_nodes else device_pools(pools.pools, devices)
+    fixed_nodes = () if by_nodes or nodes is None else nodes
+    devices = [device for node in fixed_nodes for device in node.devices]
+    by_device = None if by_nodes else device_pools(pools.pools, None if nodes is None else devices)
     names = tuple(pools.pools) or ("default",)
     build, train = pool_for("build", pools.build, names), pool_for("train", pools.train, names)
     sizes = {name: len(devices) if by_device is None else list(by_device.values()).count(name) for name in names}
@@ -236,7 +241,7 @@ def build_settings(
         default_quota=MilliGpu(fixed.default),
         group_quotas=fixed.groups,
         user_quotas=fixed.users,
-        training=training_queues(training.queues, train, sizes[train] if devices else None, () if by_nodes else nodes),
+        training=training_queues(training.queues, train, sizes[train] if devices else None, fixed_nodes),
         pools=names,
         device_pool=by_device,
         pod_pools=by_nodes,
@@ -291,7 +296,10 @@ def _usage_rule(fairness: Fairness) -> UsageRule:
 
 
 def _check_names(config: Config, also: Mapping[str, Collection[str]]) -> None:
-    """Raise `SettingsError` for a misspelt name, which traitlets would ignore."""
+    """Raise `SettingsError` for a trait that our sections do not have, and for a section whose name is nearly ours.
+
+    Traitlets would ignore both.
+    """
     known = {**also, **{section.__name__: section.class_trait_names(config=True) for section in SECTIONS}}
     for name in config:
         traits = known.get(name)

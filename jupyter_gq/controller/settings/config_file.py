@@ -25,9 +25,10 @@ class _WatchedLoader(PyFileConfigLoader):
 
 
 def load_config(path: Path, executed: list[Path]) -> Config:
-    """Execute the file as the Hub does, and return what it sets.
+    """Execute the file as the Hub does, and return the values that it sets.
 
-    The paths of all executed files are appended to `executed`, also if one of them fails. Raises `ConfigFileError`.
+    The paths of all executed files are appended to `executed`, also if one of them fails. Raises `ConfigFileError`,
+    which names the line, if the file cannot be read or raises an error.
     """
     # `load_subconfig` makes its loader from the class, so the list travels on a class made for this load.
     loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
@@ -45,7 +46,7 @@ def load_config(path: Path, executed: list[Path]) -> Config:
 
 
 def _line_of_traceback(error: BaseException, executed: Sequence[Path]) -> int | str:
-    """Return the last line of the executed files in a traceback; "?" if there is none."""
+    """Return the innermost line of the executed files in an error's traceback; "?" if there is none."""
     names = {str(path) for path in executed}
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return lines[-1] if lines and lines[-1] else "?"

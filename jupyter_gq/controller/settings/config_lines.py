@@ -5,7 +5,11 @@ from collections.abc import Iterator, Sequence
 
 
 def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
-    """Return the line where `c.<trait>` is set for the last time, or of the key that `path` leads to."""
+    """Return the line where `c.<trait>` is set for the last time, or None if nothing in the source sets it.
+
+    If `path` names keys inside the value, the line is that of the innermost key that is found. Returns None for a
+    source that is not valid Python.
+    """
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -25,7 +29,7 @@ def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
 
 
 def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
-    """Tell whether a simple statement names `<anything>.Section.trait`, or `.Section` if `wanted` has only that."""
+    """Return whether a simple statement names `<anything>.Section.trait`, or `.Section` if `wanted` has only that."""
     if isinstance(statement, ast.FunctionDef | ast.If | ast.For | ast.With | ast.Try | ast.While | ast.ClassDef):
         return False
     return any(_names(node)[: len(wanted)] == wanted for node in ast.walk(statement) if isinstance(node, ast.Attribute))
@@ -45,7 +49,10 @@ def _names(node: ast.Attribute) -> list[str]:
 
 
 def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
-    """Return the line and value of `key` in the first dict literal or keyword argument inside `within` that has it."""
+    """Return the line and value of `key` in the first dict or keyword argument inside `within` that has it.
+
+    Returns None if there is none.
+    """
     for node in ast.walk(within):
         if isinstance(node, ast.Dict):
             for name, value in zip(node.keys, node.values, strict=True):
@@ -59,7 +66,7 @@ def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
 def find_duplicates(source: str) -> list[str]:
     """Return a sentence for each key that a dict has twice, and for each setting that two plain lines set.
 
-    Python takes the last one without a word. A source that is no valid Python has none.
+    Python uses the last one and says nothing. The list is empty for a source that is not valid Python.
     """
     try:
         tree = ast.parse(source)
@@ -72,7 +79,7 @@ def find_duplicates(source: str) -> list[str]:
 
 
 def _repeated_keys(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
-    """Yield the line of each repeated key, the line of the key before it, and a name for the key."""
+    """Yield each key that a dict repeats: its line, the line of the key before it, and a phrase that names it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             names = [(key.value, key.lineno) for key in node.keys if isinstance(key, ast.Constant)]
@@ -82,7 +89,7 @@ def _repeated_keys(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
 def _repeated_settings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
     """Yield each setting that the top level of the file assigns again, such as "c.FixedQuota.users".
 
-    An entry is the line of the repetition, the line of the first assignment, and the name of the setting.
+    An entry is the line of the repetition, the line of the assignment before it, and the name of the setting.
     """
     targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
     names = [(".".join(_names(each)), each.lineno) for each in targets if isinstance(each, ast.Attribute)]
@@ -90,6 +97,7 @@ def _repeated_settings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
 
 
 def _repeated(names: Sequence[tuple[object, int]]) -> Iterator[tuple[int, int, object]]:
+    """Yield each repetition of a name: its line, the line of the name before it, and the name."""
     seen: dict[object, int] = {}
     for name, line in names:
         if name in seen:

@@ -45,7 +45,10 @@ class LastGood:
 
     @classmethod
     def of(cls, config: Config, names: Collection[str], executed: Sequence[Path]) -> Self:
-        """Return the policy of a config. `names` are our sections; `executed` are the files that made it."""
+        """Return the policy of a config, without what may be secret, and with hashes of the lines of its files.
+
+        `names` are our sections; `executed` are the files that made the config.
+        """
         sections = {
             name: {trait: _plain(value) for trait, value in config[name].items() if (name, trait) not in _SECRETS}
             for name in sorted(names)
@@ -55,17 +58,17 @@ class LastGood:
 
     @classmethod
     def from_document(cls, document: JsonMapping) -> Self:
-        """Return the policy of a stored document."""
+        """Return the policy that `to_document` wrote as JSON."""
         files = {path: [(int(end), str(mark)) for end, mark in ends] for path, ends in document["files"].items()}
         return cls(sections=dict(document["sections"]), files=files)
 
     def to_document(self) -> JsonObject:
-        """Return the policy as JSON."""
+        """Return the policy as JSON, for the store."""
         files = {path: [list(end) for end in ends] for path, ends in self.files.items()}
         return {"sections": self.sections, "files": files}
 
     def to_config(self) -> Config:
-        """Return the policy as a config."""
+        """Return the policy as a config that a file with the same values would make."""
         return Config(
             {
                 section: {trait: _with_steps(value) for trait, value in traits.items()}
@@ -74,14 +77,17 @@ class LastGood:
         )
 
     def entries(self, setting: str) -> frozenset[str]:
-        """Return the names of the entries of a setting such as "TrainingQueues.queues"."""
+        """Return the names of the entries of a setting such as "TrainingQueues.queues"; none if it is not set."""
         section, trait = setting.split(".")
         found = self.sections.get(section, {}).get(trait)
         return frozenset(found) - {_STEPS} if isinstance(found, dict) else frozenset()
 
 
 def explain_loss(before: LastGood, after: LastGood) -> str | None:
-    """Return why a newer policy lost too much, and how to confirm that; None if the policy did not."""
+    """Return a sentence that says what a newer policy has lost and how to confirm that; None if nothing is missing.
+
+    A file that is cut off counts as a loss, and so does a guarded setting without entries that is not in `allow_empty`.
+    """
     lost = {setting: before.entries(setting) - after.entries(setting) for setting in GUARDED}
     for path, ends in before.files.items():
         found = _describe_cut(Path(path), ends, bool(any(lost.values())))
@@ -100,15 +106,19 @@ def explain_loss(before: LastGood, after: LastGood) -> str | None:
 
 
 def _describe_cut(path: Path, before: _LineEnds, has_lost: bool) -> str | None:
-    """Return a sentence if the file is only the beginning of what it was; None if it is not."""
+    """Return a sentence if the file now holds only the beginning of what it was; None if it does not.
+
+    A file that ends after a whole line counts only if it is empty or `has_lost` says that entries are missing.
+    """
     content = _content(path)
     total = before[-1][0] if before else 0
     if content is None or len(content) >= total:
         return None
     whole = [(end, mark) for end, mark in before if end <= len(content)]
     rest = content[whole[-1][0] if whole else 0 :]
-    same = all(_mark(content[:end]) == mark for end, mark in whole)
-    if not same or b"\n" in rest or not (rest or has_lost or not content):
+    if whole and _short(hashlib.sha256(content[: whole[-1][0]])) != whole[-1][1]:
+        return None
+    if b"\n" in rest or not (rest or has_lost or not content):
         return None
     return (
         f"{path} is cut off: it has the first {len(content)} of {total} bytes of the file in force. Write it again. If "
@@ -117,26 +127,30 @@ def _describe_cut(path: Path, before: _LineEnds, has_lost: bool) -> str | None:
 
 
 def _line_ends(path: Path) -> _LineEnds:
-    content, ends, position = _content(path) or b"", [], 0
-    for line in content.splitlines(keepends=True):
+    """Return the end of each line of a file in bytes, with a hash of everything up to there; [] if it is unreadable."""
+    ends, position, digest = [], 0, hashlib.sha256()
+    for line in (_content(path) or b"").splitlines(keepends=True):
         position += len(line)
-        ends.append((position, _mark(content[:position])))
+        digest.update(line)
+        ends.append((position, _short(digest)))
     return ends
 
 
 def _content(path: Path) -> bytes | None:
+    """Return the bytes of a file; None if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:
         return None
 
 
-def _mark(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+def _short(digest: "hashlib._Hash") -> str:
+    """Return the first 16 digits of a hash."""
+    return digest.hexdigest()[:16]
 
 
 def _plain(value: object) -> JsonValue:
-    """Return a value of a config as JSON; a type that JSON lacks becomes text, which our traits read as well."""
+    """Return a value of a config as JSON; a type that JSON lacks becomes text, which our traits also accept."""
     if isinstance(value, LazyConfigValue):
         steps = value.to_dict()
         return _plain(steps["update"]) if "update" in steps else {_STEPS: _plain(steps)}
@@ -150,7 +164,7 @@ def _plain(value: object) -> JsonValue:
 
 
 def _with_steps(value: JsonValue) -> object:
-    """Return a stored value as a config file would set it."""
+    """Return a stored value as a config file would set it: recorded steps of a list become such steps again."""
     if not isinstance(value, dict) or _STEPS not in value:
         return value
     steps, lazy = value[_STEPS], LazyConfigValue()

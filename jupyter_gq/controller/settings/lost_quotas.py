@@ -14,10 +14,16 @@ _QUOTAS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], 
     ("quota_cpus", lambda queue: queue.cpu_quota, lambda milli: f"{format_cpus(milli)} CPU cores"),
     ("quota_memory", lambda queue: queue.memory_quota, format_memory),
 )
+#: The limits of a queue, likewise. None = no limit.
+_LIMITS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], ...] = (
+    ("limit", lambda queue: queue.limit, lambda milli: f"{format_gpus(milli)} GPU"),
+    ("limit_cpus", lambda queue: queue.cpu_limit, lambda milli: f"{format_cpus(milli)} CPU cores"),
+    ("limit_memory", lambda queue: queue.memory_limit, format_memory),
+)
 
 
 def find_lost_quotas(before: Settings, after: Settings, groups: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """Yield a line for each user, group and queue whose quota is lower after the change.
+    """Yield a line for each user, group and queue whose quota or limit is lower after the change, or gone.
 
     `groups` maps users who have work to their groups; other users are compared by the names in the settings.
     """
@@ -39,7 +45,10 @@ def find_lost_quotas(before: Settings, after: Settings, groups: Mapping[str, fro
 def find_work_over_quota(
     before: Settings, after: Settings, groups: Mapping[str, frozenset[str]], workloads: list[Workload]
 ) -> Iterator[str]:
-    """Yield a line for each running job and user whose use above the quota grows with the change."""
+    """Yield a line for each running job, and for each user with servers, that the change puts further above a quota.
+
+    A running job whose queue is removed has a line as well. `groups` maps users to their groups.
+    """
     holding = [workload for workload in workloads if workload.holds]
     jobs = [workload for workload in holding if workload.kind is Kind.TRAINING]
     old, new = over_quota_by_job(jobs, before), over_quota_by_job(jobs, after)
@@ -58,7 +67,10 @@ def find_work_over_quota(
 
 
 def over_quota_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
-    """Return the milli-GPU of each running job above the quota of its queue or of one above it; the newest go first."""
+    """Return, by job id, the milli-GPU of each running job above the quota of its queue or of any queue above that.
+
+    The part above a quota is attributed to the newest jobs.
+    """
     queues = {entry.queue.name: entry.queue for entry in settings.training}
     over = {job.id: 0 for job in jobs}
     for queue in queues.values():
@@ -71,6 +83,7 @@ def over_quota_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int
 
 
 def _path(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
+    """Return the names of a queue and of all queues above it, from the leaf up."""
     path = []
     while name is not None and name in queues:
         path.append(name)
@@ -79,6 +92,7 @@ def _path(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
 
 
 def _lost_by_queue(before: Queue, after: Queue | None) -> Iterator[str]:
+    """Yield a line for each quota and limit of a queue that is lower after the change, or one for its removal."""
     if after is None:
         yield f"queue {before.name}: {format_gpus(before.quota)} GPU -> the queue is removed"
         return
@@ -86,9 +100,10 @@ def _lost_by_queue(before: Queue, after: Queue | None) -> Iterator[str]:
         old, new = read(before), read(after)
         if old is not None and (new is None or new < old):
             yield f"queue {before.name}, {name}: {write(old)} -> {'none' if new is None else write(new)}"
-    if after.limit is not None and (before.limit is None or after.limit < before.limit):
-        was = "none" if before.limit is None else f"{format_gpus(before.limit)} GPU"
-        yield f"queue {before.name}, limit: {was} -> {format_gpus(after.limit)} GPU"
+    for name, read, write in _LIMITS:
+        old, new = read(before), read(after)
+        if new is not None and (old is None or new < old):
+            yield f"queue {before.name}, {name}: {'none' if old is None else write(old)} -> {write(new)}"
 
 
 def _change(before: int, after: int) -> str:

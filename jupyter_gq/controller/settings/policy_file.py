@@ -38,14 +38,16 @@ class PolicyFile:
     def __init__(
         self,
         path: Path,
-        nodes: Callable[[], Sequence[Node]],
+        nodes: Callable[[], Sequence[Node] | None],
         also: Mapping[str, Collection[str]] | None = None,
         stored: LastGood | None = None,
     ) -> None:
-        """Load the file. `nodes` returns the present nodes, against whose devices quotas and pools are checked.
+        """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
-        `also` names the traits of further sections that belong to the service; other names in them are refused.
-        `stored` is the last good policy of an earlier service.
+        `nodes` returns the present nodes, against whose devices quotas and pools are checked; None if they are not
+        known, and nothing is checked against them. `also` names the traits
+        of further sections that belong to the service; other names in them are refused. Raises `ConfigFileError` if
+        neither the file nor `stored` can be used.
         """
         self._path = path.absolute()
         self._nodes = nodes
@@ -55,7 +57,7 @@ class PolicyFile:
         self._error: str | None = None
         self._warnings: tuple[str, ...] = ()
         self._last_good = stored
-        self._seen = self._changing = self._fingerprint()
+        self._seen = self._changing = self._fingerprints()
         self._current = self._load() if stored is None else self._load_or_restore(stored)
 
     @property
@@ -65,12 +67,12 @@ class PolicyFile:
 
     @property
     def error(self) -> str | None:
-        """Why the present file is not in force; None if it is."""
+        """A sentence that says why the present file is not in force; None if it is in force."""
         return self._error
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what in the settings in force is probably not meant."""
+        """Sentences about entries in the settings in force that are probably mistakes."""
         return self._warnings
 
     @property
@@ -79,19 +81,21 @@ class PolicyFile:
         return self._last_good
 
     async def refresh(self) -> bool:
-        """Load the file again if it, or a file that it loads, has other content; tell whether anything changed."""
+        """Load the file again if it, or a file that it loads, has new content that is the same at two calls in a row.
+
+        Returns True if new settings are in force or the new file was refused, and False if nothing changed.
+        """
         return await asyncio.to_thread(self._refresh)
 
     def _refresh(self) -> bool:
-        """Do the work of `refresh` in a thread."""
-        found = self._fingerprint()
+        """Do the work of `refresh` in the calling thread, and return the same; a refused file is logged."""
+        found = self._fingerprints()
         if found == self._seen:
             self._changing = found
             return False
         if found != self._changing:
             self._changing = found
             return False
-        self._seen = found
         try:
             settings = self._load()
         except ConfigFileError as error:
@@ -104,14 +108,19 @@ class PolicyFile:
         return True
 
     def _load(self) -> Settings:
-        """Return the settings of the file and watch the files that it loads; raise `ConfigFileError`."""
+        """Return the settings of the file, and watch all files that it loads.
+
+        Raises `ConfigFileError` if the file has an error or has lost too much of the policy in force.
+        """
         loaded: list[Path] = []
+        executed = self._fingerprints()
         try:
             config = load_config(self._path, loaded)
         finally:
             # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
-            self._seen = self._changing = self._fingerprint()
+            # A file that is edited while it is executed still has its earlier content here, and is loaded again.
+            self._seen = self._changing = self._fingerprints() | executed
         found = LastGood.of(config, self._names, loaded)
         loss = None if self._last_good is None else explain_loss(self._last_good, found)
         if loss is not None:
@@ -120,12 +129,21 @@ class PolicyFile:
             settings = build_settings(config, self._nodes(), self._also)
         except SettingsError as error:
             raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
+        except Exception as error:  # the administrator's values may be of any type
+            log.exception("settings: a value cannot be used")
+            raise ConfigFileError(
+                f"{self._path}: a setting has a value that cannot be used ({type(error).__name__}: {error}). Undo the "
+                "last change of the file. The log of the service has the details."
+            ) from error
         self._last_good = found
         self._warn(loaded)
         return settings
 
     def _load_or_restore(self, stored: LastGood) -> Settings:
-        """Return the settings of the file; those of the last good policy if the file cannot be used."""
+        """Return the settings of the file; if the file cannot be used, log why, and return the last good settings.
+
+        Raises `ConfigFileError` if the last good settings do not fit this machine either.
+        """
         try:
             return self._load()
         except ConfigFileError as error:
@@ -138,7 +156,7 @@ class PolicyFile:
             return settings
 
     def _warn(self, loaded: Sequence[Path]) -> None:
-        """Find what in the files is probably not meant, and log it."""
+        """Store and log a warning for each key or setting that is written twice in these files."""
         self._warnings = tuple(
             f"{path}, {found}"
             for path in dict.fromkeys(loaded)
@@ -147,20 +165,19 @@ class PolicyFile:
         for warning in self._warnings:
             log.warning("settings: %s", warning)
 
-    def _fingerprint(self) -> str:
-        """Return a hash of the content of all watched files."""
-        digest = hashlib.sha256()
+    def _fingerprints(self) -> dict[Path, str]:
+        """Return a hash of the content of each watched file; for a file that cannot be read, the error."""
+        found = {}
         for path in self._loaded:
             try:
-                digest.update(path.read_bytes())
+                found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
             except OSError as error:
-                digest.update(repr(error.errno).encode())
-            digest.update(b"\0")
-        return digest.hexdigest()
+                found[path] = repr(error.errno)
+        return found
 
 
 def _place(executed: Sequence[Path], error: SettingsError) -> str:
-    """Return the file and line of the last place that sets the trait; only the file if no line is found."""
+    """Return the file and line where the trait of the error is set last; only the first file if no line is found."""
     for path in reversed(executed):
         line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
         if line is not None:

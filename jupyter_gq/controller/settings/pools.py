@@ -22,7 +22,10 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def pod_pools(pools: Mapping[str, JsonMapping], *, on_cluster: bool = False) -> tuple[PodPool, ...]:
-    """Return the pools of nodes; () if pools are of devices, or none is set. A cluster has no other pools."""
+    """Return the pools of nodes; () if pools are of devices, or none is set. On a cluster all pools are of nodes.
+
+    Raises `SettingsError` if a pool is wrong.
+    """
     if not on_cluster and not any("nodes" in entry for entry in pools.values()):
         return ()
     return tuple(_pod_pool(name, entry) for name, entry in pools.items())
@@ -56,6 +59,7 @@ def _pod_pool(name: str, entry: JsonMapping) -> PodPool:
 
 
 def _labels(name: str, value: object) -> Mapping[str, str]:
+    """Return the node labels in a setting; raise `SettingsError` unless it is a dict of texts."""
     if isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair):
         return dict(value)
     fix = 'use a dict of texts such as {"jupyter-gq.org/pool": "build"}; {} means every node'
@@ -63,6 +67,7 @@ def _labels(name: str, value: object) -> Mapping[str, str]:
 
 
 def _resource(name: str, value: object) -> str:
+    """Return the resource name in a setting; raise `SettingsError` unless it has the form "vendor/name"."""
     if isinstance(value, str) and value.count("/") == 1 and all(value.split("/")):
         return value
     fix = 'use the name that the device plugin gives, such as "nvidia.com/gpu" or "nvidia.com/mig-1g.10gb"'
@@ -70,7 +75,10 @@ def _resource(name: str, value: object) -> str:
 
 
 def _choice(name: str, key: str, entry: JsonMapping, default: _Choice) -> _Choice:
-    """Return the value of a key as a member of the enumeration of `default`; raise `SettingsError` if it is none."""
+    """Return the value of a key as a member of the enumeration of `default`, which is used if the key is absent.
+
+    Raises `SettingsError` for any other value.
+    """
     value = entry.get(key, default.value)
     possible = [each.value for each in type(default)]
     if value not in possible:
@@ -80,19 +88,26 @@ def _choice(name: str, key: str, entry: JsonMapping, default: _Choice) -> _Choic
 
 
 def _tolerations(name: str, value: object) -> tuple[JsonMapping, ...]:
+    """Return the tolerations in a setting; raise `SettingsError` unless it is a list of dicts."""
     if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
         return tuple(dict(each) for each in value)
     fix = 'use a list such as [{"key": "nvidia.com/gpu", "operator": "Exists"}]'
     raise SettingsError(TRAIT, value, "these are not tolerations", fix, path=(name, "tolerations"))
 
 
-def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) -> Mapping[str, str] | None:
-    """Return the pool of each device by its id; None if no pool is set, so that all devices are in one."""
-    if not pools:
+def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device] | None) -> Mapping[str, str] | None:
+    """Return the name of the pool of each device, by device id; None if no pool is set, so that one pool has all.
+
+    Pools with a list of devices get theirs first; pools with a number then take free devices in order. Raises
+    `SettingsError` for unknown, shared or too few devices. With `devices` None, the devices are not known: only the
+    keys and types are checked, and None is returned.
+    """
+    for name, entry in pools.items():
+        _check_keys(name, entry)
+    if not pools or devices is None:
         return None
     owner: dict[str, str] = {}
     for name, entry in pools.items():
-        _check_keys(name, entry)
         if not isinstance(entry["devices"], int):
             for wanted in entry["devices"]:
                 device = _find(name, wanted, devices)
@@ -109,7 +124,10 @@ def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) ->
 
 
 def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
-    """Return the pool of notebooks (`purpose` "build") or jobs ("train"); raise `SettingsError` if it is not clear."""
+    """Return the pool of notebooks (`purpose` "build") or jobs ("train"): the chosen, the namesake or the only one.
+
+    Raises `SettingsError` if the chosen pool does not exist, or if it is not clear which pool it is.
+    """
     names = ", ".join(repr(pool) for pool in pools)
     if chosen:
         if chosen not in pools:
@@ -125,7 +143,10 @@ def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
 
 
 def _check_keys(name: str, entry: JsonMapping) -> None:
-    """Raise `SettingsError` unless a pool of devices has the key "devices" only, with a number or a list."""
+    """Raise `SettingsError` unless a pool of devices has only the key "devices", with a number from 0 or a list.
+
+    The list may hold indices and UUIDs.
+    """
     for key in entry:
         if key != "devices":
             raise SettingsError(
@@ -138,13 +159,17 @@ def _check_keys(name: str, entry: JsonMapping) -> None:
     wanted = entry["devices"]
     if isinstance(wanted, bool) or not isinstance(wanted, int | list | tuple):
         raise SettingsError(TRAIT, wanted, "it is neither a number nor a list", fix, path=path)
+    if not isinstance(wanted, int):
+        for device in wanted:
+            if isinstance(device, bool) or not isinstance(device, int | str):
+                raise SettingsError(TRAIT, device, "it is neither an index nor a UUID", fix, path=path)
     if isinstance(wanted, int) and wanted < 0:
         raise SettingsError(TRAIT, wanted, "it is negative", fix, path=path)
 
 
-def _find(pool: str, wanted: object, devices: Sequence[Device]) -> Device:
+def _find(pool: str, wanted: int | str, devices: Sequence[Device]) -> Device:
     """Return the device with that id or index; raise `SettingsError` if there is none, or if the index is ambiguous."""
-    found = [device for device in devices if wanted in {device.id, device.index} and not isinstance(wanted, bool)]
+    found = [device for device in devices if wanted in {device.id, device.index}]
     if not found:
         there = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
         problem = f"there is no device {wanted!r}"
@@ -156,7 +181,7 @@ def _find(pool: str, wanted: object, devices: Sequence[Device]) -> Device:
 
 
 def _take(pool: str, count: int, devices: Sequence[Device], owner: dict[str, str]) -> None:
-    """Assign the first `count` free devices to the pool; raise `SettingsError` if there are fewer."""
+    """Assign the first `count` free devices to the pool, in `owner`; raise `SettingsError` if there are fewer."""
     free = [device for device in devices if device.id not in owner]
     if count > len(free):
         others = len(devices) - len(free)

@@ -69,7 +69,7 @@ KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHAT
 def host_resources_by_queue(
     order: Sequence[str], entries: Entries, nodes: Sequence[Node]
 ) -> dict[str, QueueHostResources]:
-    """Return the host resources of all queues; raise `SettingsError` if they contradict each other.
+    """Return the CPU and memory amounts of all queues by name; raise `SettingsError` if they contradict each other.
 
     `order` has parents before children. `nodes` are those of the pool; () if they cannot be known.
     """
@@ -98,7 +98,10 @@ def _or_none(kind: Callable[[int], T], value: int | None) -> T | None:
 
 
 def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, _Amounts]:
-    """Return the amounts of one resource by queue, with inherited defaults; raise `SettingsError` for a fault."""
+    """Return the amounts of CPU or of memory by queue, with defaults inherited from the queue above.
+
+    Raises `SettingsError` if an amount is invalid or contradicts another amount or the nodes.
+    """
     said: dict[str, _Amounts] = {}
     for name in order:
         said[name] = {what: _amount(kind, name, what, entries[name]) for what in _WHATS}
@@ -117,7 +120,10 @@ def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequenc
 
 
 def _amount(kind: _Kind, name: str, what: str, entry: JsonMapping) -> int | None:
-    """Return a parsed amount; None if it is not set. Raises `SettingsError` if it is invalid."""
+    """Return the amount `what` ("quota", "limit" or "default") of a queue; None if it is not set.
+
+    Raises `SettingsError` if it is invalid.
+    """
     key = f"{what}_{kind.word}"
     value = entry.get(key)
     if value is None:
@@ -142,7 +148,10 @@ def _check_limit(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _A
 def _check_below(
     kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Amounts], below: Mapping[str, int]
 ) -> None:
-    """Raise `SettingsError` if the queues below a queue are promised more than its quota, or else its limit."""
+    """Raise `SettingsError` if the queues just below a queue are promised more than its quota, or else its limit.
+
+    `below` holds the promised amount of each of them.
+    """
     what = "limit" if said[name]["quota"] is None else "quota"
     bound = said[name][what]
     promised = sum(below.values())
@@ -153,9 +162,9 @@ def _check_below(
 
 
 def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Amounts]) -> dict[str | None, dict[str, int]]:
-    """Return what each queue, and each queue just below it, is promised: its quota, or the sum below it.
+    """Return the amounts promised to the queues just below each queue, by name; the key None stands for the roots.
 
-    The key None stands for the roots.
+    A queue is promised its quota, or without a quota, the sum of what the queues below it are promised.
     """
     found: dict[str | None, dict[str, int]] = {None: {}, **{name: {} for name in order}}
     for name in reversed(order):
@@ -167,9 +176,9 @@ def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Amount
 def _check_default(
     kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Amounts], counted: Sequence[int]
 ) -> None:
-    """Raise `SettingsError` if the default of a queue exceeds a limit on its path, or every node.
+    """Raise `SettingsError` if the default of a queue exceeds its limit, a limit above it, or every node.
 
-    The error names the queue that sets the default.
+    The error names the queue that sets the default. `counted` are the amounts of the nodes; () if they are not known.
     """
     default = said[name]["default"]
     if default is None:
@@ -189,7 +198,7 @@ def _check_default(
 
 
 def _check_nodes(kind: _Kind, below: Mapping[str, int], there: int) -> None:
-    """Raise `SettingsError` if the root queues are promised more than the nodes have."""
+    """Raise `SettingsError` if the root queues in `below` are promised more together than `there`, the nodes' total."""
     roots = [name for name, amount in below.items() if amount]
     promised = sum(below.values())
     if promised > there:
@@ -199,6 +208,6 @@ def _check_nodes(kind: _Kind, below: Mapping[str, int], there: int) -> None:
 
 
 def _wrong(kind: _Kind, name: str, what: str, entries: Entries, problem: str, fix: str) -> SettingsError:
-    """Return the error about the amount `what` of a queue."""
+    """Return the error about the amount `what` of a queue: "quota", "limit" or "default"."""
     key = f"{what}_{kind.word}"
     return SettingsError(TRAIT, entries[name].get(key), problem, fix, path=(name, key))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from math import ceil
+from math import ceil, inf
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
@@ -14,7 +14,7 @@ from jupyter_gq.domain.queue import BUILD_ROOT, MAX_PRIORITY, Queue
 
 from . import queue_resources
 from .queue_resources import TRAIT, Defaults, QueueHostResources, host_resources_by_queue
-from .traits import SettingsError
+from .traits import SettingsError, as_float
 
 KEYS = (
     "quota",
@@ -51,12 +51,15 @@ class TrainingQueue:
     defaults: Defaults = Defaults()  # noqa: RUF009 - it is frozen
 
     def admits(self, user: str, groups: frozenset[str]) -> bool:
-        """Return whether the user may send jobs to the queue: managers may; without users and groups everybody may."""
+        """Return whether the user may send jobs to the queue, as a named user, a member of a named group, or a manager.
+
+        If the queue names no users and no groups, everybody may.
+        """
         everybody = not self.users and not self.groups
         return everybody or user in self.users or bool(self.groups & groups) or self._is_manager(user, groups)
 
     def highest_priority(self, caller: Caller) -> int:
-        """Return the highest priority that the caller may give to a job in the queue."""
+        """Return the highest priority that the caller may give to a job: `MAX_PRIORITY` for admins and managers."""
         if caller.admin or self._is_manager(caller.user, caller.groups):
             return MAX_PRIORITY
         return self.max_priority
@@ -68,7 +71,7 @@ class TrainingQueue:
 def training_queues(
     entries: Mapping[str, JsonMapping], pool: str, devices: int | None, nodes: Sequence[Node] = ()
 ) -> tuple[TrainingQueue, ...]:
-    """Return the queues of the config, parents before children; raise `SettingsError` for a fault.
+    """Return the training queues of the config, parents before children; raise `SettingsError` for a fault.
 
     `devices` is the number of devices of the pool, and `nodes` are its nodes; None and () if they are not known.
     """
@@ -96,9 +99,9 @@ def training_queues(
 def check_fixed_quotas(
     default: int, groups: Mapping[str, int], users: Mapping[str, int], pool: tuple[str, int, float]
 ) -> None:
-    """Raise `SettingsError` if a fixed quota is above the build pool, or those of the named users together are.
+    """Raise `SettingsError` if a fixed quota exceeds the build pool, or if the quotas of all named users do together.
 
-    `pool` is (name, devices, over-subscription); over-subscription multiplies the pool for the sum.
+    Quotas are in milli-GPU. `pool` is (name, number of devices, factor); the factor multiplies the pool for the sum.
     """
     name, devices, factor = pool
     total = devices * ONE_GPU
@@ -129,7 +132,7 @@ def check_fixed_quotas(
 
 
 def _check_name(name: str, entry: JsonMapping) -> None:
-    """Raise `SettingsError` for a reserved name, an unknown key or an invalid parent."""
+    """Raise `SettingsError` if the queue has a reserved name, an unknown key, or a parent that is not text."""
     if name == BUILD_ROOT or "/" in name:
         raise SettingsError(
             TRAIT, name, f'"{BUILD_ROOT}" and names with "/" are taken by notebooks', "use another name"
@@ -145,7 +148,7 @@ def _check_name(name: str, entry: JsonMapping) -> None:
 
 
 def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
-    """Return the number of queues above a queue; raise `SettingsError` for an unknown parent and for a cycle."""
+    """Return the number of queues above a queue; raise `SettingsError` for an unknown parent or a cycle of parents."""
     chain = [name]
     while (parent := entries[chain[-1]].get("parent")) is not None:
         path = (chain[-1], "parent")
@@ -163,7 +166,7 @@ def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
 
 
 def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, MilliGpu]:
-    """Return the quota of each queue in milli-GPU; a parent that sets none has the sum of its children."""
+    """Return the quota of each queue in milli-GPU; a queue that sets none has the sum of the queues just below it."""
     quotas: dict[str, MilliGpu] = {}
     for name in reversed(order):
         if entries[name].get("quota") is not None:
@@ -175,7 +178,7 @@ def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, M
 
 
 def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Mapping[str, MilliGpu]) -> None:
-    """Raise `SettingsError` if the queues below a queue are promised more than its quota."""
+    """Raise `SettingsError` if the quotas of the queues just below a queue are larger together than its own quota."""
     for name in order:
         children = {child: quotas[child] for child in order if entries[child].get("parent") == name}
         promised = sum(children.values())
@@ -187,6 +190,7 @@ def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Ma
 
 
 def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str]) -> None:
+    """Raise `SettingsError` if the root queues are promised more milli-GPU than the pool has; None = not known."""
     if devices is not None and promised > devices * ONE_GPU:
         problem = f"the queues {', '.join(roots)} are promised {format_gpus(promised)} GPU together"
         problem += f", but the pool {pool!r} has {devices}"
@@ -194,7 +198,10 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
 
 
 def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: QueueHostResources) -> Queue:
-    """Return a training queue from its setting; raise `SettingsError` for a fault."""
+    """Return a training queue from its setting; raise `SettingsError` if a value is wrong or the limit is too low.
+
+    The limit is too low if it is below `quota`, which is in milli-GPU.
+    """
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
@@ -218,7 +225,10 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: Queu
 
 
 def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
-    """Return the queue with its managers and its highest priority for others, which it takes from the queue above."""
+    """Return the queue with its own managers and those of the queue above, and with its `max_priority`.
+
+    A queue that sets no `max_priority` has that of the queue above.
+    """
     name, above = training.queue.name, above or TrainingQueue(queue=training.queue)
     highest = entry.get("max_priority")
     return replace(
@@ -230,7 +240,10 @@ def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQ
 
 
 def _priority(name: str, value: object) -> int:
-    """Return the highest priority for users. 0 must be allowed, because a job that names no priority has 0."""
+    """Return the setting "max_priority"; raise `SettingsError` unless it is a whole number from 0 to `MAX_PRIORITY`.
+
+    0 is the least, because a job that names no priority has 0.
+    """
     priority = _integer(name, "max_priority", value, minimum=0)
     if priority > MAX_PRIORITY:
         fix = f"use a whole number from 0 to {MAX_PRIORITY}"
@@ -239,6 +252,7 @@ def _priority(name: str, value: object) -> int:
 
 
 def _amount(name: str, key: str, value: object) -> MilliGpu:
+    """Return a setting of GPUs in milli-GPU; raise `SettingsError` if it is invalid."""
     try:
         return parse_quota(value)
     except InvalidAmount as error:
@@ -246,6 +260,7 @@ def _amount(name: str, key: str, value: object) -> MilliGpu:
 
 
 def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
+    """Return a setting; raise `SettingsError` unless it is a whole number that is not below `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
         wanted = "a whole number" if minimum is None else f"a whole number, at least {minimum}"
         raise SettingsError(TRAIT, value, f"it is not {wanted}", f"use {wanted}", path=(name, key))
@@ -253,17 +268,19 @@ def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
 
 
 def _seconds(name: str, key: str, entry: JsonMapping) -> Seconds | None:
-    """Return a time in seconds; None if it is not set. Raises `SettingsError` if it is not a length of time."""
+    """Return a setting in seconds; None if it is not set. Raises `SettingsError` unless it is a number from 0."""
     value = entry.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    seconds = as_float(value)
+    if seconds is None or not 0 <= seconds < inf:
         fix = "use a number of seconds, at least 0, or None to leave it to the queue above"
         raise SettingsError(TRAIT, value, "it is not a length of time", fix, path=(name, key))
-    return Seconds(float(value))
+    return Seconds(seconds)
 
 
 def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:
+    """Return a setting of names, empty if it is not set; raise `SettingsError` unless it is a list of texts."""
     value = entry.get(key, ())
     listed = isinstance(value, list | tuple | set | frozenset)
     if not listed or not all(isinstance(item, str) for item in value):

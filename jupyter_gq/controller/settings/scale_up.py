@@ -18,7 +18,10 @@ _Amount = TypeVar("_Amount", bound=int)
 
 
 def scale_up(pool: str, value: object, provider: Provider) -> ScaleUp | None:
-    """Return the setting; None if it is not set. Raises `SettingsError` if it is wrong."""
+    """Return the setting "scale_up" of a pool: the size and largest number of its nodes; None if it is not set.
+
+    Raises `SettingsError` if it is wrong, or if the provider of the pool is HAMi.
+    """
     if value is None:
         return None
     path = (pool, "scale_up")
@@ -41,7 +44,7 @@ def scale_up(pool: str, value: object, provider: Provider) -> ScaleUp | None:
 
 
 def _count(path: tuple[str, ...], key: str, entry: JsonMapping, what: str) -> int:
-    """Return a required whole number above 0; raise `SettingsError` otherwise."""
+    """Return the whole number above 0 under a required key; raise `SettingsError` if it is missing or anything else."""
     if key not in entry:
         raise SettingsError(TRAIT, dict(entry), f'it has no "{key}"', f"add {what}", path=path)
     value = entry[key]
@@ -51,7 +54,10 @@ def _count(path: tuple[str, ...], key: str, entry: JsonMapping, what: str) -> in
 
 
 def _amount(path: tuple[str, ...], key: str, entry: JsonMapping, parse: Callable[[object], _Amount]) -> _Amount | None:
-    """Return an amount above 0; None if it is not set. Raises `SettingsError` if it is wrong."""
+    """Return the amount above 0 under a key; None if the key is absent.
+
+    Raises `SettingsError` if it is invalid or 0.
+    """
     value = entry.get(key)
     if value is None:
         return None

@@ -43,7 +43,7 @@ class GpuRequest(TraitType[int, object]):
     info_text = 'a fraction of one GPU such as "0.25", or a whole number of GPUs'
 
     def validate(self, obj: object, value: object) -> int:
-        """Return the milli-GPU; raise `SettingsError` for amounts such as 1.5, -1 and 0.0001."""
+        """Return the value in milli-GPU; raise `SettingsError` for amounts such as 1.5, -1 and 0.0001."""
         return _gpus(trait_path(obj, self), value, ())
 
 
@@ -53,7 +53,7 @@ class GpuRequestsByName(_GpusByName):
     info_text = 'a dict such as {"vision": "0.5"}'
 
     def validate(self, obj: object, value: object) -> dict[str, MilliGpu]:
-        """Return the milli-GPU by name; raise `SettingsError`, which names the key of the fault."""
+        """Return the milli-GPU by name; raise `SettingsError`, with the faulty key, for an invalid name or amount."""
         trait = trait_path(obj, self)
         return {key: _gpus(trait, amount, (key,)) for key, amount in _entries(trait, value, self.info_text).items()}
 
@@ -64,7 +64,7 @@ class DictByName(_EntriesByName):
     info_text = "a dict whose keys are names and whose values are dicts"
 
     def validate(self, obj: object, value: object) -> dict[str, JsonMapping]:
-        """Return a copy; raise `SettingsError` unless it is a dict of dicts."""
+        """Return a copy of the dict of dicts; raise `SettingsError` for anything else."""
         trait = trait_path(obj, self)
         entries: dict[str, JsonMapping] = {}
         for key, entry in _entries(trait, value, self.info_text).items():
@@ -88,13 +88,24 @@ class Number(TraitType[float, object]):
     def validate(self, obj: object, value: object) -> float:
         """Return the number as a float; raise `SettingsError` for a bool, a text, or a number out of range."""
         fix = f"use {self.info_text}"
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        number = as_float(value)
+        if number is None:
             raise SettingsError(trait_path(obj, self), value, "it is not a number", fix)
-        if self.maximum < value < inf:
+        if self.maximum < number < inf:
             raise SettingsError(trait_path(obj, self), value, f"it is above {self.maximum:g}", fix)
-        if not self.minimum <= value < inf:
+        if not self.minimum <= number < inf:
             raise SettingsError(trait_path(obj, self), value, f"it is below {self.minimum:g} or endless", fix)
+        return number
+
+
+def as_float(value: object) -> float | None:
+    """Return an int or float as a float, infinite if it is too large for one; None for a bool or another type."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
         return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 class Flag(TraitType[bool, object]):
@@ -103,7 +114,7 @@ class Flag(TraitType[bool, object]):
     info_text = "True or False"
 
     def validate(self, obj: object, value: object) -> bool:
-        """Return the bool; raise `SettingsError` for anything else."""
+        """Return the value if it is True or False; raise `SettingsError` for anything else."""
         if not isinstance(value, bool):
             raise SettingsError(trait_path(obj, self), value, "it is neither True nor False", "use one of them")
         return value
@@ -115,7 +126,7 @@ class Word(TraitType[str, object]):
     info_text = "text"
 
     def validate(self, obj: object, value: object) -> str:
-        """Return the value unchanged if it is a str; raise `SettingsError` otherwise."""
+        """Return the value unchanged if it is text; raise `SettingsError` otherwise."""
         if not isinstance(value, str):
             raise SettingsError(trait_path(obj, self), value, "it is not text", "write it in quotes")
         return value
@@ -137,7 +148,7 @@ class OneOf(TraitType[str, object]):
 
 
 def _entries(trait: str, value: object, expected: str) -> dict[str, object]:
-    """Return a dict whose keys are names; raise `SettingsError` for anything else."""
+    """Return a copy of a dict whose keys are names; raise `SettingsError` for anything else, with what was expected."""
     if not isinstance(value, Mapping):
         raise SettingsError(trait, value, "it is not a dict", f"write {expected}")
     for key in value:

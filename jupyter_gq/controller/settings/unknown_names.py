@@ -16,7 +16,7 @@ class KnownNames:
 
 
 def find_unknown_names(settings: Settings, known: KnownNames) -> tuple[str, ...]:
-    """Return a sentence for each name in the settings that the Hub does not know, with a similar name if any."""
+    """Return a sentence for each user and group in the settings that the Hub does not know, with a similar name."""
     found = []
     for setting, names, noun in _named(settings):
         there = known.users if noun == "user" else known.groups
@@ -29,7 +29,10 @@ def find_unknown_names(settings: Settings, known: KnownNames) -> tuple[str, ...]
 
 
 def _named(settings: Settings) -> Iterator[tuple[str, Collection[str], str]]:
-    """Yield each setting that names users or groups, with its names and what they are."""
+    """Yield each setting that names users or groups, with these names and either "user" or "group".
+
+    Managers whom a queue inherits are named only for the queue above.
+    """
     yield "c.FixedQuota.users", settings.user_quotas, "user"
     yield "c.FixedQuota.groups", settings.group_quotas, "group"
     for entry in settings.training:

@@ -12,42 +12,43 @@ from jupyter_gq.scheduling.decision import Pending
 AT_ONCE = 200
 
 #: Position and sentence of a pending workload.
-_Look = tuple[int, str]
-_UNSEEN: _Look = (0, "")
+_PositionAndSentence = tuple[int, str]
+_NOT_ANNOUNCED: _PositionAndSentence = (0, "")
 
 
 class Announcements:
     """The positions and sentences of pending workloads that were announced last."""
 
     def __init__(self) -> None:
-        #: What listeners know of each workload, by id.
-        self._told: dict[str, _Look] = {}
+        #: Position and sentence that listeners know of each workload, by id.
+        self._announced: dict[str, _PositionAndSentence] = {}
         #: Ids of the workloads to announce, the longest due first.
         self._due: dict[str, None] = {}
 
     def take_changed(self, pending: Mapping[str, Pending], has_listener: Callable[[str], bool]) -> list[str]:
-        """Return the ids of the workloads to announce now, and count them as announced.
+        """Return the ids of at most `AT_ONCE` pending workloads to announce now, and count them as announced.
 
-        `has_listener` tells whether anybody listens to the workload of an id.
+        A workload is announced if somebody listens to it and its position or sentence is new, the longest due first.
+        Further ones stay due for a later call. `has_listener` tells whether anybody listens to the workload of an id.
         """
-        before, self._told = self._told, {}
+        before, self._announced = self._announced, {}
         for name, entry in pending.items():
-            look = self._told[name] = before.get(name, _UNSEEN)
-            if look == _look(entry):
+            known = self._announced[name] = before.get(name, _NOT_ANNOUNCED)
+            if known == _position_and_sentence(entry):
                 continue
             if has_listener(name):
                 self._due.setdefault(name, None)
             else:  # a new listener fetches the lists first
-                self._told[name] = _look(entry)
-        told: list[str] = []
-        while self._due and len(told) < AT_ONCE:
+                self._announced[name] = _position_and_sentence(entry)
+        chosen: list[str] = []
+        while self._due and len(chosen) < AT_ONCE:
             name = next(iter(self._due))
             del self._due[name]
-            if name in pending and self._told.get(name) != _look(pending[name]):
-                self._told[name] = _look(pending[name])
-                told.append(name)
-        return told
+            if name in pending and self._announced.get(name) != _position_and_sentence(pending[name]):
+                self._announced[name] = _position_and_sentence(pending[name])
+                chosen.append(name)
+        return chosen
 
 
-def _look(entry: Pending) -> _Look:
+def _position_and_sentence(entry: Pending) -> _PositionAndSentence:
     return (entry.position, entry.why.sentence)

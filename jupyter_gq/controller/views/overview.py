@@ -52,7 +52,7 @@ class Overview:
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
     def describe_user(self, caller: Caller) -> Me:
-        """Return the data of the options page and of the send dialog."""
+        """Return the caller's data for the options page and the send dialog: quota, choices, queues and pools."""
         context = self._context
         context.remember_groups(caller)
         settings, snapshot = context.settings, context.snapshot([caller])
@@ -75,11 +75,11 @@ class Overview:
         )
 
     def list_queues(self, caller: Caller) -> QueueList:
-        """Return the queues of the caller with the queues above them; for an admin, all queues."""
+        """Return the queues that the caller may use, with the queues above them; for an admin, all queues."""
         return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
 
     def list_devices(self, caller: Caller) -> DeviceList:
-        """Return all devices; for admins, with the workloads that hold them."""
+        """Return all devices with their use; for admins also the holders, and why a device takes nothing new."""
         snapshot = self._context.snapshot()
         used, holders, notes = _used_by_device(snapshot), _holders_by_device(snapshot), self._device_notes(snapshot)
         if not caller.admin:
@@ -92,7 +92,7 @@ class Overview:
         return DeviceList(devices=views)
 
     def _device_notes(self, snapshot: Snapshot) -> dict[str, str]:
-        """Return why devices take nothing new, by their ids, as far as an administrator can change it."""
+        """Return, by device id, a phrase that says why the device takes nothing new; "" if there is no known reason."""
         drains, notes = self._context.drains, {}
         runs = {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
         for node in snapshot.nodes:
@@ -121,7 +121,7 @@ class Overview:
         return state_document(state, self._decider.decide_on(state.snapshot, state.at))
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
-        """Return the shares that the caller may choose, computed again only if something has changed."""
+        """Return the shares that the caller may choose; the last result is used again if no input has changed."""
         context = self._context
         # Sentences about requested nodes name whole minutes.
         minute = int(context.clock.now() // 60) if any(new.request for new in snapshot.new_nodes) else 0
@@ -147,7 +147,11 @@ class Overview:
         return choices
 
     def _preview_choices(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
-        """Return the choices for CPU only and for these amounts, each decided as if it were asked for now."""
+        """Return the choices of CPU only and of these milli-GPU amounts, smallest first.
+
+        Each is decided as if it were asked for now. An amount beyond the quota that is left, or that no node can give,
+        is unavailable, with the reason.
+        """
         found = {0: Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")}
         possible: dict[int, Workload] = {}
         for amount in amounts:
@@ -165,7 +169,7 @@ class Overview:
         return [found[amount] for amount in sorted(found)]
 
     def _notebook(self, caller: Caller, amount: MilliGpu) -> Workload:
-        """Return the workload of a notebook with that amount, for a preview."""
+        """Return the workload of a new notebook of the caller with that many milli-GPU, for a preview."""
         return Workload(
             id="choice",
             kind=Kind.NOTEBOOK,
@@ -179,19 +183,25 @@ class Overview:
 
 
 def describe_devices(probe: DeviceProbe | None) -> str:
-    """Return a sentence on whether the devices are real or simulated, and why; "" without a probe."""
+    """Return a sentence that says whether the devices are real or simulated, and why; "" if there is no probe."""
     return "" if probe is None else probe.status().detail
 
 
 def used_fixed_quota(snapshot: Snapshot, user: str) -> int:
-    """Return the milli-GPU of the user's fixed quota that running and waiting servers take."""
+    """Return the milli-GPU of the user's fixed quota that their waiting and running servers take.
+
+    Servers that are stopping do not count.
+    """
     leaf = build_queue(user)
     mine = [w for w in snapshot.workloads if w.queue == leaf and w.state is not State.STOPPING]
     return sum(workload.milli for workload in mine)
 
 
 def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[QueueView]:
-    """Return the training queues that the caller may see, parents before children."""
+    """Return the training queues that the caller may use and the queues above them, parents before children.
+
+    An admin sees all training queues.
+    """
     own = set(settings.leaves_of(caller.user, caller.groups))
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     visible = set(parents) if caller.admin else {above for name in own for above in _with_ancestors(name, parents)}
@@ -231,7 +241,7 @@ def _bounds(amounts: tuple[int | None, int | None, int, int | None], text: Calla
 
 
 def over_quota_by_job(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
-    """Return, by id, how many milli-GPU of each running job are above the quota of its queue.
+    """Return, by id, how many milli-GPU of each running job are above the quota of its own queue.
 
     The part above the quota is attributed to the newest jobs.
     """
@@ -247,7 +257,7 @@ def over_quota_by_job(workloads: Iterable[Workload], queues: Iterable[Queue]) ->
 
 
 def pool_view(name: str, snapshot: Snapshot) -> PoolView:
-    """Return the view of a pool, with the model and memory of the first device."""
+    """Return the totals of a pool, with the model and memory of its first device; unhealthy devices are not free."""
     nodes = [node for node in snapshot.nodes if any(device.pool == name for device in node.devices)]
     devices = [device for node in nodes for device in node.devices if device.pool == name]
     possible = [node for node in possible_nodes(snapshot) if any(device.pool == name for device in node.devices)]
@@ -268,24 +278,24 @@ def pool_view(name: str, snapshot: Snapshot) -> PoolView:
 
 
 def _largest(amounts: Sequence[int | None], text: Callable[[int], str]) -> str | None:
-    """Return the largest amount as text; None if a node has no limit, or if there are no nodes."""
+    """Return the largest amount as text; None if an amount is None, which means not counted, or if there are none."""
     counted = [amount for amount in amounts if amount is not None]
     return text(max(counted)) if counted and len(counted) == len(amounts) else None
 
 
 def possible_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
-    """Return the present nodes, and one node like those that the cluster may add to each pool."""
+    """Return the present nodes, and one node like those that the cluster may still add to each pool."""
     return (*snapshot.nodes, *(new.like for new in snapshot.new_nodes if new.count))
 
 
 def largest_request(nodes: Sequence[Node], pool: str) -> int:
-    """Return the most milli-GPU that one task can have: all devices of the largest node of the pool."""
+    """Return the most milli-GPU that one task can have: all devices of the pool on the node that has most of them."""
     sizes = [sum(ONE_GPU for device in node.devices if device.pool == pool) for node in nodes]
     return max(sizes, default=0)
 
 
 def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
-    """Return the totals of the training queues that have any workload, by name."""
+    """Return, by name, the totals of the training queues that have workloads; a queue counts all queues below it."""
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     totals: dict[str, Totals] = {}
     for workload in snapshot.workloads:
@@ -322,6 +332,7 @@ def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
+    """Return the workloads that hold each device, by the id of the device; unused devices are absent."""
     holders: dict[str, list[Workload]] = {}
     for workload in snapshot.workloads:
         for device in {device for task in workload.placement for device in task.devices}:
@@ -330,7 +341,7 @@ def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
 
 
 def _device_view(node: Node, device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
-    """Return the view of a device of which `used` milli-GPU are held; `note` is for admins."""
+    """Return the view of a device of which `used` milli-GPU are held; `holders` and `note` are shown as given."""
     named = [
         {
             "id": workload.id,

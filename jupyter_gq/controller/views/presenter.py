@@ -38,11 +38,11 @@ class Presenter:
         self._troubles: Mapping[str, str] = {}
 
     def job(self, record: Record) -> JobView:
-        """Return the view of a job."""
+        """Return the view of a job with everything that is known now."""
         return workload_views.job_view(record, self.view_context(record))
 
     def notebook(self, record: Record) -> NotebookView:
-        """Return the view of a notebook."""
+        """Return the view of a notebook with everything that is known now."""
         return workload_views.notebook_view(record, self.view_context(record))
 
     def ticket(self, record: Record) -> TicketView:
@@ -59,18 +59,21 @@ class Presenter:
         return view
 
     def describe(self, record: Record) -> JsonObject:
-        """Return the payload of an event about the record."""
+        """Return the view of the record's job or notebook as JSON, for an event."""
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
 
     def show_each(self, records: Iterable[Record], show: Callable[[Record], Shown]) -> list[Shown]:
-        """Return the view of each record; a record that cannot be shown is set aside and left out."""
+        """Return the view of each record, made by `show`; a record whose view fails is set aside and left out."""
         attempt = self._context.set_aside.attempt
         views = (attempt(record.workload.id, "showing", partial(show, record)) for record in records)
         return [view for view in views if view is not None]
 
     def announce(self, workload: str) -> None:
-        """Send the present view of the workload of that id to its listeners, as an event that is not stored."""
+        """Send the present view of an unfinished workload to its listeners, as an event that is not stored.
+
+        Does nothing if nobody listens.
+        """
         record = self._context.records.find_unfinished(workload)
         if record is not None and self._has_listener(workload):
             kind: Literal["job", "notebook"] = event_kind(record)
@@ -78,7 +81,10 @@ class Presenter:
                 self._context.broker.announce(record.workload.owner, kind, workload, described)
 
     def update_pending(self, pending: Iterable[Pending]) -> None:
-        """Store why each pending workload waits, and announce workloads whose sentence, position or trouble changed."""
+        """Store why each pending workload waits, and announce workloads whose sentence, position or trouble changed.
+
+        At most `announcements.AT_ONCE` pending workloads are announced in one call.
+        """
         self._context.pending = {entry.workload: entry for entry in pending}
         for name in self._announcements.take_changed(self._context.pending, self._has_listener):
             self.announce(name)
@@ -88,11 +94,12 @@ class Presenter:
                 self.announce(name)
 
     def _has_listener(self, workload: str) -> bool:
+        """Return whether anybody listens to events of the owner of the unfinished workload of that id."""
         record = self._context.records.find_unfinished(workload)
         return record is not None and self._context.broker.has_listener(record.workload.owner)
 
     def update_over_quota(self) -> None:
-        """Compute which part of each job is above its queue's quota, and announce the jobs whose part has changed."""
+        """Compute again how much of each running job is above its queue's quota, and announce the changed ones."""
         workloads = [record.workload for record in self._context.records.holding()]
         before, self._over_quota = (
             self._over_quota,
@@ -103,11 +110,11 @@ class Presenter:
                 self.announce(name)
 
     def forget_devices(self) -> None:
-        """Drop the cached devices, which may have changed."""
+        """Clear the cached devices, which the next view then reads again."""
         self._devices = None
 
     def view_context(self, record: Record) -> ViewContext:
-        """Return the data that a view needs beside the record."""
+        """Return the data beside the record that its view needs: reason, forecast, devices, use and trouble."""
         workload, context = record.workload, self._context
         if self._devices is None:
             self._devices = {device.id: device for node in context.nodes() for device in node.devices}

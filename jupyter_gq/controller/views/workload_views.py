@@ -83,7 +83,7 @@ class ViewContext:
 
 
 def job_view(record: Record, context: ViewContext) -> JobView:
-    """Return the view of a job."""
+    """Return the view of a job for its owner, from its record and the data in `context`."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
     return JobView(
@@ -121,7 +121,10 @@ def job_view(record: Record, context: ViewContext) -> JobView:
 
 
 def job_phase(workload: Workload) -> JobPhase:
-    """Return the phase of a job that its owner sees."""
+    """Return the phase of a job as its owner sees it: a pending job that has run before is "paused".
+
+    A job that is told to stop is "pausing" if it goes back to its queue, and "cancelling" otherwise.
+    """
     if workload.state is State.PENDING and workload.run:
         return "paused"
     if workload.stop is not None and workload.holds:
@@ -130,7 +133,7 @@ def job_phase(workload: Workload) -> JobPhase:
 
 
 def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
-    """Return the sentence about a job in that phase: why it waits, was paused or ended, or what it does."""
+    """Return the sentence about a job in that phase: why it waits, pauses or has ended, or where it runs."""
     workload = record.workload
     told = record.detail.sentence
     if phase == "paused":
@@ -147,7 +150,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:
-    """Return the view of a notebook server and its share."""
+    """Return the view of a notebook server and its share for its owner."""
     workload = record.workload
     place = record.detail.place
     device = _first_device(place, context) if workload.holds else None
@@ -184,7 +187,7 @@ def _memory_quota(workload: Workload, device: Device | None) -> int | None:
 
 
 def notebook_sentence(record: Record, context: ViewContext) -> str:
-    """Return the sentence about a notebook: why it waits or ended, or what it has."""
+    """Return the sentence about a notebook: why it waits, stops or has ended, or which share it has."""
     workload = record.workload
     match _NOTEBOOK_PHASES[workload.state]:
         case "waiting" if workload.state is State.ADMITTED:
@@ -205,12 +208,12 @@ def notebook_sentence(record: Record, context: ViewContext) -> str:
 
 
 def _append_trouble(told: str, trouble: str) -> str:
-    """Return two sentences, or only the first one if there is no trouble."""
+    """Return the sentence `told` followed by `trouble`, or only `told` if there is no trouble."""
     return f"{told} {trouble}" if trouble else told
 
 
 def ticket_view(record: Record, context: ViewContext, environment: Mapping[str, str]) -> TicketView:
-    """Return the spawner's view of a notebook."""
+    """Return the spawner's view of a notebook, with the environment of the server's process."""
     workload = record.workload
     position = _position(workload, context)
     return TicketView(
@@ -226,7 +229,7 @@ def ticket_view(record: Record, context: ViewContext, environment: Mapping[str, 
 
 
 def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
-    """Return the warning of an idle notebook with its countdown; None if the notebook is not being warned."""
+    """Return the warning of a running notebook whose share will be taken, with its countdown; None if there is none."""
     activity = record.workload.activity
     if activity is None or activity.expire_at is None or record.workload.state is not State.RUNNING:
         return None
@@ -238,7 +241,7 @@ def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
 
 
 def keep_seconds(activity: Activity, rule: IdleRule) -> float:
-    """Return the seconds that one more "Keep it" would give; 0 if the bound is reached."""
+    """Return the seconds that one more "Keep it" would add; 0 if the bound is reached."""
     return max(0.0, min(rule.keep_step, rule.keep_total - activity.kept_total))
 
 
@@ -262,17 +265,17 @@ def _cell_refs(cells: Sequence[workload_detail.SourceCell]) -> list[CellRef]:
 
 
 def format_optional_cpus(milli: int | None) -> str | None:
-    """Return thousandths of a core as cores in text; None if there are none or the amount is unknown."""
+    """Return thousandths of a core as text in cores; None for 0 and for an unknown amount."""
     return format_cpus(milli) if milli else None
 
 
 def format_optional_memory(mib: int | None) -> str | None:
-    """Return MiB as text; None if there is none or the amount is unknown."""
+    """Return MiB as text; None for 0 and for an unknown amount."""
     return format_memory(mib) if mib else None
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration as text, such as "8 s", "12 min", "3 h 20 min"."""
+    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min"."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -282,12 +285,12 @@ def format_duration(seconds: float) -> str:
 
 
 def _position(workload: Workload, context: ViewContext) -> int | None:
-    """Return the position of a pending workload in its queue, from 1; None if it is not known or does not wait."""
+    """Return the position of a pending workload in its queue, from 1; None if it is unknown or another state."""
     return context.pending.position if context.pending and workload.state is State.PENDING else None
 
 
 def _queue_sentence(context: ViewContext) -> str:
-    """Return a sentence on the number of jobs before this one; "" if there is none."""
+    """Return a sentence with the number of jobs before this one in its queue; "" if there are none."""
     if context.pending is None or context.pending.position <= 1:
         return ""
     ahead = context.pending.position - 1
@@ -295,7 +298,7 @@ def _queue_sentence(context: ViewContext) -> str:
 
 
 def _final_sentence(workload: Workload) -> str:
-    """Return the sentence of a job that has ended, such as "Finished after 12 min."."""
+    """Return the default sentence of a job that has ended, such as "Finished after 12 min."."""
     match workload.state:
         case State.SUCCEEDED:
             return f"Finished{_duration_phrase(workload)}."
@@ -313,7 +316,7 @@ def _duration_phrase(workload: Workload) -> str:
 
 
 def _share_phrase(workload: Workload, place: Place | None, context: ViewContext) -> str:
-    """Return the share as text, such as "0.5 GPU of A100-40GB"."""
+    """Return a workload's share as text, with the model if it is known: "0.5 GPU of A100-40GB", or "no GPU"."""
     if not workload.request.devices:
         return "no GPU"
     device = _first_device(place, context)
@@ -322,6 +325,7 @@ def _share_phrase(workload: Workload, place: Place | None, context: ViewContext)
 
 
 def _first_device(place: Place | None, context: ViewContext) -> Device | None:
+    """Return the first device of a place; None if there is no place or the device is no longer known."""
     return context.devices.get(place.devices[0]) if place and place.devices else None
 
 

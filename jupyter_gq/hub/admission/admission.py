@@ -101,18 +101,24 @@ class Admission:
         limits: WaitLimits,
         waiting_servers: WaitingServers | None = None,
     ) -> None:
-        """Prepare the admission; `waiting_servers` counts the servers of this Hub that wait."""
+        """Prepare the admission; nothing is requested yet.
+
+        `waiting_servers` counts the servers of this Hub that wait; None = count only this one.
+        """
         self._service, self._board, self._limits = service, board, limits
         self._server, self._request, self._as_pod = server_request.server, server_request.request, server_request.as_pod
         self._waiting_servers = WaitingServers() if waiting_servers is None else waiting_servers
-        #: The last request for a ticket.
         #: The last request for a ticket.
         self._opening: asyncio.Future[TicketView] | None = None
         self._ticket = ""
         self._began = monotonic()
 
     async def obtain(self) -> HeldShare:
-        """Request the share and wait for it; raise `StartRefused` if the server cannot have it."""
+        """Request a share, wait until it is complete, and return it; raise `StartRefused` if the server cannot have it.
+
+        A server without a GPU gets its share at once, even if the service does not answer. If this call raises or is
+        cancelled, the ticket is given back.
+        """
         if self._request.wants_gpu:
             self._show_status("asking", "Asking for a share of a GPU.")
             return await self._give_back_on_failure(self._open_and_wait())
@@ -120,12 +126,18 @@ class Admission:
         return await self._give_back_on_failure(self._obtain_without_gpu())
 
     async def obtain_again(self, view: TicketView) -> HeldShare:
-        """Wait for another place after the place of the ticket `view` was lost; otherwise like `obtain`."""
+        """Wait until the ticket `view`, whose place was lost, has another place; return the share there.
+
+        Raises `StartRefused`, and gives the ticket back, like `obtain`.
+        """
         self._ticket = view.id
         return await self._give_back_on_failure(self._wait_for_share(view))
 
     async def _give_back_on_failure(self, share: Awaitable[HeldShare]) -> HeldShare:
-        """Return the awaited share; if that fails or is cancelled, give the ticket back."""
+        """Return the awaited share; if the wait fails or is cancelled, give the ticket back and raise.
+
+        In any case the server no longer counts as waiting.
+        """
         admitted = False
         try:
             obtained = await share
@@ -140,7 +152,11 @@ class Admission:
         return await self._wait_for_share(await self._open_ticket())
 
     async def _wait_for_share(self, view: TicketView) -> HeldShare:
-        """Poll the ticket until its share is complete; raise `StartRefused` if it ends or the wait is too long."""
+        """Poll the ticket until its share is complete, and return the share.
+
+        Raises `StartRefused` if the ticket ends, the wait is too long, or too many servers wait already. The viewers
+        see each state of the ticket.
+        """
         pause = _FIRST_PAUSE
         while not self._is_complete(view):
             raise_if_stopped(view)
@@ -165,11 +181,14 @@ class Admission:
             raise StartRefused(sentence, "gpu_line_full", 503)
 
     def _is_complete(self, view: TicketView) -> bool:
-        """Tell whether the share of the ticket is admitted and, for a pod, its additions are known."""
+        """Tell whether the ticket is admitted and, if servers are pods, says what to add to the pod."""
         return view.phase == "starting" and (view.pod is not None or not self._as_pod)
 
     async def _poll(self, view: TicketView) -> TicketView:
-        """Return the next state of the ticket; wait over an outage of the service: its place in line is kept."""
+        """Return the present state of the ticket; during an outage of the service, try again until the service answers.
+
+        Raises `StartRefused` if the outage is longer than `outage_timeout`, or if the service refuses.
+        """
         silent_since: float | None = None
         while True:
             try:
@@ -183,7 +202,10 @@ class Admission:
             await asyncio.sleep(self._limits.poll_interval)
 
     async def _obtain_without_gpu(self) -> HeldShare:
-        """Return a share without a GPU, with a ticket if the service answers."""
+        """Return a share without a GPU. If the service refuses or does not answer, the share has a note and no ticket.
+
+        A running ticket of an earlier server is closed and replaced by a new one.
+        """
         try:
             view = await self._request_ticket()
             if view.phase == "running":  # an earlier server's ticket, of which the Hub does not know any more
@@ -199,7 +221,10 @@ class Admission:
         return replace(share, gpus="0", environment={**NO_DEVICE_ENVIRONMENT, **share.environment}, pod=None)
 
     async def _open_ticket(self) -> TicketView:
-        """Return a ticket for this request; a ticket that an earlier start left is used only if it fits."""
+        """Return a ticket for this request; close and replace a ticket that an earlier start left with another amount.
+
+        Raises `StartRefused` if the service refuses or does not answer.
+        """
         try:
             view = await self._request_ticket()
             if view.phase != "stopped" and view.gpus != self._request.gpus:
@@ -212,7 +237,10 @@ class Admission:
         return view
 
     async def _request_ticket(self) -> TicketView:
-        """Ask for a ticket, and remember its id even if this call is cancelled."""
+        """Ask the service for a ticket and return it.
+
+        A cancellation of this call does not end the request, so that `_give_ticket_back` still finds the ticket.
+        """
         request = TicketRequest(server=self._server, gpus=self._request.gpus)
         self._opening = asyncio.ensure_future(self._service.open_ticket(request))
         view = await asyncio.shield(self._opening)  # even after a cancellation the id is needed to give the ticket back
@@ -220,7 +248,11 @@ class Admission:
         return view
 
     async def _refresh(self, view: TicketView) -> TicketView:
-        """Return the present state of the ticket; replace a ticket that lapsed or whose process has not ended."""
+        """Return the present state of the ticket, or a new ticket.
+
+        A new ticket replaces one that the service no longer knows or that a process of an earlier server still holds.
+        Raises `ServiceUnavailable` during an outage of the service, and `StartRefused` if the service refuses.
+        """
         try:
             if view.phase == "waiting" or (view.phase == "starting" and self._as_pod):
                 return await self._service.ticket(view.id)
@@ -232,7 +264,7 @@ class Admission:
             raise _classify_error(error) from error
 
     async def _give_ticket_back(self) -> None:
-        """Give the ticket back, if there is one; a request that is under way is awaited for a few seconds."""
+        """Close the ticket, if there is one, and raise no error; wait a few seconds for a request that is under way."""
         if self._opening is not None and not self._opening.done():
             await asyncio.wait([self._opening], timeout=_GIVE_BACK_SECONDS)
         if self._opening is not None and self._opening.done() and not self._opening.cancelled():
@@ -242,7 +274,7 @@ class Admission:
             await give_back(self._service, self._ticket)
 
     def _show_status(self, step: str, sentence: str, view: TicketView | None = None) -> None:
-        """Show a step of the admission to the viewers; `view` is the ticket, if there is one."""
+        """Show a step of the admission to all viewers, with the place in line if the ticket `view` has one."""
         self._board.show(
             SpawnStatus(
                 step="waiting" if step == "waiting" else "asking",
@@ -258,7 +290,7 @@ class Admission:
         return monotonic() - self._began
 
     def _describe_timeout(self, view: TicketView) -> str:
-        """Return the sentence of a refusal because the wait was too long."""
+        """Return the sentence of a refusal after the longest wait, with the minutes and the ticket's reason to wait."""
         minutes = max(1, round(self._limits.longest_wait / 60))
         return (
             f"No {view.gpus} GPU became free within {minutes} minute{'s' if minutes > 1 else ''}. {view.sentence} "
@@ -267,7 +299,10 @@ class Admission:
 
 
 def make_share(view: TicketView) -> HeldShare:
-    """Return the share that an admitted ticket gives."""
+    """Return the share that an admitted ticket gives.
+
+    If servers are pods, variables that name devices come only from the additions to the pod.
+    """
     environment = dict(view.environment)
     if view.pod is not None:
         environment = {name: value for name, value in environment.items() if name not in _DEVICE_NAMES}
@@ -276,13 +311,13 @@ def make_share(view: TicketView) -> HeldShare:
 
 
 def raise_if_stopped(view: TicketView) -> None:
-    """Raise `StartRefused` if the ticket has ended."""
+    """Raise `StartRefused` with the ticket's sentence if the ticket is stopped."""
     if view.phase == "stopped":
         raise StartRefused(f"The request for {view.gpus} GPU ended: {view.sentence}", "gpu_queue_timeout", 409)
 
 
 async def give_back(service: ServiceClient, ticket: str) -> None:
-    """Close a ticket; log an error and do not raise it."""
+    """Close a ticket of the service within a few seconds; log an error and do not raise it."""
     try:
         async with asyncio.timeout(_GIVE_BACK_SECONDS):
             await service.close_ticket(ticket)
@@ -294,7 +329,10 @@ async def give_back(service: ServiceClient, ticket: str) -> None:
 
 
 async def attach(service: ServiceClient, ticket: str, report: ProcessReport) -> None:
-    """Report the process that holds the share; raise `StartRefused` if the service does not accept it."""
+    """Report the process that holds the ticket's share to the service.
+
+    Raises `StartRefused` if the service does not accept the process, and `ServiceUnavailable` if the service is away.
+    """
     try:
         await service.attach(ticket, report)
     except ServiceError as error:
@@ -302,14 +340,14 @@ async def attach(service: ServiceClient, ticket: str, report: ProcessReport) -> 
 
 
 def _classify_error(error: ServiceError) -> Exception:
-    """Return `ServiceUnavailable` for a fault of the service, which may pass, and `StartRefused` for a refusal."""
+    """Return `ServiceUnavailable` for an error with a status from 500 on, which may pass, and else a `StartRefused`."""
     if error.status >= _SERVER_FAULT:
         return ServiceUnavailable(error.status, error.problem)
     return convert_service_error(error)
 
 
 def convert_service_error(error: ServiceError) -> StartRefused:
-    """Return the refusal for an error of the service: with the service's sentence and a reason."""
+    """Return the refusal for an error of the service: a sentence, one of `refusal.REASONS`, and an HTTP status."""
     match error.status:
         case 403 if error.problem.code == "quota_exceeded":
             return StartRefused(error.problem.message, "gpu_quota", 403)
@@ -326,7 +364,7 @@ def convert_service_error(error: ServiceError) -> StartRefused:
 
 
 def _describe_outage(error: Exception) -> str:
-    """Log the error and return the sentence for the user."""
+    """Log the error as a warning; return a sentence for the user that the service does not answer."""
     logging.getLogger(__name__).warning("The GPU service cannot be used: %s", error)
     return (
         "GPUs cannot be given out just now: the scheduler service does not answer. Nothing was started. "

@@ -34,9 +34,10 @@ Profile = JsonMapping
 def read_request_with_profiles(
     user_options: object, profiles: Sequence[Profile], *, also_known: Collection[str] | None = ()
 ) -> ShareRequest:
-    """Return the request in the options. `profiles` have slugs and default choices; `also_known` as in `read_request`.
+    """Return the share that the user's options and the profile chosen in them request.
 
-    Raise `BadOptions` for options without a meaning, and `InvalidAmount` for a malformed amount of GPUs.
+    `profiles` have slugs and default choices; `also_known` is as in `read_request`. Raises `BadOptions` for options
+    without a meaning or against the chosen profile, and `InvalidAmount` for a malformed amount of GPUs.
     """
     options = unwrap_options(user_options)
     chosen = find_chosen_profile(options, profiles)
@@ -62,7 +63,10 @@ def read_request_with_profiles(
 
 
 def find_chosen_profile(options: JsonMapping, profiles: Sequence[Profile]) -> Profile | None:
-    """Return the profile that the options name, None if they name none; raise `BadOptions` for an unknown profile."""
+    """Return the profile that the options name; None if they name none.
+
+    Raises `BadOptions` for an unknown profile, and for a choice that the profile does not offer.
+    """
     slug = options.get(PROFILE)
     if slug is None or slug == "":
         return None
@@ -90,7 +94,7 @@ class NamedShares:
 
     @property
     def amounts(self) -> list[str]:
-        """The shares that this profile may give."""
+        """The shares that this profile and its options name, as text."""
         own = [] if self.gpus is None else [self.gpus]
         return [*own, *(gpus for choices in self.options.values() for gpus in choices.values())]
 
@@ -126,7 +130,7 @@ def _find_share(profile: Profile, options: JsonMapping) -> object:
 
 
 def _check_choice(name: str, option: Profile, options: JsonMapping) -> None:
-    """Raise `BadOptions` if the value of a profile's option is not offered or has a wrong type."""
+    """Raise `BadOptions` if the value of a profile's option is not offered, has a wrong type, or is missing."""
     unlisted, choice = options.get(name + _UNLISTED), options.get(name)
     for value in (unlisted, choice):
         if value is not None and not isinstance(value, str):

@@ -46,7 +46,7 @@ class ShareRequest:
 
 
 def unwrap_options(user_options: object) -> JsonObject:
-    """Return the options without the nesting of Hub 6; raise `BadOptions` if they are not a JSON object."""
+    """Return the options without the nesting of Hub 6, {} for None; raise `BadOptions` if they are no JSON object."""
     if user_options is None:
         return {}
     if not isinstance(user_options, dict):
@@ -72,7 +72,7 @@ def read_request(user_options: object, *, also_known: Collection[str] | None = (
 
 
 def _single(value: object) -> str | int | float:
-    """Return the value, or the only item of a list; raise `BadOptions` if it is not text or a number."""
+    """Return a text or number, or the only one in a list; raise `BadOptions` for any other value."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):

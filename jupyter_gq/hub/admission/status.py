@@ -39,7 +39,7 @@ class SpawnStatus:
 
     @property
     def event(self) -> JsonObject:
-        """The status in the form of the Hub's progress stream."""
+        """The status as an event of the Hub's progress stream: progress, message, and message as HTML."""
         return {"progress": self.progress, "message": self.text, "html_message": escape(self.text)}
 
     @property
@@ -51,7 +51,7 @@ class SpawnStatus:
 
     @property
     def progress(self) -> int:
-        """The progress from 0 to 100; it grows while servers before this one are admitted."""
+        """The progress from 0 to 100, by step; in line, the value grows while servers before this one are admitted."""
         start = _PROGRESS[self.step]
         if self.step != "waiting" or self.ahead is None:
             return start
@@ -81,7 +81,7 @@ class StatusBoard:
             await changed.wait()
 
     async def relay_during(self, step: Step, events: AsyncIterator[JsonObject]) -> AsyncGenerator[JsonObject, None]:
-        """Yield these events while the start is at this step; end as soon as the step changes."""
+        """Yield the items of `events` while the start is at `step`; end once the step changes or `events` ends."""
         left = asyncio.create_task(self._wait_until_left(step))
         try:
             while self.now.step == step:

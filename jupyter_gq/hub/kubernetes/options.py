@@ -53,11 +53,14 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return self._read_form
 
     async def read_request(self) -> ShareRequest:
-        """Return the share that the options and the profiles name."""
+        """Return the share that the user's options and the chosen profile request.
+
+        Raises `BadOptions`, `InvalidAmount`, or `BrokenProfiles` if the list of profiles cannot be computed.
+        """
         return read_request_with_profiles(self.user_options, await self.profiles(), also_known=self.other_options())
 
     async def profiles(self) -> list[Profile]:
-        """Return the administrator's list with slugs and defaults; raise `BrokenProfiles` if it cannot be computed."""
+        """Return the administrator's profiles with slugs and defaults; raise `BrokenProfiles` if that fails."""
         try:
             profiles = self.profile_list
             if callable(profiles):
@@ -69,7 +72,10 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return found
 
     async def load_user_options(self) -> None:
-        """Apply the chosen profile; KubeSpawner calls this in a start, and again if another place is tried."""
+        """Undo an earlier profile and apply the chosen one; raise a refusal (HTTP 400) if it cannot be applied.
+
+        KubeSpawner calls this in a start, and again if another place is tried.
+        """
         self._undo_profile()
         try:
             await super().load_user_options()
@@ -94,7 +100,7 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         super()._apply_overrides(spawner_override)
 
     def _undo_profile(self) -> None:
-        """Set the spawner back to the values before its profile."""
+        """Set the spawner's settings back to their values before its profile; do nothing if no profile was applied."""
         for name, value in self._before_profile.items():
             setattr(self, name, value)
         self._before_profile.clear()
@@ -106,7 +112,7 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return {**options_form.read_form(rest), **self._options_from_form(of_profiles)}
 
     def _render_options_form(self, profile_list: list[Profile]) -> str:
-        """Render KubeSpawner's form without the last choice if that has become impossible."""
+        """Return the HTML of KubeSpawner's form, with the user's last choice selected if that is still possible."""
         saved = self.user_options
         try:
             read_request_with_profiles(saved, self._get_initialized_profile_list(profile_list), also_known=None)
@@ -120,7 +126,10 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
 
 async def render_page(spawner: ProfileSpawner) -> str:
-    """Return the HTML of the form: the profiles, then the shares, because a profile may name a share."""
+    """Return the HTML of the form: the profiles, then the shares, because a profile may name a share.
+
+    If there are no profiles, or their list cannot be computed, return the shares alone.
+    """
     try:
         profiles = await spawner.profiles()
     except BrokenProfiles:

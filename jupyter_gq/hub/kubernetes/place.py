@@ -48,7 +48,10 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
     """The mixin that tries other places if the cluster refuses one; it stands before `GPUShareMixin`."""
 
     async def _start_server(self) -> Address:
-        """Start the server, at another place if the cluster refuses the first one."""
+        """Start the server, at another place if the cluster refuses the first one; return its address.
+
+        Raises the Hub's refusal if no place is found. A server without a GPU is started once.
+        """
         share: HeldShare | None = self._share
         if share is None or share.pod is None:
             address: Address = await super()._start_server()
@@ -60,7 +63,10 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
             raise self._make_refusal(error, share.gpus) from error
 
     async def _start_with_retries(self, service: ServiceClient, deadline: float) -> Address:
-        """Start the server at up to `gpu_place_retries` further places; raise `StartRefused` if all are lost."""
+        """Start the server, at up to `gpu_place_retries` further places if the first one is lost; return its address.
+
+        Raises `StartRefused` if all places are lost, or if further attempts last beyond `deadline`.
+        """
         until: float | None = None  # the Hub's own timeout limits the first attempt
         for left in range(self.gpu_place_retries, -1, -1):
             try:
@@ -77,7 +83,11 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
         raise AssertionError("the last attempt returns or raises")
 
     async def _try_start(self, service: ServiceClient, until: float | None) -> Address:
-        """Start the server and return its address; raise `PlaceLost`, or `StartRefused` at the time `until`."""
+        """Start the server at its present place and return its address.
+
+        Raises `PlaceLost` if the ticket loses that place meanwhile. Raises `StartRefused` if the ticket ends, or at the
+        time `until` (None = no limit).
+        """
         starting: asyncio.Future[Address] = asyncio.ensure_future(super()._start_server())
         following = asyncio.create_task(_follow_ticket(service, self._share, self.gpu_queue_poll_interval))
         try:
@@ -95,7 +105,10 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
             await asyncio.gather(starting, following, return_exceptions=True)
 
     async def _find_another_place(self, service: ServiceClient, view: TicketView, deadline: float) -> None:
-        """Wait until the ticket has another place, and take the share there."""
+        """Wait until the ticket has another place, and make the share there the share of this spawner.
+
+        Raises `StartRefused` if there is none before `deadline`.
+        """
         left = _seconds_left(deadline)
         admission = Admission(
             service=service,
@@ -115,7 +128,11 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
 
 
 async def _follow_ticket(service: ServiceClient, share: HeldShare, poll_interval: float) -> TicketView:
-    """Follow the ticket until it has another place or none; raise `StartRefused` if the ticket ends."""
+    """Poll the ticket of `share` until the place of the share is lost; return the ticket as it is then.
+
+    The place is lost if the ticket waits again or has another place. Raises `StartRefused` if the ticket ends or the
+    service no longer knows it. Other errors of the service are ignored.
+    """
     while True:
         await asyncio.sleep(poll_interval)
         try:
@@ -135,7 +152,7 @@ def _seconds_left(deadline: float) -> float:
 
 
 def _has_moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:
-    """Tell whether the additions of a pod name another node, or another attempt at the same node."""
+    """Tell whether two additions of a pod name different nodes or attempts at a node; False if either is None."""
     if before is None or now is None:
         return False
     return (before.node, before.labels.get(_ATTEMPT)) != (now.node, now.labels.get(_ATTEMPT))

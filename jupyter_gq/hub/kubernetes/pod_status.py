@@ -34,9 +34,9 @@ def explain_end(pod: JsonMapping | None) -> str:
 
 
 def is_running(pod: JsonMapping | None) -> bool:
-    """Return whether the server is ready, and each sidecar that has not ended.
+    """Return whether the pod runs, has an address, is not being deleted, and its containers are ready.
 
-    Unlike KubeSpawner's check, an incomplete status raises no error.
+    A sidecar that has ended need not be ready. Unlike KubeSpawner's check, an incomplete status raises no error.
     """
     status = (pod or {}).get("status") or {}
     containers = status.get("containerStatuses") or ()
@@ -51,7 +51,10 @@ def is_running(pod: JsonMapping | None) -> bool:
 
 
 def find_exit_code(pod: JsonMapping | None) -> int | None:
-    """Return the exit code of a server that has ended in a pod where other containers run on; None otherwise."""
+    """Return the exit code of a server that has ended in a pod where other containers run on; None otherwise.
+
+    An ended server without a code counts as 1.
+    """
     status = (pod or {}).get("status") or {}
     if status.get("phase") in _FINISHED:
         return None

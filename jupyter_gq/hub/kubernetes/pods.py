@@ -56,7 +56,10 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     async def _start_reflector(
         self, kind: str, reflector_class: type, replace: bool = False, **more: object
     ) -> HubReflector:
-        """Return the live reflector of a kind; KubeSpawner's own method never replaces a dead one."""
+        """Return the live reflector of the objects `kind`; start one if there is none or the present one has died.
+
+        KubeSpawner's own method never replaces a dead one. Raises `ClusterUnreachable` if the objects cannot be listed.
+        """
         make = partial(self.reflector_classes.get(kind, reflector_class), parent=self, namespace=self.namespace, **more)
         try:
             return await self._replacements.ensure_alive(
@@ -66,11 +69,11 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             raise ClusterUnreachable(f"The {kind} of namespace {self.namespace} cannot be listed: {error}") from error
 
     def is_pod_running(self, pod: JsonObject | None) -> bool:
-        """Return whether the pod is ready; KubeSpawner's own method fails on an incomplete status."""
+        """Return whether the pod runs and is ready; KubeSpawner's own method fails on an incomplete status."""
         return is_running(pod)
 
     async def progress(self) -> AsyncIterator[JsonObject]:
-        """Yield the events of the pod."""
+        """Yield the events of the pod, with the progress from 50 on; log a warning and end if the API is away."""
         try:
             async with aclosing(super().progress()) as events:
                 async for event in events:
@@ -83,9 +86,10 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- the end of the pod -----------------------------------------------------------------------------------------
 
     async def poll(self) -> int | None:
-        """Return KubeSpawner's answer, or None ("running") if the cluster cannot be reached.
+        """Return the server's exit code; None if the server runs or the cluster cannot be reached.
 
-        A pod in which only sidecars are left is deleted: it would hold its share for ever.
+        Also record why the pod ended. A pod in which only sidecars are left is deleted: it would hold its share for
+        ever.
         """
         try:
             await self._record_end()
@@ -102,7 +106,8 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     async def stop(self, now: bool = False) -> None:
         """Delete the pod and wait until it is gone; if the cluster does not answer, delete it later.
 
-        `now` has no effect: without a grace period Kubernetes forgets a pod whose processes may still run.
+        Raises `TimeoutError` if the pod is not gone in time; its deletion is then tried again later. `now` has no
+        effect: without a grace period Kubernetes forgets a pod whose processes may still run.
         """
         if self.pod_is_stuck:  # an earlier deletion has timed out already
             self.remove_later()
@@ -120,13 +125,14 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             raise
 
     async def remove_pod(self) -> None:
-        """Delete the pod and wait until it is gone; nothing else."""
+        """Delete the pod with KubeSpawner's own method and wait until it is gone; errors are raised as they come."""
         await super().stop(now=False)
 
     async def remove_pod_or_refuse(self, until: float, *, told: str = "") -> None:
-        """Delete the pod; raise `StartRefused` if it is not gone at the time `until`; `told` begins the sentence.
+        """Delete the pod; raise `StartRefused` if it is not gone at the loop time `until`; `told` begins the sentence.
 
-        A pod on a silent node stays, and its successor would need its name, its volumes and its share.
+        Then the pod also counts as stuck. A pod on a silent node stays, and its successor would need its name, its
+        volumes and its share.
         """
         try:
             async with asyncio.timeout_at(until):
@@ -138,18 +144,18 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             raise StartRefused(sentence.strip(), "gpu_no_place", 503) from error
 
     async def _record_end(self) -> None:
-        """Record why the pod ended: from its status, else from the reflector, else as recorded before."""
+        """Set `gpu_ended` to the reason of the pod's end: from its status, else from the reflector, else as it was."""
         await self._start_watching_pods()
         view, place = self.pod_reflector, self._place
         self.gpu_ended = explain_end(view.pods.get(place)) or _get_end_reasons(view).get(place, "") or self.gpu_ended
 
     def forget_earlier_end(self) -> None:
-        """Forget the recorded end of an earlier pod of this name."""
+        """Delete the recorded end of an earlier pod of this name; do nothing if there is none."""
         _get_end_reasons(self.pod_reflector).pop(self._place, None)
 
     @property
     def pod_is_known(self) -> bool:
-        """Whether the reflector has the pod."""
+        """Whether the reflector is there and has this server's pod."""
         view = self.pod_reflector
         return view is not None and self._place in view.pods
 
@@ -164,20 +170,20 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return f"{self.namespace}/{self.pod_name}"
 
     def remove_later(self) -> None:
-        """Start a task that deletes the pod of this share, independent of this spawner."""
+        """Start a task that deletes this share's pod with retries, unless one runs; the task outlives this spawner."""
         leftover = (self.namespace, self.pod_name, self._share.ticket if self._share else "")
         if leftover not in self._leftovers:
             task = self._leftovers[leftover] = asyncio.create_task(self._remove_leftover(*leftover))
             task.add_done_callback(lambda _: self._leftovers.pop(leftover))
 
     def cancel_leftover_removals(self) -> None:
-        """Cancel pending deletions of older pods of this name before a new pod gets the name."""
+        """Cancel pending deletions of older pods that have the name which the new pod will get."""
         for leftover, task in self._leftovers.items():
             if leftover[:2] == (self.namespace, self.pod_name):
                 task.cancel()
 
     async def _remove_leftover(self, namespace: str, name: str, ticket: str) -> None:
-        """Delete the pod of a ticket, with retries for more than an hour; log the result."""
+        """Delete the pod `name` if it belongs to `ticket`, with retries for more than an hour; log the result."""
         trouble: tuple[type[Exception], ...] = (*self.cluster_errors, TimeoutError)
         pause = _FIRST_PAUSE
         for _ in range(_TRIES):

@@ -26,7 +26,7 @@ class HubReflector(Protocol):
     watch_task: "asyncio.Task[None] | None"
 
     async def start(self) -> None:
-        """List everything, then watch."""
+        """List all objects, then watch them in the background; raise an error if the list fails."""
 
     async def stop(self) -> None:
         """Stop watching."""
@@ -36,7 +36,7 @@ class ReflectorReplacements:
     """The present attempts to replace reflectors, by the key of the reflector."""
 
     def __init__(self, pause: float = 1.0) -> None:
-        """Start without attempts; after a failure no new attempt is made for `pause` seconds."""
+        """Begin without attempts; after a failed attempt, no new one is made for `pause` seconds."""
         self._pause = pause
         self._attempts: dict[Hashable, asyncio.Task[HubReflector]] = {}
         self._failures: dict[Hashable, tuple[float, BaseException]] = {}
@@ -49,10 +49,10 @@ class ReflectorReplacements:
         *,
         replace: bool,
     ) -> HubReflector:
-        """Return the live reflector of this key; make one if there is none or if `replace` is set.
+        """Return the live reflector of this key; start a new one if there is none alive or if `replace` is set.
 
         The new reflector is put into `reflectors`. If its first list fails, that error is raised and `reflectors` stays
-        as it was.
+        as it was; soon after such a failure the same error is raised without a new attempt.
         """
         current = reflectors.get(key)
         if current is not None and not replace and is_alive(current):
@@ -67,7 +67,7 @@ class ReflectorReplacements:
         return await asyncio.shield(attempt)  # the cancellation of one spawn must not affect the others
 
     def _forget(self, key: Hashable, attempt: "asyncio.Task[HubReflector]") -> None:
-        """Remove an attempt that is done, and remember its failure, if it failed."""
+        """Remove a finished attempt; remember its error and the time if it failed, else delete an earlier error."""
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         failure = None if attempt.cancelled() else attempt.exception()
@@ -88,7 +88,10 @@ def is_alive(reflector: HubReflector) -> bool:
 async def _replace(
     reflectors: MutableMapping[Hashable, HubReflector], key: Hashable, make: Callable[[], HubReflector]
 ) -> HubReflector:
-    """Start a new reflector, put it into `reflectors`, and stop the old one."""
+    """Start a new reflector, put it into `reflectors`, stop the old one, and return the new one.
+
+    If the new one cannot list its objects, raise that error and keep the old one.
+    """
     fresh = make()
     try:
         await fresh.start()

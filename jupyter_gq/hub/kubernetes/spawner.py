@@ -69,7 +69,7 @@ class CompleteEvents(EventReflector):  # type: ignore[misc]
 
     @property
     def events(self) -> list[JsonObject]:
-        """The events, oldest first."""
+        """The events with all fields that KubeSpawner reads, oldest first."""
         return sorted(map(complete_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
 
 
@@ -89,13 +89,13 @@ class PodsWithEndReasons(PodReflector):  # type: ignore[misc]
 
     @validate("resources")
     def _listen(self, proposal: Proposal) -> JsonObject:
-        """Record the ends of pods that a new list lacks, and watch the new list for removals."""
+        """Record why the pods that a new list lacks ended; return the list in a form that reports later removals."""
         for name in self.resources.keys() - proposal.value.keys():
             self._remember(name, self.resources[name])
         return _ObservedPods(proposal.value, on_removal=self._remember)
 
     def _remember(self, name: str, pod: JsonObject) -> None:
-        """Record why a pod that is being removed ended, if its cause is known."""
+        """Record why a pod that is being removed ended; do nothing if the cause is not known."""
         end = explain_end(pod)
         if end:
             self.end_reasons[name] = end
@@ -137,7 +137,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
     # --- the pod ----------------------------------------------------------------------------------------------------
 
     async def get_pod_manifest(self) -> V1Pod:
-        """Return KubeSpawner's pod with the additions of the share; `modify_pod_hook` runs afterwards."""
+        """Return KubeSpawner's pod with the additions of the share; `modify_pod_hook` runs afterwards.
+
+        Requests for devices that are not of the share are removed and logged; no other container sees a device.
+        """
         pod: V1Pod = await super().get_pod_manifest()
         said = self.api.api_client.sanitize_for_serialization(pod)
         parts = read_parts(said, _NOTEBOOK)
@@ -150,13 +153,16 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return pod
 
     def _list_share_only(self) -> list[str]:
-        """Return the patterns of resources that only a share may add, those of the pools included."""
+        """Return the patterns of resources that only a share may add: `gpu_resources` and the resources of all pools.
+
+        If `gpu_resources` is empty, there are none.
+        """
         pools = get_dict(self.config.Pools, "pools").values() if "Pools" in self.config else ()
         resources = [pool["resource"] for pool in pools if isinstance(pool, dict) and pool.get("resource")]
         return merge_unique(self.gpu_resources, resources) if self.gpu_resources else []
 
     def _withhold_devices(self, pod: V1Pod, share_only: Collection[str]) -> None:
-        """Let the containers beside the notebook's ask for no device and see none."""
+        """Change the containers beside the notebook's so that they ask for no device and see none."""
         for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
             if container.name != _NOTEBOOK:
                 kept = without_devices(self.api.api_client.sanitize_for_serialization(container), share_only)
@@ -165,7 +171,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
                     container.resources = get_k8s_model(V1ResourceRequirements, kept["resources"])
 
     def _refuse_unseen(self, pod: V1Pod) -> None:
-        """Raise `StartRefused` if the service would not see or count a GPU of this pod."""
+        """Log and raise `StartRefused` if the service would not see or count a GPU of this pod."""
         additions = self._get_additions()
         said = self.api.api_client.sanitize_for_serialization(pod)
         sentence = explain_uncounted_gpu(said, additions, _NOTEBOOK, self._list_share_only())
@@ -176,7 +182,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
             raise StartRefused(sentence, "gpu_unseen", 403)
 
     def _get_additions(self) -> PodAdditions:
-        """Return the additions of the share to the pod; without a share, the variables that hide all devices."""
+        """Return what the share adds to the pod: variables, the ticket's label, resources.
+
+        Without a share, return only the variables that hide all devices.
+        """
         share = self._share
         if share is None:
             return PodAdditions(environment=NO_DEVICE_ENVIRONMENT)
@@ -187,10 +196,12 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         )
 
     async def _make_create_pod_request(self, pod: V1Pod, request_timeout: float) -> bool:
-        """Create the pod; KubeSpawner calls this until it returns True.
+        """Create the pod and return True; return False if KubeSpawner should try again.
 
-        KubeSpawner's own method logs the whole pod with the server's token if the cluster refuses it. If another pod
-        has the name, it calls `stop`, which would give back the share of this pod.
+        An older pod of the same name is deleted before the next attempt. Raises `StartRefused` if that takes too long,
+        or if the service would not see a GPU of the pod. Replaces KubeSpawner's own method, which logs the whole pod
+        with the server's token if the cluster refuses it. That method also calls `stop` for an older pod, which would
+        give this share back.
         """
         self._refuse_unseen(pod)
         _hide_devices(pod, unguarded_containers(self.api.api_client.sanitize_for_serialization(pod)["spec"], _NOTEBOOK))
@@ -211,7 +222,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return True
 
     async def remove_pod_of(self, namespace: str, name: str, ticket: str) -> None:
-        """Delete the pod if it belongs to this ticket; it may be gone, and another pod may have its name."""
+        """Delete the pod `name` if it belongs to this ticket; do nothing if it is gone or another pod has its name."""
         try:
             found = await self.api.read_namespaced_pod(name, namespace)
             if (found.metadata.labels or {}).get(WORKLOAD_LABEL) == (ticket or None):
@@ -224,7 +235,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
     # --- a start ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> Address:
-        """Start the server; refusals and outages of the cluster become refusals, not failures of the Hub."""
+        """Start the server and return its address; raise the Hub's refusal if the cluster refuses or does not answer.
+
+        Such a refusal does not count as a failure of the Hub. A pod that a failed start may have left is deleted later.
+        """
         self.gpu_ended, self._pod_made, self.pod_was_requested, self._start_future = "", False, False, None
         self.pod_is_stuck = False
         self.start_until = monotonic() + _PART_OF_START_TIMEOUT * self.start_timeout
@@ -240,7 +254,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return address
 
     async def _start_or_refuse(self) -> Address:
-        """Start the server; turn refusals and outages of the cluster into refusals of the start."""
+        """Start the server and return its address; turn refusals and outages of the cluster into the Hub's refusals.
+
+        A timeout of a pod that was created is raised as it is.
+        """
         gpus = self._share.gpus if self._share else "0"
         try:
             address: Address = await super().start()
@@ -270,7 +287,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return state
 
     def load_state(self, state: JsonObject) -> None:
-        """Restore the state after a restart of the Hub, or for the next server of the same name."""
+        """Restore the saved state, with the reason of the last end, after a Hub's restart or for the next server."""
         super().load_state(state)
         self.gpu_ended = state.get(_ENDED, "")
 
@@ -302,7 +319,10 @@ def _hide_devices(pod: V1Pod, containers: Collection[str]) -> None:
 
 
 def _keep_log_end(pod: V1Pod) -> None:
-    """Let the cluster keep the end of a failing server's log, which names the error and would be gone with the pod."""
+    """Let the cluster keep the end of a failing server's log, which names the error and would be gone with the pod.
+
+    A policy that the administrator has set stays.
+    """
     notebook = next(each for each in pod.spec.containers if each.name == _NOTEBOOK)
     notebook.termination_message_policy = notebook.termination_message_policy or "FallbackToLogsOnError"
 
@@ -326,7 +346,7 @@ def _make_outage_refusal(error: Exception) -> StartRefused:
 
 
 def _read_cluster_message(error: ApiException) -> str:
-    """Return the refusal sentence from the answer of the cluster's API."""
+    """Return a sentence for the user with the reason for which the cluster's API refused the pod."""
     try:
         told = str(json.loads(error.body or b"")["message"])
     except (TypeError, ValueError, KeyError):

@@ -37,7 +37,7 @@ class CellClient(NotebookClient):
     def __init__(
         self, notebook: JsonObject, kernel: KernelProcess, recorder: Recorder, changed: Callable[[], None]
     ) -> None:
-        """Prepare the notebook's cells; `changed` is called after each message that changed a cell's outputs."""
+        """Prepare a client for the cells of `notebook`; `changed` is called after each message that changes outputs."""
         super().__init__(
             from_dict(notebook),  # type: ignore[no-untyped-call]
             timeout=None,
@@ -51,7 +51,10 @@ class CellClient(NotebookClient):
         self._showing: CellOutput | None = None
 
     async def run_cell(self, cell: CellToRun) -> int | None:
-        """Run one cell to its end; return its execution count. Raise `CellFailed` or `KernelDied`."""
+        """Run one cell to its end; return its execution count, None if the kernel gave none.
+
+        Raises `CellFailed` if the code raises, and `KernelDied` if the kernel ends.
+        """
         node = self.nb.cells[cell.index]
         self._showing = self._recorder.cell_output(cell.id, cell.role)
         try:
@@ -63,7 +66,7 @@ class CellClient(NotebookClient):
         return self.execution_count(cell)
 
     def execution_count(self, cell: CellToRun) -> int | None:
-        """Return the execution count that the kernel gave the cell; None if it gave none."""
+        """Return the kernel's execution count of the cell; None if the cell has not run or the kernel gave none."""
         count = self.nb.cells[cell.index].get("execution_count")
         return count if isinstance(count, int) else None
 
@@ -72,7 +75,7 @@ class CellClient(NotebookClient):
     def output(
         self, outs: list[NotebookNode], msg: JsonObject, display_id: str | None, cell_index: int
     ) -> NotebookNode | None:
-        """Pass an output of the running cell to the recorder."""
+        """Pass an output of the running cell to the recorder and return None; a captured output goes to its widget."""
         if self._is_captured(msg):
             return super().output(outs, msg, display_id, cell_index)
         assert self._showing is not None
@@ -84,7 +87,7 @@ class CellClient(NotebookClient):
         return None
 
     def clear_output(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
-        """Clear the outputs of the running cell, now or before its next output (`wait=True`)."""
+        """Clear the outputs of the running cell or of the capturing widget: now, or before the next output (`wait`)."""
         if self._is_captured(msg):
             super().clear_output(outs, msg, cell_index)
         elif msg["content"].get("wait"):
@@ -95,7 +98,7 @@ class CellClient(NotebookClient):
             self._changed()
 
     def handle_comm_msg(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
-        """Apply a message that creates or changes a widget."""
+        """Apply a message that creates or changes a widget, and record the widget's new state."""
         super().handle_comm_msg(outs, msg, cell_index)
         if self._recorder.apply_comm(msg["content"]):
             self._changed()

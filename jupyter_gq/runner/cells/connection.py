@@ -49,7 +49,8 @@ def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
 async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, title: str) -> JsonObject:
     """Return the `language_info` once the kernel answers on the shell channel and on iopub.
 
-    The subscription to iopub may take effect after the shell channel's: outputs before that would be missed.
+    The subscription to iopub may take effect after the shell channel's: outputs before that would be missed. Raises
+    `KernelError` if the kernel ends meanwhile.
     """
     timeout = 0.02
     language: JsonObject | None = None
@@ -79,7 +80,10 @@ def _require_alive(kernel: KernelProcess, title: str) -> None:
 
 
 async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, seconds: float) -> None:
-    """Shut the kernel down: request a shutdown, wait `seconds`, send SIGTERM, then kill its whole session."""
+    """End a kernel: request a shutdown, wait up to `seconds`, send SIGTERM, wait 2 s, then kill its whole session.
+
+    Also close the client's connections and remove the sockets.
+    """
     if client is not None:
         if kernel.exit_code is None:
             client.shutdown()
@@ -93,7 +97,7 @@ async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, sec
 
 
 async def _wait_for_exit(kernel: KernelProcess, seconds: float) -> None:
-    """Wait until the kernel's process has ended, at most `seconds`."""
+    """Wait until the kernel's process has ended, at most `seconds`; return without an error in either case."""
     try:
         async with asyncio.timeout(seconds):
             while kernel.exit_code is None:  # noqa: ASYNC110 - a process has no event to wait for

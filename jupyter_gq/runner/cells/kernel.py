@@ -57,7 +57,7 @@ class KernelProcess:
 
     @property
     def connection_file(self) -> Path:
-        """The connection file that the kernel reads at its start."""
+        """The path of the connection file that the kernel reads at its start."""
         return self.folder / "kernel.json"
 
     @property
@@ -125,7 +125,7 @@ def start_kernel(
 
 
 def describe_exit(exit_code: int) -> str:
-    """Return how a kernel ended unexpectedly, as the end of a sentence: "was killed ..."."""
+    """Return how a kernel ended unexpectedly, as the end of a sentence: "was killed ..."; below 0 = by a signal."""
     if exit_code == -signal.SIGKILL:
         return "was killed, most often because the machine or its memory limit ran out of memory"
     if -exit_code in OUTSIDE_SIGNALS:
@@ -143,9 +143,10 @@ def _signal_name(number: int) -> str:
 
 
 def make_socket_folder(home: Path) -> Path:
-    """Make a folder of mode 0700 with a path that is short enough for sockets: in `home`, or among temporary files.
+    """Make and return a private folder whose path is short enough for sockets: in `home`, or among temporary files.
 
-    A folder in `home` is removed with the job's files, even if this process is killed.
+    A folder in `home` is removed with the job's files, even if this process is killed. Raises `KernelError` if there is
+    no such folder.
     """
     wanted = home / "kernel"
     if _is_short_enough(wanted):
@@ -190,7 +191,10 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _build_command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
-    """Return the kernelspec's command with its placeholders filled in."""
+    """Return the kernelspec's command with its placeholders filled in; raise `KernelError` if it is empty.
+
+    An ipykernel gets an option that keeps replayed cells out of the user's history.
+    """
     known = {"connection_file": str(connection_file), "prefix": sys.prefix}
     command = [re.sub(r"\{([A-Za-z0-9_]+)\}", lambda m: known.get(m[1], m[0]), part) for part in argv]
     if not command:
@@ -203,5 +207,5 @@ def _build_command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
 
 
 def _expand_variables(value: str) -> str:
-    """Replace each `${NAME}` in a kernelspec's environment by the runner's own variable."""
+    """Return the value of a kernelspec's variable, with each `${NAME}` replaced by the runner's own variable."""
     return string.Template(value).safe_substitute(os.environ)

@@ -22,7 +22,10 @@ class Budget:
         self._spent = 0
 
     def allows(self, size: int, now: float) -> bool:
-        """Return whether `size` bytes may be sent at the time `now`, in seconds of a monotonic clock."""
+        """Return whether `size` bytes may be sent at the time `now`, in seconds of a monotonic clock.
+
+        The budget is first raised for the time since the last call. A full budget allows any size.
+        """
         rate = FAST_RATE if self._spent < SLOW_AFTER else SLOW_RATE
         self._left = min(float(BURST), self._left + rate * max(0.0, now - self._at))
         self._at = now

@@ -27,7 +27,7 @@ class OutputShipper:
     """The shipper of output pieces: it numbers, stores and delivers them. Tasks other than task 0 only log pieces."""
 
     def __init__(self, job: Job, disk_error: "asyncio.Future[OSError]") -> None:
-        """Open the spool; `disk_error` is set to the first error of a disk that does not take the pieces."""
+        """Open the spool of task 0; `disk_error` is set to the first error of a disk that does not take the pieces."""
         self._job, self._disk_error = job, disk_error
         self._run_log = RunLog(sys.stdout)
         self._tasks: list[asyncio.Task[None]] = []
@@ -42,7 +42,10 @@ class OutputShipper:
             self._uploader = Uploader(self.spool, self._channel)
 
     async def start(self) -> None:
-        """Start the delivery."""
+        """Start the upload and the heartbeats; without a service or for another task than 0, only log that.
+
+        Later runs first ask the service for up to 3 s which pieces it has.
+        """
         if self._uploader is None:
             log.info("Outputs of this task are kept in its folder only.")
             return
@@ -57,7 +60,10 @@ class OutputShipper:
         self._uploader.wake()
 
     def emit(self, pieces: list[JsonObject]) -> None:
-        """Log the pieces and append them to the spool, in order; the spool numbers them."""
+        """Log the pieces and append them to the spool, in order; the spool numbers them.
+
+        If the disk refuses, `disk_error` is set; after that, pieces are dropped.
+        """
         if self._disk_error.done():
             return
         try:
@@ -71,7 +77,7 @@ class OutputShipper:
             self._uploader.wake()
 
     def end_log_line(self) -> None:
-        """Let the next text in the log begin on a new line."""
+        """Let the next text in the log begin on a new line; if the disk refuses, `disk_error` is set."""
         try:
             self._run_log.end_line()
         except OSError as error:
@@ -79,12 +85,12 @@ class OutputShipper:
                 self._disk_error.set_result(error)
 
     def note_notebook_saved(self) -> None:
-        """Trim the spool: the saved notebook holds all pieces, so delivered pieces need not be kept."""
+        """Drop delivered pieces from a large spool: the saved notebook holds them."""
         if self.spool is not None and self._uploader is not None:
             self.spool.trim_if_large(self._uploader.stored)
 
     def shorten_close(self, seconds: float) -> None:
-        """Let `close` wait at most `seconds` from now."""
+        """Let a `close` that has begun wait at most `seconds` from now."""
         if self._uploader is not None:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
@@ -95,10 +101,10 @@ class OutputShipper:
         return "" if self._uploader is None else self._uploader.trouble
 
     async def close(self, seconds: float, *, refused: float) -> bool:
-        """Deliver the remaining pieces for at most `seconds`, then end the delivery.
+        """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
 
         A service that answers and does not take the pieces is waited for at most `refused` seconds. Return False if the
-        service lacks pieces that it still wants.
+        service lacks pieces that it still wants; True otherwise, also if nothing is delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:

@@ -37,11 +37,14 @@ class Spool:
         self._last_read = 0
 
     def continue_after(self, stored: int) -> None:
-        """Continue the numbering after `stored`: the service may have pieces that this machine has lost."""
+        """Continue the numbering after `stored` if that is higher.
+
+        The service may have pieces that this machine has lost.
+        """
         self.last = max(self.last, stored)
 
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
-        """Write these pieces with their numbers; raise `OSError` if the disk does not take them."""
+        """Write these pieces with number, run and time; raise `OSError` if the disk does not take them."""
         lines = []
         number = self.last
         for event in events:
@@ -53,7 +56,10 @@ class Spool:
             self.last = number
 
     def read(self, after: int, pieces: int = 500, size: int = 4 * 1024 * 1024) -> list[Piece]:
-        """Return the pieces after the number `after`, oldest first: about `size` bytes at most, at least one piece."""
+        """Return pieces with numbers above `after`, oldest first: at most `pieces`, and until they have `size` bytes.
+
+        Returns an empty list if there are none.
+        """
         if after != self._last_read:
             self._place = (0, 0)
         found: list[Piece] = []
@@ -70,11 +76,14 @@ class Spool:
         return found
 
     def pieces_after(self, seq: int) -> Iterator[Piece]:
-        """Return all stored pieces after the number `seq`."""
+        """Return an iterator over all stored pieces after the number `seq`, oldest first."""
         return (piece for piece, _, _ in self._read_from((0, 0)) if piece.get("seq", 0) > seq)
 
     def trim_if_large(self, delivered: int) -> None:
-        """Empty a large spool if the service has all of its pieces (see "safe trimming")."""
+        """Empty a spool above `LARGE_SPOOL` if `delivered` is its last number: the service then has all of its pieces.
+
+        The numbering goes on (see "safe trimming").
+        """
         if delivered < self.last or self._file.tell() < LARGE_SPOOL:
             return
         self._file.truncate(0)
@@ -82,14 +91,17 @@ class Spool:
         self._place, self._last_read = (len(self._earlier), self._file.tell()), self.last
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the spool."""
         self._file.close()
 
     def _files(self) -> list[Path]:
         return [*self._earlier, self._path]
 
     def _read_from(self, place: tuple[int, int]) -> Iterator[tuple[Piece, int, tuple[int, int]]]:
-        """Yield the pieces from this position on, each with its length and the position after it."""
+        """Yield the stored pieces from a position on, each with its length in bytes and the position after it.
+
+        A position is the index of a file, earlier runs first, and a byte in it.
+        """
         first, offset = place
         for index, path in enumerate(self._files()):
             if index < first:
@@ -116,7 +128,7 @@ class Spool:
             raise
 
     def _remove_cut_lines(self) -> None:
-        """Remove a last line that the end of a process cut short (see "no gaps")."""
+        """Remove from each file a last line that the end of a process cut short (see "no gaps")."""
         for path in self._files():
             if not path.is_file():
                 continue
@@ -128,7 +140,10 @@ class Spool:
 
 
 def _lines(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the whole lines from this byte on, each with the position after it."""
+    """Yield the whole lines of a file from this byte on, each with the position after it.
+
+    A missing file has none; a last line without its end is left out.
+    """
     if not path.is_file():
         return
     with path.open("rb") as file:

@@ -49,7 +49,7 @@ class Channel(Protocol):
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Report that the run is alive."""
+        """Report that the run is alive, with its progress and the time of its last checkpoint, if known."""
 
 
 class Uploader:
@@ -76,13 +76,13 @@ class Uploader:
         return self.stored >= self._spool.last
 
     def wake(self) -> None:
-        """Tell `run` that the spool has new pieces."""
+        """Wake `run`, because the spool has new pieces to deliver."""
         self._more.set()
 
     async def fetch_stored(self, seconds: float) -> None:
         """Ask the service which pieces it has, and continue the numbering after them.
 
-        Without an answer within `seconds` nothing changes.
+        If there is no valid answer within `seconds`, nothing changes.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -93,7 +93,7 @@ class Uploader:
             self._spool.continue_after(self.stored)
 
     async def run(self) -> None:
-        """Deliver pieces until cancelled."""
+        """Deliver the pieces of the spool whenever `wake` is called, with retries, until cancelled."""
         while True:
             await self._more.wait()
             self._more.clear()
@@ -104,7 +104,8 @@ class Uploader:
     async def wait_until_delivered(self, seconds: float, refused: float = math.inf) -> bool:
         """Wait at most `seconds` until the service has all pieces; return whether it has.
 
-        Stops waiting for a service that has answered with refusals only for `refused` seconds of this time.
+        Returns False early if the service does not want the pieces, after `stop_waiting`, or once the service has
+        answered with nothing but refusals for `refused` seconds of this time.
         """
         began = monotonic()
         self.wake()
@@ -120,24 +121,27 @@ class Uploader:
         return self.is_done
 
     def stop_waiting(self) -> None:
-        """Let `wait_until_delivered` return now."""
+        """Let `wait_until_delivered` return at once, now and in future calls."""
         self._given_up = True
         self._changed.set()
 
     async def send_heartbeats(self, run: int, progress: Progress, saved_at: SavedAt = _never_saved) -> None:
-        """Send heartbeats with the progress and the time of the last checkpoint until cancelled."""
+        """Send a heartbeat with the progress and the time of the last checkpoint every 2 s until cancelled."""
         while True:
             await self.send_heartbeat(run, progress, saved_at)
             await asyncio.sleep(HEARTBEAT)
 
     async def send_heartbeat(self, run: int, progress: Progress, saved_at: SavedAt = _never_saved) -> None:
-        """Send one heartbeat. A failure is ignored: another heartbeat follows, and `run` reports the error."""
+        """Send one heartbeat with the progress and the time of the last checkpoint; ignore an error of the service."""
         fraction, text = progress() or (None, None)
         with contextlib.suppress(ServiceError):
             await self._channel.heartbeat(run, fraction, text, saved_at())
 
     async def _send_some(self) -> float:
-        """Send a batch of pieces; return how many seconds to wait before the next batch."""
+        """Send a batch of pieces and note what the service has; return how many seconds to wait before the next batch.
+
+        A failure is logged once and not raised.
+        """
         try:
             pieces = self._spool.read(self.stored)
             stored = await self._channel.send(pieces)
@@ -171,5 +175,5 @@ class Uploader:
 
 
 def _is_final(error: ServiceError) -> bool:
-    """Return whether the service itself rejects the pieces; the error of a proxy in front of it may pass."""
+    """Return whether the service itself rejects the pieces for good; an error of a proxy in front of it may pass."""
     return error.status in _UNWANTED and error.problem.code != "unexpected_answer"

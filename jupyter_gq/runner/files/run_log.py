@@ -16,7 +16,7 @@ class RunLog:
         self._line_is_open = False
 
     def write(self, pieces: list[JsonObject]) -> None:
-        """Write these pieces as text."""
+        """Write the text of these pieces to the log; pieces without text are skipped."""
         for piece in pieces:
             text = _to_text(piece)
             if not text:

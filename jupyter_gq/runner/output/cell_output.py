@@ -55,7 +55,7 @@ class Entry:
         self.replace(output)
 
     def replace(self, output: Output) -> None:
-        """Replace the content."""
+        """Replace the content of the output and measure its size."""
         self.output: Output = output
         self.size: int = len(output["text"]) if self.is_stream else measure_output(output)
 
@@ -98,19 +98,19 @@ class CellOutput:
         return sum(entry.size for entry in self.entries)
 
     def restore(self, outputs: Iterable[Output]) -> None:
-        """Start with the outputs of an earlier run; the next pieces send them again, so that both sides agree."""
+        """Replace all outputs by those of an earlier run; the next pieces send them again, so that both sides agree."""
         self.entries = [Entry(output) for output in outputs]
         self._resend_all = True
 
     def write_text(self, name: str, text: str) -> None:
-        """Add text to the stream `name`."""
+        """Add text to the stream `name`; a stream other than the last one begins a new output."""
         if self._stream is None or self._stream[0] != name:
             self._close_stream()
             self._stream = (name, [])
         self._stream[1].append(text)
 
     def add(self, output: Output) -> Entry:
-        """Append an output that is not of a stream; return its entry."""
+        """Append an output that is not of a stream; return its entry. A notice replaces an output that is too large."""
         self._close_stream()
         entry = Entry(self._limit_size(output))
         self.entries.append(entry)
@@ -119,7 +119,10 @@ class CellOutput:
         return entry
 
     def update(self, entry: Entry, output: Output) -> None:
-        """Replace the content of a display; do nothing if the display is no longer here."""
+        """Replace the content of a display; do nothing if the display is no longer here.
+
+        A notice replaces content that is too large.
+        """
         self._close_stream()
         index = next((i for i, known in enumerate(self.entries) if known is entry), None)
         if index is None:
@@ -134,7 +137,7 @@ class CellOutput:
         self._apply_bounds()
 
     def clear(self) -> None:
-        """Remove all outputs."""
+        """Remove all outputs, and replace the pending pieces by one that clears the cell."""
         self._stream = None
         self.entries = []
         self._left_out_text = self._left_out_displays = 0
@@ -158,7 +161,7 @@ class CellOutput:
         return sum(entry.size for entry in self.entries) + 200
 
     def take_pieces(self) -> list[Piece]:
-        """Return the pieces since the last call."""
+        """Return the pieces that describe the changes since the last call, or one piece with all outputs."""
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
         pieces = [whole] if self._resend_all else list(self._pieces)
@@ -177,7 +180,7 @@ class CellOutput:
             self._carrier[id(entry)] = piece
 
     def _close_stream(self) -> None:
-        """Turn the text that was written since the last call into one piece."""
+        """Turn the stream text written since the last call into an output and its piece; do nothing without text."""
         if self._stream is None:
             return
         name, parts = self._stream
@@ -199,7 +202,7 @@ class CellOutput:
         self._apply_bounds()
 
     def _limit_size(self, output: Output) -> Output:
-        """Return the output, or a shorter error or a notice if it is too large."""
+        """Return the output, or, if it is too large, a shorter error or a notice in its place."""
         size = measure_output(output)
         if output["output_type"] == "error":
             return output if size <= self._bounds.text_kept else _shorter_error(output, self._bounds.text_kept)
@@ -213,7 +216,7 @@ class CellOutput:
         return make_notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
 
     def _apply_bounds(self) -> None:
-        """Drop text and displays that exceed the bounds (see "bounded outputs")."""
+        """Drop the oldest text and displays if those of this cell exceed `Bounds`."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)
@@ -225,7 +228,7 @@ class CellOutput:
             self._drop(self.entries[: len(self.entries) - bounds.count // 2])
 
     def _cut_text(self, excess: int) -> None:
-        """Drop the oldest `excess` characters of text, up to the end of a line if one is near."""
+        """Drop the oldest `excess` characters of text, or a little more to end at a line; count them for the notice."""
         gone: list[Entry] = []
         for entry in [entry for entry in self.entries if entry.is_stream]:
             if excess < entry.size:
@@ -250,7 +253,7 @@ class CellOutput:
         self._drop(gone)
 
     def _drop(self, gone: list[Entry]) -> None:
-        """Drop these entries and count them for the notice; the next pieces send all outputs again."""
+        """Remove these entries and count them for the notice; let the next pieces send all remaining outputs again."""
         for entry in gone:
             if entry.is_stream:
                 self._left_out_text += entry.size
@@ -274,7 +277,7 @@ class CellOutput:
 
 
 def make_notice(sentence: str) -> Output:
-    """Return an output that shows this sentence among the user's outputs."""
+    """Return a display output that shows this sentence of the runner among the user's outputs."""
     html = f'<div style="color: var(--jp-ui-font-color2); font-style: italic">{escape(sentence)}</div>'
     return {"output_type": "display_data", "data": {"text/plain": sentence, "text/html": html}, "metadata": {}}
 
@@ -286,7 +289,7 @@ def append_text(before: str, more: str) -> str:
 
 
 def collapse_piece(text: str) -> str:
-    """Return a shorter text that has the same effect on any line that it continues.
+    """Return a shorter text with the same effect, whatever line of a stream it continues.
 
     Text before the first carriage return is kept: it continues an open line that is not known here.
     """

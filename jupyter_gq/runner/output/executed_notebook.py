@@ -20,8 +20,8 @@ def write_notebook(path: Path, notebook: JsonMapping) -> None:
 def load_earlier_outputs(path: Path, later_pieces: Iterable[JsonObject]) -> tuple[CellOutputs, frozenset[str]]:
     """Return what earlier runs left: the outputs of each cell, and the ids of the cells that ended.
 
-    `later_pieces` are the pieces of the spools; those that the notebook already contains are skipped. A notebook that
-    cannot be read counts as empty.
+    The notebook at `path` has the outputs up to a piece; those of `later_pieces`, from the spools, that follow it are
+    folded in. A notebook that is missing or cannot be read counts as empty.
     """
     outputs: CellOutputs = {}
     ended: frozenset[str] = frozenset()

@@ -25,7 +25,7 @@ class Recorder:
     """The outputs of all cells of a job; their changes are handed on in order."""
 
     def __init__(self, emit: Callable[[list[Piece]], None], now: float, bounds: Bounds | None = None) -> None:
-        """Start without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock."""
+        """Begin without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock."""
         self._emit = emit
         self._bounds = bounds or Bounds()
         self._budget = Budget(now)
@@ -37,19 +37,22 @@ class Recorder:
         self._flushed_at = now - 3600.0
 
     def cell_output(self, cell: str, role: str) -> CellOutput:
-        """Return the outputs of this cell, which are empty at first."""
+        """Return the outputs of this cell, made empty at the first call; later calls return the same object."""
         if cell not in self._cells:
             self._cells[cell] = CellOutput(cell, role, self._bounds)
             self._cells[cell].job_is_full = self._job_is_full
         return self._cells[cell]
 
     def outputs(self, cell: str) -> list[Output]:
-        """Return the outputs that the cell has now, as nbformat."""
+        """Return the outputs that the cell has now, as nbformat; an empty list for a cell that has not run."""
         known = self._cells.get(cell)
         return [] if known is None else known.outputs
 
     def append(self, to: CellOutput, content: JsonObject, kind: str, display_id: str | None) -> None:
-        """Add an output that the kernel sent for the cell `to`; `kind` is the type of the message."""
+        """Add an output that the kernel sent for the cell `to`; `kind` is the type of the message.
+
+        A message of a type that is no output is ignored.
+        """
         if kind == "stream":
             to.write_text(content["name"], content["text"])
             return
@@ -67,13 +70,13 @@ class Recorder:
             self._displays.setdefault(display_id, []).append((to, entry))
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
-        """Replace the content of all outputs that were shown under this display id."""
+        """Replace the content of all outputs with this display id; do nothing if there are none."""
         for cell, entry in self._displays.get(display_id, ()):
             data = _without_widget(content["data"])
             cell.update(entry, {**entry.output, "data": data, "metadata": content.get("metadata", {})})
 
     def apply_comm(self, content: JsonObject) -> bool:
-        """Apply a comm message to the widgets; return whether an output changed."""
+        """Apply a comm message to the widgets and to the outputs that show them; return whether an output changed."""
         if not self._widgets.apply(content):
             return False
         changed = False
@@ -85,12 +88,12 @@ class Recorder:
         return changed
 
     def _widget_output(self, output: Output, model: str) -> Output:
-        """Return the output with the text of its widget; unchanged if the widget cannot be rendered as text."""
+        """Return the output with the text of the widget `model` as its data; unchanged if the widget has no text."""
         text = self._widgets.render(model)
         return output if text is None else {**output, "data": {"text/plain": text}}
 
     def seconds_until_flush(self, now: float) -> float | None:
-        """Return in how many seconds `flush` should be called; None if nothing changed."""
+        """Return in how many seconds `flush` should be called; 0 = now, None = nothing changed."""
         size = self._pending_size()
         if size == 0:
             return None
@@ -98,7 +101,10 @@ class Recorder:
         return wait if self._budget.allows(size, now) else max(wait, OVER_BUDGET_WAIT)
 
     def flush(self, now: float, *, everything: bool = False) -> None:
-        """Emit the pending changes if the budget allows it, or in any case if `everything` is set."""
+        """Emit the pending changes if the budget allows it, or in any case if `everything` is set.
+
+        Does nothing if nothing changed.
+        """
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
             return

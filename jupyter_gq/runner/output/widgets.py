@@ -26,7 +26,7 @@ class Widgets:
         self._state: dict[str, JsonObject] = {}
 
     def apply(self, content: JsonMapping) -> bool:
-        """Apply the content of a comm message; return whether it changed the state of a widget."""
+        """Apply the content of a comm message; return whether it carries the state of a widget."""
         data = content.get("data")
         state = data.get("state") if isinstance(data, Mapping) else None
         if not isinstance(state, Mapping):

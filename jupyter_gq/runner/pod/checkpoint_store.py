@@ -88,13 +88,13 @@ class FileSystem(Protocol):
         """Remove a file."""
 
     def ls(self, path: str, detail: bool) -> list[str]:
-        """Return the paths in a folder, if `detail` is False."""
+        """Return the paths in a folder; `detail` must be False. Raises `FileNotFoundError` if there is no folder."""
 
     def makedirs(self, path: str, exist_ok: bool) -> None:
         """Make a folder and those above it."""
 
     def invalidate_cache(self) -> None:
-        """Forget what was listed."""
+        """Forget cached listings, so that `ls` asks the store again."""
 
 
 class CheckpointStore:
@@ -105,7 +105,7 @@ class CheckpointStore:
         self._base = f"{root.rstrip('/')}/{job}/{task}"
 
     def find_newest(self) -> SavedState:
-        """Return the newest complete state, or an empty one if there is none."""
+        """Return the newest state whose list can be read, or an empty state if there is none."""
         for run, number, path in reversed(self._find_lists()):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 document = json.loads(self._fs.cat_file(path))
@@ -116,7 +116,7 @@ class CheckpointStore:
     def fetch(self, folder: Path) -> int:
         """Download the newest state into `folder`; return its number of files.
 
-        Raise `TransientError` if a file vanished meanwhile.
+        Raises `TransientError` if a file vanished or is not complete. Files of `folder` that the state lacks stay.
         """
         state = self.find_newest()
         for name, copy in state.files.items():
@@ -134,7 +134,10 @@ class CheckpointStore:
         return len(state.files)
 
     def save(self, folder: Path, run: int) -> bool:
-        """Upload the changed files of `folder`; return False if nothing changed or a later run has saved a state."""
+        """Upload the changed files of `folder` as a new state, and remove older states; return True.
+
+        Return False without a new state if nothing changed, or if a later run has saved one.
+        """
         before = self.find_newest()
         if before.run > run:
             return False
@@ -154,9 +157,9 @@ class CheckpointStore:
         return True
 
     def _copy_file(self, path: Path, name: str, known: CopiedFile | None) -> CopiedFile | None:
-        """Upload a file unless the copy `known` is up to date; return its copy.
+        """Upload a file under `name` and return the copy; return `known` without an upload if that is up to date.
 
-        Return `known` if the file keeps changing during the upload, and None if the file was removed meanwhile.
+        Also return `known` if the file keeps changing during the upload, and None if the file was removed meanwhile.
         """
         for _ in range(_TRIES):
             try:
@@ -174,7 +177,7 @@ class CheckpointStore:
         return known
 
     def _remove_superseded(self, state: SavedState) -> None:
-        """Remove files to which neither this state nor one of a later run refers; ignore errors."""
+        """Remove older lists, and copies of this and earlier runs to which this state does not refer; ignore errors."""
         kept = {copy.name for copy in state.files.values()}
         superfluous = [path for run, number, path in self._find_lists() if (run, number) < (state.run, state.number)]
         for path in self._list_names():
@@ -204,7 +207,10 @@ class CheckpointStore:
 
 
 def _open_file_system(url: str) -> tuple[FileSystem, str]:
-    """Return the file system of this URL and the path in it; raise `WrongAddress` if there is none."""
+    """Return the file system of this URL and the path in it.
+
+    Raises `WrongAddress` if the text is no URL, or if a package for this kind of URL is missing.
+    """
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise WrongAddress(
@@ -240,7 +246,7 @@ def _encode(state: SavedState) -> bytes:
 
 
 def _resolve_inside(folder: Path, name: str) -> Path:
-    """Return the path of a file in the folder; raise `TransientError` for a name that leads out of the folder."""
+    """Return the path of the file `name` in the folder; raise `TransientError` if the name leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise TransientError(f"{name!r} is no path in a folder")
@@ -252,13 +258,16 @@ def _base_name(path: str) -> str:
 
 
 def run_program(arguments: list[str], url_input: BinaryIO) -> int:
-    """Protect the memory of this process, then read the URL and copy; return the exit code."""
+    """Protect the memory of this process, read the URL from `url_input`, and copy; return `main`'s exit code."""
     protect_memory()
     return main(arguments, url_input.readline().decode().strip())
 
 
 def main(arguments: list[str], url: str) -> int:
-    """Upload or download; return the exit code. The last line of standard error says what went wrong."""
+    """Upload or download as the arguments say; return 0, `WRONG_ADDRESS` or `FAILED`.
+
+    The last line of standard error says what went wrong, without secrets of the URL.
+    """
     direction, folder, job, run, task = arguments
     try:
         if direction == "down":
@@ -275,7 +284,10 @@ def main(arguments: list[str], url: str) -> int:
 
 
 def _fetch_all(url: str, folder: Path, job: str, task: int) -> None:
-    """Download the newest state of task 0, then the newest state of this task over it."""
+    """Download the newest state of task 0, then the newest state of this task over it.
+
+    A transient error is tried again, twice at most, and then raised.
+    """
     for source_task in sorted({0, task}):
         store = CheckpointStore(url, job, source_task)
         for tries_left in reversed(range(_TRIES)):

@@ -49,9 +49,9 @@ class Checkpoints:
         return () if self._child is None else (self._child,)
 
     def fetch(self) -> None:
-        """Download the checkpoints of earlier runs.
+        """Download the checkpoints of earlier runs into the folder, in up to three attempts.
 
-        Raise `RunError` if that can never work, and `RetriesExhausted` if it failed this time. The run must not start
+        Raises `RunError` if that can never work, and `RetriesExhausted` if it failed this time. The run must not start
         without them: it would begin from scratch, and its states would count as newer.
         """
         for tries_left in reversed(range(_TRIES)):
@@ -70,7 +70,10 @@ class Checkpoints:
                 raise RetriesExhausted(f"The checkpoints of earlier runs could not be fetched: {self._last_message()}")
 
     def poll(self) -> None:
-        """Record the end of a running copy, or start a copy if the interval is over and a file has changed."""
+        """Record the end of a running copy, or start a copy if the interval is over and a file has changed.
+
+        Does not wait.
+        """
         if self._child is not None:
             code = self._child.poll()
             if code is not None:
@@ -81,7 +84,7 @@ class Checkpoints:
                 self._start("up")
 
     def finish(self, seconds: Callable[[], float]) -> str:
-        """Copy the changed files; return "" if the copy is complete, else a sentence about the failure.
+        """Copy the changed files and wait for that; return "" if the copy is complete, else a sentence on the failure.
 
         `seconds` returns how many seconds are left now.
         """
@@ -116,7 +119,7 @@ class Checkpoints:
             ours.sendall(f"{settings.checkpoint_url}\n".encode())
 
     def _wait(self, seconds: float) -> int:
-        """Wait for the child and return its exit code; kill it after `seconds`."""
+        """Wait for the copying program and return its exit code; kill it after `seconds`."""
         assert self._child is not None
         try:
             return self._child.wait(max(0.05, seconds))
@@ -131,7 +134,7 @@ class Checkpoints:
         self._child = None
 
     def _record_exit(self, code: int) -> None:
-        """Record how the copying ended; log the first failure, and the first success after failures."""
+        """Record how the copying ended; log each success, and the first of several failures in a row."""
         self._child = None
         if code == 0:
             self._copied = self._copying
@@ -142,13 +145,13 @@ class Checkpoints:
         self._failing = code != 0
 
     def _last_message(self) -> str:
-        """Return the last line that the child wrote to standard error."""
+        """Return the last line that the copying program wrote to standard error; "" if there is none."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def _fingerprint(self) -> Fingerprint:
-        """Return the present files of the folder with their sizes and times."""
+        """Return path, size and time of each file that is in the checkpoint folder now."""
         found = set()
         for path in self._folder.rglob("*"):
             try:

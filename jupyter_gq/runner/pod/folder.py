@@ -30,7 +30,10 @@ _POD_VARIABLES = (
 
 
 def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
-    """Write all files that the runner reads; raise `BundleError` with a sentence if that fails."""
+    """Write the files that the runner reads: bundle, executed notebook, spool, checkpoint folder, token.
+
+    Raises `BundleError` with a sentence if the disk refuses or the bundle is damaged.
+    """
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}
         _choose_working_folder(bundle["manifest"])
@@ -49,12 +52,12 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
 
 
 def read_variables(document: JsonMapping) -> dict[str, str]:
-    """Return the variables of the notebook server's environment that are added to the pod's."""
+    """Return the notebook server's variables for the runner, without those that the pod sets itself."""
     return select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
 def _choose_working_folder(manifest: JsonObject) -> None:
-    """Set `manifest["cwd"]` to a usable folder: the notebook's folder, made empty if it is not here, or the home."""
+    """Set `manifest["cwd"]` to a usable folder: the notebook's, which is made if it is missing, or else the home."""
     wanted = str(manifest["cwd"])
     try:
         Path(wanted).mkdir(parents=True, exist_ok=True)
@@ -67,7 +70,10 @@ def _choose_working_folder(manifest: JsonObject) -> None:
 
 
 def _link_checkpoints(place: Path, checkpoint: Path | None) -> None:
-    """Make the folder for checkpoints at `place`, or a link to the volume `checkpoint` after a trial write."""
+    """Make the folder for checkpoints at `place`, or a link to the volume `checkpoint` after a trial write.
+
+    Raises `BundleError` if the volume cannot be written.
+    """
     if checkpoint is None:
         place.mkdir(mode=0o700, exist_ok=True)
         return

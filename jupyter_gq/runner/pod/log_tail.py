@@ -31,13 +31,16 @@ class LogTail:
         self._thread.start()
 
     def text(self) -> bytes:
-        """Return the end of the log; a log that is cut begins at the start of a line."""
+        """Return the end of the log, at most 64 KiB; a log that is cut begins at the start of a line."""
         with self._lock:
             kept, whole = bytes(self._kept), self.size <= KEPT
         return kept if whole else kept[kept.find(b"\n") + 1 :]
 
     def close(self, seconds: float) -> None:
-        """Let this process print to the container's log directly; wait for output of its children for `seconds`."""
+        """Let this process print to the container's log directly again.
+
+        Wait up to `seconds` for its children to close the pipe, so that their output is kept.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(self._log, 1)

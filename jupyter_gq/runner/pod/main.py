@@ -21,7 +21,10 @@ from .termination_message import write_termination_message
 
 
 def run_pod() -> int:
-    """Run the task that the environment describes; return 0 if its cells ran or it was paused, else 1."""
+    """Run the task that the environment describes, and write its result as the termination message.
+
+    Returns 0 if its cells ran or it was paused, else 1.
+    """
     sigterm = SigtermHandler()
     sigterm.install()
     result = _run_guarded(sigterm)

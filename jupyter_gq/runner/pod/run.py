@@ -48,9 +48,10 @@ END_TIMEOUT = 5.0
 
 
 def run_task(sigterm: SigtermHandler) -> Result:
-    """Run the task until it ends; return its result, LOST also if the service or the device check gave no answer.
+    """Run the task until it ends; return its outcome and sentence.
 
-    Raise `StoppedBeforeStart` or `RunError` if the task must not or cannot start.
+    The outcome is LOST if the service or the device check gave no answer in time. Raises `StoppedBeforeStart` or
+    `RunError` if the task must not or cannot start.
     """
     settings = read_settings(os.environ)
     sigterm.grace = settings.grace
@@ -70,7 +71,11 @@ def run_task(sigterm: SigtermHandler) -> Result:
 
 
 def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) -> "TaskRun":
-    """Fetch the token, the bundle and the checkpoints of the run; raise `RunError` if they do not fit this pod."""
+    """Fetch the token, the bundle and the checkpoints, write the files, and await the device check; return the run.
+
+    Raises `RunError` if the job cannot run in this pod, `RequestRefused` or `RetriesExhausted` if the service refuses
+    or is away, and `DevicesNotChecked`.
+    """
     service = PodService(settings.url, settings.job)
     granted = _retry(settings, "the job's token", lambda: service.exchange_token(settings.token_file))
     if (granted.run, granted.task) != (settings.run, settings.task):
@@ -96,7 +101,10 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
 
 
 def _await_device_check(settings: PodSettings, service: PodService, token: str) -> None:
-    """Wait until the devices of this container were checked, or until no check is needed."""
+    """Wait until the devices of this container were checked, or no check is needed.
+
+    Raises `RunError` if they are wrong, and `DevicesNotChecked` if a required check takes too long.
+    """
 
     def ask(wait: float) -> DeviceCheckResult | None:
         return _retry(settings, "the check of the job's devices", lambda: service.check_devices(token, wait))
@@ -120,12 +128,15 @@ class LogSender:
     _due: float = 0.0
 
     def send_if_due(self) -> None:
-        """Send the log if the interval is over and the log has grown; ignore a failure."""
+        """Send the log if the interval is over and the log has grown; a failure is tried again at the next interval."""
         if monotonic() >= self._due and self.tail.size != self._sent:
             self.send(LOG_TIMEOUT)
 
     def send(self, timeout: float) -> bool:
-        """Send the log now; return False if the service cannot be reached and may take the log later."""
+        """Send the log now; return False only if the service cannot be reached and may take the log later.
+
+        A refusal of the service is logged and returns True.
+        """
         self._due = monotonic() + LOG_INTERVAL
         size = self.tail.size
         try:
@@ -151,7 +162,10 @@ class TaskRun:
     sigterm: SigtermHandler
 
     def run(self) -> Result:
-        """Run the runner until it ends, kill its processes, send checkpoint and log; return the result."""
+        """Run the runner until it ends, write the result, kill remaining processes, send checkpoint and log.
+
+        Returns the result. SIGTERM is passed on to the runner.
+        """
         self.sigterm.defer_signals()
         runner = self._start()
         self.sigterm.forward_to(runner.pid)
@@ -169,7 +183,10 @@ class TaskRun:
         return result
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        """Start the runner without the variables of process 1, and with a shorter grace period of its own."""
+        """Start the runner and return its process.
+
+        The runner does not get the variables of process 1, and has a shorter grace period than the pod.
+        """
         settings = self.settings
         environment = remove_pod_variables({**os.environ, **self.variables})
         environment[GRACE_VARIABLE] = f"{max(1.0, settings.grace - self._reserved_seconds()):g}"
@@ -182,7 +199,10 @@ class TaskRun:
         )
 
     def _watch(self, runner: "subprocess.Popen[bytes]") -> bool:
-        """Wait for the runner; return True if it did not end in time after a stop and was killed."""
+        """Wait until the runner has ended, and send logs and checkpoints meanwhile.
+
+        Returns True if the runner did not end in time after a stop and was killed.
+        """
         overdue = False
         while runner.poll() is None:
             self.sigterm.wait(POLL_INTERVAL)
@@ -199,7 +219,7 @@ class TaskRun:
         return overdue
 
     def _is_overdue(self) -> bool:
-        """Return whether the runner should have ended by now after a stop."""
+        """Return whether the runner should have ended by now after a stop; False if no stop was requested."""
         if self.sigterm.deadline is None:
             return False
         return monotonic() >= self.sigterm.deadline - self._reserved_seconds() + END_RESERVE / 2
@@ -210,7 +230,7 @@ class TaskRun:
         return min(END_RESERVE + copying, self.settings.grace / 2)
 
     def _limit_to_deadline(self, seconds: float) -> float:
-        """Return `seconds`, or the seconds that are left before the kill if those are fewer."""
+        """Return `seconds`, or the seconds that are left before the kill if those are fewer, perhaps negative."""
         if self.sigterm.deadline is None:
             return seconds
         return min(seconds, self.sigterm.deadline - END_RESERVE - monotonic())
@@ -227,7 +247,10 @@ class TaskRun:
         return result
 
     def _explain_missing_result(self, code: int, overdue: bool) -> Result:
-        """Return the result of a runner that wrote none, from its exit code."""
+        """Return outcome and sentence for a runner that wrote no result: KILLED, PAUSED or LOST.
+
+        `code` is its exit code, and `overdue` says that it was killed because it did not end in time.
+        """
         if overdue:
             return {"outcome": "KILLED", "sentence": "The job was told to stop and did not end in time."}
         if self.sigterm.is_requested and code == -signal.SIGTERM:

@@ -69,7 +69,11 @@ class PodService:
         self._timeout = timeout
 
     def exchange_token(self, token_file: Path) -> TaskGrant:
-        """Exchange the token that is projected into the pod for the token of the task; read the file on each call."""
+        """Exchange the token that is projected into the pod for the token of the task; read the file on each call.
+
+        Raises `RunError` if the file cannot be read. Like all requests, raises `RequestRefused` or
+        `ServiceUnreachable`.
+        """
         try:
             token = token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
@@ -86,11 +90,17 @@ class PodService:
             raise ServiceUnreachable("an answer without a token") from error
 
     def fetch_bundle(self, token: str, limit: int) -> JsonObject:
-        """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes."""
+        """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes.
+
+        Also raises `RequestRefused` or `ServiceUnreachable`.
+        """
         return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
 
     def check_devices(self, token: str, wait: float) -> DeviceCheckResult | None:
-        """Return the result of the device check, waiting up to `wait` seconds for it; None if the service has none."""
+        """Return the result of the device check, which the service may await for up to `wait` seconds.
+
+        Returns None if an older service does not know this request. Raises `RequestRefused` or `ServiceUnreachable`.
+        """
         try:
             answer = _parse_object(self._request("GET", f"devices?wait={int(wait)}", f"token {token}"))
         except RequestRefused as error:
@@ -105,7 +115,7 @@ class PodService:
             raise ServiceUnreachable("an answer without a device check") from error
 
     def put_log(self, token: str, text: bytes, timeout: float) -> None:
-        """Replace the log that the service has of this task."""
+        """Replace the service's copy of this task's log by `text`; wait up to `timeout` seconds for the answer."""
         self._request("PUT", "log", f"token {token}", body=text, timeout=timeout)
 
     def _request(
@@ -145,10 +155,11 @@ class PodService:
 def retry_until_answered(
     what: str, ask: Callable[[], _Result], service_timeout: float, refusal_timeout: float
 ) -> _Result:
-    """Call `ask` until it answers; `what` names the request in the log.
+    """Call `ask` until it answers and return the answer; `what` names the request in the log.
 
-    Raise `RetriesExhausted` if the service cannot be reached for `service_timeout` seconds, and `RequestRefused` if it
-    still refuses after `refusal_timeout` seconds: the service may hear of the pod later than the pod starts.
+    Raises `RetriesExhausted` if the service cannot be reached for `service_timeout` seconds. Raises `RequestRefused` if
+    the service still refuses after `refusal_timeout` seconds, since it may hear of the pod late; for 404 and 409 at
+    once.
     """
     began = monotonic()
     wait, told = FIRST_WAIT, ""
@@ -196,7 +207,7 @@ def _parse_object(content: bytes) -> JsonObject:
 
 
 def _parse_problem(content: bytes) -> str | None:
-    """Return the message of a problem document of the service; None if the answer is none."""
+    """Return the message of the service's problem in an answer; None if the answer holds no such problem."""
     try:
         problem = json.loads(content)
         return f"{problem['message']}" if problem["code"] else None

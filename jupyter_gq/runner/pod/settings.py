@@ -65,12 +65,12 @@ class PodSettings:
 
     @property
     def name(self) -> str:
-        """The name of the task in the log."""
+        """The name of the task for the log, such as "task 0 of run 1 of job-7"."""
         return f"task {self.task} of run {self.run} of {self.job}"
 
 
 def read_settings(environ: Mapping[str, str]) -> PodSettings:
-    """Read the settings; raise `RunError` with a sentence that names missing or malformed variables."""
+    """Return the settings in these variables; raise `RunError` that names missing or malformed variables."""
     missing = [name for name in ("GQ_JOB_ID", "GQ_RUN", "GQ_SERVICE_URL", "GQ_TOKEN_FILE") if not environ.get(name)]
     if missing:
         raise RunError(f"This pod was made without {', '.join(missing)} in its environment, so nothing was run.")
@@ -95,7 +95,7 @@ def read_settings(environ: Mapping[str, str]) -> PodSettings:
 
 
 def remove_pod_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the variables of process 1 alone."""
+    """Return the variables without those that only process 1 needs."""
     return {name: value for name, value in environ.items() if not matches(name, _POD_ONLY_VARIABLES)}
 
 

@@ -32,23 +32,26 @@ class SigtermHandler:
         return self.deadline is not None
 
     def install(self) -> None:
-        """Install the handlers: SIGTERM becomes a request, and `wait` returns at each signal."""
+        """Handle SIGTERM as a request to stop from now on, and let `wait` return at each signal.
+
+        Until `defer_signals`, SIGTERM raises `StoppedBeforeStart` in the main thread.
+        """
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler is needed for the wake-up
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
 
     def defer_signals(self) -> None:
-        """Keep a request from now on until `forward_to` names the process that gets it."""
+        """Stop raising `StoppedBeforeStart` at SIGTERM; keep a request to stop until `forward_to` names its process."""
         self._raises = False
 
     def forward_to(self, pid: int) -> None:
-        """Forward SIGTERM to this process, including a signal that was kept."""
+        """Forward SIGTERM to this process from now on, and at once if a stop was requested before."""
         self._runner = pid
         if self.is_requested:
             self._forward()
 
     def stop_forwarding(self) -> None:
-        """Stop forwarding: the process has ended, and its id may belong to another process by now."""
+        """Forward SIGTERM to no process any more: the runner has ended, and its id may belong to another process."""
         self._runner = None
 
     def wait(self, seconds: float) -> None:
@@ -60,7 +63,10 @@ class SigtermHandler:
             return
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        """Set the deadline at the first SIGTERM; then forward the signal, or raise `StoppedBeforeStart` early on."""
+        """Set the deadline at the first SIGTERM; then raise `StoppedBeforeStart` or forward the signal to the runner.
+
+        Later signals are ignored.
+        """
         if self.is_requested:
             return
         self.deadline = monotonic() + self.grace

@@ -13,7 +13,10 @@ LONGEST = 4096
 
 
 def write_termination_message(place: Path | None, result: Mapping[str, str]) -> None:
-    """Write the result as the termination message at `place`; a later call overwrites it. Log a failure."""
+    """Write the result to the file `place` as the termination message, replacing an earlier one.
+
+    Does nothing if `place` is None. An error of the disk is logged.
+    """
     if place is None:
         return
     try:
@@ -23,9 +26,10 @@ def write_termination_message(place: Path | None, result: Mapping[str, str]) -> 
 
 
 def encode_message(result: Mapping[str, str]) -> bytes:
-    """Encode the result in at most `LONGEST` bytes: the sentence is cut, the JSON stays valid.
+    """Return the result in at most `LONGEST` bytes: the sentence is cut, the JSON stays valid.
 
-    The result of a run that is LOST is only its sentence, because a run cannot declare itself lost.
+    A LOST result is only its sentence, because a run cannot declare itself lost. Returns b"" for a result that does not
+    fit even without a sentence.
     """
     whole = result["sentence"]
     if len(encoded := _encode(result, whole)) <= LONGEST:

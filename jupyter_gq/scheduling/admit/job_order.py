@@ -19,9 +19,10 @@ def job_order(
     replicas: bool = False,
     by_pool: bool = False,
 ) -> JobOrder:
-    """Return the pending workloads that are not nominated in their order, without classes that are not promising now.
+    """Return an iteration over the pending workloads without a nomination, in the order in which to consider them.
 
-    `replicas`: include the replicas that elastic work could still get. `by_pool`: see `JobOrder`.
+    Request classes for which `promising` is false now are left out. `replicas`: include the replicas that elastic work
+    could still get. `by_pool`: ask `promising` once for each class and pool, instead of each class and queue.
     """
     if replicas:
         allocations.replicas.take_newly_wanted()
@@ -33,12 +34,12 @@ def job_order(
 
 
 def rounds(index: ClusterIndex) -> range:
-    """Return a range of as many rounds as can serve a further workload each."""
+    """Return a range with more elements than there are workloads to serve: a bound on rounds that each serve one."""
     return range(len(index.pending.by_id) + len(index.replicas.wanted) + 1)
 
 
 def user_usage(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> dict[str, dict[str, int]] | None:
-    """Return what each user uses of each leaf queue after this cycle, in milli-GPU by queue and user.
+    """Return the milli-GPU of each user in each leaf queue, as decided so far in this cycle, by queue and user.
 
     None means that the policy does not order work by user.
     """

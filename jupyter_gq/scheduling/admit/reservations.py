@@ -57,7 +57,10 @@ class _Outlook:
 def restore_reservations(
     inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Make the reservations of earlier cycles again, so that they bind workloads whose victims are stopping as well."""
+    """Make the reservations of earlier cycles again, if their devices still exist and their owners may still have one.
+
+    The reservations then bind all work of this cycle, preemptors included.
+    """
     planner = _Planner(inputs, allocations, evictions)
     for workload in _with_recorded_place(inputs, allocations, reservations):
         if allocations.ledger.exists(workload.reserved) and planner.may_reserve(workload, reservations):
@@ -65,7 +68,10 @@ def restore_reservations(
 
 
 def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
-    """Admit or nominate the owners of reservations whose devices are free now or will be."""
+    """Admit or nominate pending workloads whose recorded place was neither nominated nor reserved again in this cycle.
+
+    The longest wait goes first. Each workload is placed wherever it fits.
+    """
     for workload in _with_recorded_place(inputs, allocations, reservations):
         if try_place(allocations, workload):
             if workload.id in reservations.by_owner:
@@ -77,7 +83,10 @@ def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Re
 def make_reservations(
     inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Move reservations to better places, and make new ones for the workloads with the longest waits."""
+    """Move reservations with a long wait to much better places, and make new ones for the longest waits.
+
+    Does nothing if the policy has no `reserve_after`.
+    """
     after = inputs.policy.reserve_after
     if after is None:
         return
@@ -99,7 +108,7 @@ def make_reservations(
 
 
 def owners_on_devices(reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:
-    """Return the other workloads for which devices of `place` are reserved."""
+    """Return the workloads other than `workload` for which devices of `place` are reserved."""
     devices = {device for task in place for device in task.devices}
     return [
         each.workload
@@ -126,7 +135,7 @@ def free_amount(allocations: Allocations, workload: Workload, place: Iterable[Ta
 def users_of(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, place: Iterable[TaskPlacement]
 ) -> list[Workload]:
-    """Return the workloads and replicas on devices of `place` that stay or start there in this cycle, by id."""
+    """Return the workloads and replicas on devices of `place` that stay or start there in this cycle, sorted by id."""
     devices = {device for task in place for device in task.devices}
     on_node = inputs.index.holders.on_node
     there = {holder.id: holder for task in place for holder in on_node.get(task.node, {}).values()}
@@ -140,7 +149,10 @@ def users_of(
 
 
 def _with_recorded_place(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> list[Workload]:
-    """Return the pending workloads whose recorded place is not theirs yet, the longest wait first."""
+    """Return the pending workloads with a place from an earlier cycle that this cycle has not recorded again.
+
+    The longest wait comes first.
+    """
     found = [
         workload
         for name, workload in inputs.index.reserved.items()
@@ -158,7 +170,11 @@ class _Planner:
         self._evictions = evictions
 
     def may_reserve(self, workload: Workload, reservations: Reservations) -> bool:
-        """Tell whether a pending workload may get a reservation (see the rule on who gets one)."""
+        """Tell whether a pending workload may get a reservation.
+
+        The workload has waited for `Policy.reserve_after`, no limit forbids its start, and its pool has fewer
+        reservations than the policy allows.
+        """
         allocations, policy = self._allocations, self._inputs.policy
         after, account = policy.reserve_after, allocations.account(workload)
         if after is None or self._inputs.now < workload.waits_since + after or not account.known:
@@ -169,7 +185,10 @@ class _Planner:
     def long_waiting(
         self, pool: str, waiting: Sequence[Workload], after: Seconds, reservations: Reservations
     ) -> Iterator[Workload]:
-        """Yield the workloads of `waiting`, the longest wait first, that may get a reservation in the pool."""
+        """Yield the workloads of `waiting` that may get a reservation. `waiting` must begin with the longest wait.
+
+        Workloads that have a place or a reservation are left out. At most `MOST_ASKED` of the others are examined.
+        """
         asked = 0
         for workload in waiting:
             if asked == MOST_ASKED or self._inputs.now < workload.waits_since + after:
@@ -181,14 +200,21 @@ class _Planner:
                 yield workload
 
     def place_for(self, workload: Workload) -> Place | None:
-        """Return the recorded place of the workload or, if it has none, the soonest one; None if there is no place."""
+        """Return the recorded place of the workload if all its devices exist, or else the soonest place.
+
+        Returns None if there is none.
+        """
         if workload.reserved and self._allocations.ledger.exists(workload.reserved):
             return workload.reserved
         found = self.soonest(workload)
         return None if found is None else found.place
 
     def soonest(self, workload: Workload) -> _Outlook | None:
-        """Release all work of the pool on trial, in the order of the expected ends, until the workload fits."""
+        """Return the place where the workload can start first if all work of its pool ends when expected.
+
+        Returns None if there is none. Work is released on trial, in the order of the expected ends, until the workload
+        fits. The ledger is then rolled back.
+        """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         mark = ledger.mark()
         place = None
@@ -202,18 +228,18 @@ class _Planner:
         return None if place is None else _Outlook(place=place, free_at=self.free_at(place))
 
     def free_at(self, place: Place) -> float:
-        """Return when all of the place is expected to be free."""
+        """Return when all work on the place is expected to have ended; now if no work is there."""
         return max((self._expected_end(user)[0] for user in self._users_of(place)), default=self._inputs.now)
 
     def reserve(self, workload: Workload, place: Place, reservations: Reservations) -> None:
-        """Reserve the place for the workload, from the last estimated end of the work that is there now."""
+        """Reserve the place for the workload; its earliest start is the last estimated end of the work there."""
         reservations.reserve(workload, place, not_before=self._not_before(place))
 
     def _not_before(self, place: Place) -> Instant:
-        """Return the last estimated end of work on the place; work without an estimate may end at any moment.
+        """Return the last estimated end of work on the place; now if no work there has an estimate.
 
-        Work that starts at this very moment does not count. Otherwise the first workload to pass would let workloads
-        pass that came before it.
+        Work without an estimate may end at any moment. Work that starts at this very moment does not count: otherwise
+        the first workload to pass would let workloads pass that came before it.
         """
         now = self._inputs.now
         there = [user for user in self._users_of(place) if user.started_at is not None and user.started_at < now]
@@ -221,7 +247,7 @@ class _Planner:
         return Instant(max((end for end, estimated in ends if estimated), default=now))
 
     def _expected_end(self, workload: Workload) -> tuple[float, bool]:
-        """Return when the workload is expected to end, and whether its owner estimated that."""
+        """Return when the workload is expected to end, and whether that time is its estimate."""
         now = self._inputs.now
         started = now if workload.started_at is None else workload.started_at
         if workload.estimate is not None and started + workload.estimate > now:

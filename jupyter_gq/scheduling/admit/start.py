@@ -25,22 +25,34 @@ from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
 
 def try_place(allocations: Allocations, workload: Workload) -> bool:
-    """Admit the workload if it fits now, or else nominate it if it fits once others have stopped."""
+    """Admit the workload if it fits now, or else nominate it if it fits once others have stopped.
+
+    Tells whether it got a place.
+    """
     return try_admit(allocations, workload) or try_nominate(allocations, workload)
 
 
 def try_admit(allocations: Allocations, workload: Workload) -> bool:
-    """Admit the workload if it fits now; tell whether it does."""
+    """Admit the workload if it fits now; tell whether it was admitted.
+
+    Reserved devices are used only if nothing else is free and the workload may use them.
+    """
     return _also_on_reserved(_admit, allocations, workload)
 
 
 def try_nominate(allocations: Allocations, workload: Workload) -> bool:
-    """Nominate the workload if it fits once others have stopped; tell whether it does."""
+    """Nominate the workload if it fits once others have stopped; tell whether it was nominated.
+
+    Reserved devices are used only if nothing else suffices and the workload may use them.
+    """
     return _also_on_reserved(_nominate, allocations, workload)
 
 
 def admit_nominee(allocations: Allocations, reservations: Reservations, workload: Workload) -> bool:
-    """Admit a nominated workload at its place or wherever else it fits now; otherwise it stays nominated there."""
+    """Admit a nominated workload at its place or wherever else it fits now, and return True.
+
+    If it fits nowhere now, the workload stays nominated for its place, and the result is False.
+    """
     place = allocations.withdraw(workload)
     with allocations.lifting_reservations(None):  # the place is the workload's, whoever has a reservation there
         admitted = _admit_at(allocations, workload, place)
@@ -52,19 +64,22 @@ def admit_nominee(allocations: Allocations, reservations: Reservations, workload
 
 
 def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit now. A cheap bound."""
+    """Return False if the workload certainly does not fit now; True means that it may fit."""
     return _may_fit(allocations, workload, View.NOW)
 
 
 def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit once others have stopped. A cheap bound."""
+    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit."""
     return _may_fit(allocations, workload, View.FUTURE)
 
 
 def _also_on_reserved(
     attempt: Callable[[Allocations, Workload], bool], allocations: Allocations, workload: Workload
 ) -> bool:
-    """Attempt to place the workload on devices that are not reserved, and then on reserved ones as well."""
+    """Make the attempt on devices that are not reserved, then on reserved ones that the workload may use.
+
+    Return whether one of the attempts placed the workload.
+    """
     if attempt(allocations, workload):
         return True
     if not allocations.any_reservations:
@@ -74,7 +89,10 @@ def _also_on_reserved(
 
 
 def _admit(allocations: Allocations, workload: Workload) -> bool:
-    """Admit the workload on free devices, within its limits and fair share; return False if it does not fit."""
+    """Admit the workload on devices that are free now; return False if a limit or the free devices do not allow it.
+
+    A surplus replica that could not be given back must also stay within the fair shares.
+    """
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=True):
         return False
@@ -88,7 +106,7 @@ def _admit(allocations: Allocations, workload: Workload) -> bool:
 
 
 def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-    """Admit the workload at this place; return False if a limit or the devices do not allow it."""
+    """Admit the workload at this place; return False, without any change, if a limit or the devices do not allow it."""
     there = replace(workload, placement=place)
     if allocations.first_exceeded_limit(there, now=True) or not allocations.ledger.allocate_at(workload, place):
         return False
@@ -97,7 +115,10 @@ def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPla
 
 
 def _nominate(allocations: Allocations, workload: Workload) -> bool:
-    """Nominate the workload for devices that are free or being freed; return False if it does not fit."""
+    """Nominate the workload for devices that are free or being freed; return False if it does not fit.
+
+    Limits bind every workload; fair shares bind only surplus replicas.
+    """
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=False):
         return False
@@ -111,7 +132,7 @@ def _nominate(allocations: Allocations, workload: Workload) -> bool:
 
 
 def _exceeds_fair_share(workload: Workload, account: Account) -> bool:
-    """Tell whether this is a surplus replica that would lift a queue above its fair share."""
+    """Tell whether the workload is a surplus replica that would lift a queue on its path above its fair share."""
     if not is_surplus(workload):
         return False
     milli = gang.smallest(workload)

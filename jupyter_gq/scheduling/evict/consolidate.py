@@ -57,14 +57,17 @@ Place = tuple[TaskPlacement, ...]
 def consolidate(
     inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Nominate pending workloads, in the job order, by moving other work."""
+    """Give pending workloads a place by moving other work, in the job order.
+
+    Does nothing if the policy forbids moves.
+    """
     if not inputs.policy.consolidate:
         return
     search = _Search(inputs, allocations, reservations, evictions)
     reserved = sum(gang.smallest(each.workload) for each in reservations.by_owner.values())
 
     def promising(workload: Workload) -> bool:
-        """Return False if less is free than needed, even with all reserved devices."""
+        """Return False if the workload needs more than is free or being freed, even with all reserved devices."""
         pool = allocations.account(workload).queue.pool
         return allocations.ledger.total(pool, View.FUTURE) + reserved >= gang.smallest(workload)
 
@@ -113,7 +116,10 @@ class _Search:
         self._known_moves: dict[tuple[str, Request, frozenset[str]], dict[str, list[list[Workload]]]] = {}
 
     def help(self, workload: Workload) -> bool:
-        """Nominate the workload, by moving other work if needed; False changes nothing."""
+        """Give the workload a place, by moving other work if needed; tell whether it got one.
+
+        False changes no allocation.
+        """
         allocations = self._allocations
         if not allocations.account(workload).known or allocations.first_exceeded_limit(workload, now=False):
             return False
@@ -128,7 +134,7 @@ class _Search:
             return self._move_for(workload, shape)
 
     def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
-        """Nominate the workload after as few moves of other work as possible; return False if none would help."""
+        """Nominate the workload after as few moves of other work as possible; return False if no moves were found."""
         if self._allocations.ledger.total(self._pool(workload), View.FUTURE) < gang.smallest(workload):
             self._hopeless.add(shape)
             return False
@@ -142,7 +148,7 @@ class _Search:
         return False
 
     def _fewest(self, workload: Workload, chosen: Sequence[Workload]) -> list[Workload]:
-        """Return `chosen` without those moves that turn out not to be needed."""
+        """Return `chosen` without the moves that turn out not to be needed; the last one is tried first."""
         kept = list(chosen)
         for each in reversed(chosen):
             without = [other for other in kept if other is not each]
@@ -160,7 +166,10 @@ class _Search:
                 self._forget_moves([*each.placement, *places[each.id]])
 
     def _move(self, mover: Workload, place: Place, preemptor: Workload) -> None:
-        """Decide to evict one mover and to start it again at this place."""
+        """Decide that one mover stops for the preemptor and goes on at `place`.
+
+        A replica stops while its successor starts at once; any other workload is migrated.
+        """
         sentence = notices.describe_move(mover, preemptor, sorted({task.node for task in place}))
         self._reservations.recorded.add(preemptor.id)
         if isinstance(mover, Replica):
@@ -209,7 +218,10 @@ class _Search:
         return [(name, needed) for *_, name, needed in sorted(found, key=lambda entry: entry[:3])]
 
     def _most_promising(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
-        """Return the places with the most free room, where least must move, and what may move from each."""
+        """Return the places with the most free room and, for each, the work that may move from it and is not stopping.
+
+        At most `MOST_PLACES` places are returned.
+        """
         pool, by_device = self._pool(workload), workload.request.devices == 1
         there = self._movable_by_place(pool, by_device)
         self._probes -= len(there) // 4
@@ -219,7 +231,10 @@ class _Search:
         return [(name, [each for each in there[name].values() if each.id not in stopping]) for name in best]
 
     def _movable_by_place(self, pool: str, by_device: bool) -> dict[str, dict[str, Workload]]:
-        """Return the work that may move from each device or each node of the pool, by id."""
+        """Return the work that may move, by place and id.
+
+        A place is a device of the pool if `by_device`, otherwise a node.
+        """
         if (pool, by_device) not in self._movable_at:
             places: dict[str, dict[str, Workload]] = {}
             for candidate in self._movable(pool):
@@ -230,9 +245,9 @@ class _Search:
         return self._movable_at[pool, by_device]
 
     def _movable(self, pool: str) -> list[Workload]:
-        """Return the preemptible workloads of the pool that may move, in the order in which they are tried.
+        """Return the preemptible workloads and replicas of the pool that may move, the least disruption first.
 
-        The place of each workload in this order is remembered for the rest of the search.
+        Their positions in this order are kept in `_rank`.
         """
         inputs, allocations = self._inputs, self._allocations
         leaves = inputs.index.holders.by_leaf[True].get(pool, {})
@@ -259,7 +274,11 @@ class _Search:
         return self._allocations.account(workload).queue.pool
 
     def _moves_for_one_task(self, workload: Workload, there: Sequence[Workload]) -> list[list[Workload]]:
-        """Return each candidate that alone makes room for one more task; if there is none, the first few that do."""
+        """Return the sets of work of `there` whose moving makes room for one more task.
+
+        Each set is a single candidate, if one alone is enough; otherwise there is at most one set, without needless
+        members.
+        """
         ledger = self._allocations.ledger
         pool, request = self._pool(workload), workload.request
         mark, before = ledger.mark(), ledger.slots(pool, request, View.FUTURE)
@@ -294,8 +313,9 @@ class _Search:
         return [needed] if needed else []
 
     def _try(self, workload: Workload, chosen: Sequence[Workload], *, keep: bool = False) -> dict[str, Place] | None:
-        """Return the new places of those of `chosen` that must move; None if the workload does not fit that way.
+        """Return the new places of those of `chosen` that must move so that the workload fits.
 
+        None means that the workload does not fit that way, that a mover finds no place, or that no probes are left.
         `keep`: on success the workload stays nominated, and the ledger keeps the new places.
         """
         allocations, ledger = self._allocations, self._allocations.ledger
@@ -317,7 +337,10 @@ class _Search:
         return places
 
     def _new_places(self, movers: Sequence[Workload]) -> dict[str, Place] | None:
-        """Return room for all tasks of all movers, the largest first; None if one of them finds none."""
+        """Return a place for all tasks of each mover, placed in the ledger, the largest first.
+
+        Returns None if a mover finds none.
+        """
         places: dict[str, Place] = {}
         for each in sorted(movers, key=lambda w: (-w.request.milli, -gang.held(w), w.id)):
             whole = gang.as_it_stands(each)

@@ -36,7 +36,10 @@ from .eviction import evict_whole
 
 
 def drain(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
-    """Evict all training work that can be paused from nodes and devices that are drained or not in its pool."""
+    """Evict all training work that can be paused from nodes and devices that are drained or not in its pool.
+
+    Work that was evicted earlier in this cycle is left alone.
+    """
     for holder, cause in _holders_to_move(index):
         is_told = whole_workload(holder).id in evictions.evicted or holder.id in evictions.replicas
         if leaves_drained(holder) and not is_told:
@@ -44,12 +47,15 @@ def drain(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -
 
 
 def leaves_drained(workload: Workload) -> bool:
-    """Return whether a drain evicts this work; all other work stays until it ends."""
+    """Tell whether a drain evicts this work: preemptible training work. All other work stays until it ends."""
     return workload.kind is Kind.TRAINING and workload.preemptible
 
 
 def _holders_to_move(index: ClusterIndex) -> Iterator[tuple[Workload, str]]:
-    """Yield each holder on a drained place, and each holder on a device of another pool, with the cause as a clause."""
+    """Yield each holder on a drained place, and each preemptible holder on a device of another pool, with the cause.
+
+    The cause is a clause for people. A holder may come several times.
+    """
     for node in index.config.draining:
         for holder in _holders_on(index, node):
             yield holder, f"the node {node} is being drained"
@@ -66,7 +72,7 @@ def _holders_to_move(index: ClusterIndex) -> Iterator[tuple[Workload, str]]:
 
 
 def _holders_on(index: ClusterIndex, node: str) -> list[Workload]:
-    """Return what can be evicted from the node, in a fixed order."""
+    """Return the workloads and replicas on the node that can be evicted, by descending id."""
     return [holder for _, holder in sorted(index.holders.on_node.get(node, {}).items(), reverse=True)]
 
 

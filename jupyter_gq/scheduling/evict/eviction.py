@@ -18,7 +18,7 @@ from . import notices
 def evict_whole(
     allocations: Allocations, evictions: Evictions, workload: Workload, reason: EvictReason, sentence: str
 ) -> None:
-    """Release and evict a workload with all its replicas, for no other workload.
+    """Release a workload with all its replicas, and decide their eviction, for no other workload.
 
     Replicas that the workload was to get in this cycle do not start.
     """
@@ -38,7 +38,7 @@ def evict_whole(
 
 
 def suspend(allocations: Allocations, evictions: Evictions, notebook: Workload, by: str | None, sentence: str) -> None:
-    """Suspend a released notebook, which loses nothing and keeps its quota."""
+    """Decide to suspend a released notebook, and count its usage in its queue again, since it keeps its quota."""
     allocations.restore_usage(notebook)
     evictions.suspend(notebook, by, sentence)
 
@@ -46,10 +46,10 @@ def suspend(allocations: Allocations, evictions: Evictions, notebook: Workload, 
 def evict_victims(
     allocations: Allocations, evictions: Evictions, victims: Sequence[Workload], preemptor: Workload
 ) -> bool:
-    """Evict the released victims of a nominated preemptor. Victims that were to start in this cycle do not start.
+    """Decide the eviction of the released victims of a nominated preemptor. Victims placed in this cycle do not start.
 
-    Victims of the preemptor's own queue are preempted, and all others reclaimed. Returns True if there was a victim
-    that was to start. If there was no other one, the preemptor may start at once.
+    Victims of the preemptor's own queue are preempted, and all others reclaimed. Returns True if this cycle had
+    admitted or nominated a victim. If it had placed all of them, the preemptor is admitted at once, if it fits.
     """
     undone = stops = False
     for victim in victims:

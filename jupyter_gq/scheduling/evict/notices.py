@@ -94,7 +94,7 @@ def describe_suspension(notebook: Workload, by: Workload | None, idle_for: float
 
 
 def describe_stale_gang(workload: Workload, now: float) -> str:
-    """Return the sentence for a gang that lost tasks and goes back to its queue."""
+    """Return the sentence for a gang that lost tasks and goes back to its queue; `now` is the time in seconds."""
     since = now if workload.stale_since is None else workload.stale_since
     for group in gang.groups_of(workload):
         left = sum(task.group == group.name for task in workload.placement)

@@ -31,7 +31,7 @@ from .victims import staying_holders
 
 
 def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
-    """Evict work from every queue that will be above a limit once everything that stops has stopped."""
+    """Evict preemptible work from every queue that will be above a limit once everything that stops has stopped."""
     if not any(any(exceeded_limits(account)) for account in allocations.accounts):
         return
     gone: set[str] = set()
@@ -47,9 +47,10 @@ def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evi
 
 
 def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: bool) -> ExceededLimit | None:
-    """Return a limit for which the victim must go; None if there is none.
+    """Return an exceeded limit of a queue on the victim's path, of a resource that the victim holds.
 
-    If `entitled` is false, only work counts that its queues hold above their quotas.
+    Returns None if there is none. If `entitled` is false, a limit counts only if each queue from the leaf up to that
+    queue is above its quota.
     """
     chain = allocations.account(victim).chain
     broken = exceeded_limits_above(chain[0], victim)
@@ -57,7 +58,7 @@ def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: boo
 
 
 def _is_over_quota_below(broken: ExceededLimit, chain: Sequence[Account]) -> bool:
-    """Tell whether each queue from the leaf up to the one with the exceeded limit is above its quota."""
+    """Tell whether each queue from the leaf to the one with the exceeded limit is above its quota of the resource."""
     path = tuple(chain[: chain.index(broken.account) + 1])
     if broken.which is None:
         return all(each.lasting > each.deserved for each in path)
@@ -65,7 +66,7 @@ def _is_over_quota_below(broken: ExceededLimit, chain: Sequence[Account]) -> boo
 
 
 def _evict(evictions: Evictions, victim: Workload, broken: ExceededLimit) -> None:
-    """Decide the eviction of one victim because of the limit that its queue exceeds."""
+    """Decide the eviction of one released victim because of the limit that its queue exceeds."""
     if isinstance(victim, Replica):
         evictions.evict_replica(
             ReplicaEviction(

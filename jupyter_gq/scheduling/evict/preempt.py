@@ -35,7 +35,10 @@ from .within_share import make_room_within_share
 
 
 def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Let pending work take the place of lower priorities in its queue; return what `evict_in_rounds` returns."""
+    """Evict work of lower priority for pending work of the same queue, until no workload can be helped.
+
+    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    """
     priorities = inputs.index.priorities
     if not priorities.differ():
         return False
@@ -76,9 +79,9 @@ def search(
     others: Sources,
     tries: Tries,
 ) -> list[Workload] | None:
-    """Make room with candidates of lower priority of the same queue, in their order, or else with others as well.
+    """Nominate the workload by releasing work of `same_queue` with lower priority, or else of others as well.
 
-    None means that this does not help.
+    Returns the released victims; None if that does not help, and then nothing has changed.
     """
     lower = [victim for victim in same_queue if victim.priority < workload.priority]
     if not lower:

@@ -30,25 +30,29 @@ from . import notices
 
 
 def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
-    """Name a workload that is nominated for the devices of a victim if the victim's preemptor got no place."""
-    heirs = _heirs(allocations)
+    """Change the preemptor of each eviction of this cycle whose preemptor got no place.
+
+    The new one is the nominee with the highest seniority that gets a device of the victim. The sentence changes as
+    well. If there is no such nominee, or the reason would not be true of it, the eviction stays as it is.
+    """
+    nominees = _nominees_by_device(allocations)
     placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
     served = {whole_workload(each).id for each in placed}
     for instruction in list(evictions.evicted.values()):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue
         victim = index.workloads[instruction.workload]
-        heir = _heir_of(heirs, victim)
-        sentence = None if heir is None else _sentence(evictions, instruction.reason, victim, heir)
-        if heir is not None and sentence is not None:
-            evictions.evicted[victim.id] = replace(instruction, by=heir.id, sentence=sentence)
+        nominee = _senior_nominee(nominees, victim)
+        sentence = None if nominee is None else _sentence(evictions, instruction.reason, victim, nominee)
+        if nominee is not None and sentence is not None:
+            evictions.evicted[victim.id] = replace(instruction, by=nominee.id, sentence=sentence)
     for eviction in list(evictions.replicas.values()):
         if eviction.by is not None and eviction.by not in served:
-            _name_heir(evictions, eviction, _heir_of(heirs, eviction.replica))
+            _change_preemptor(evictions, eviction, _senior_nominee(nominees, eviction.replica))
 
 
 def record_nominations(allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
-    """Record the place of each workload for which other work stops, and of each workload that moves.
+    """Mark the places of workloads for which other work stops, and of workloads that move, as to be recorded.
 
     Later cycles keep these places, also once the victims have stopped: see `state.cycle_state`.
     """
@@ -59,8 +63,8 @@ def record_nominations(allocations: Allocations, reservations: Reservations, evi
     reservations.recorded |= preemptors
 
 
-def _heirs(allocations: Allocations) -> dict[str, Workload]:
-    """Return the pending workload with the highest seniority that is nominated for each device."""
+def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:
+    """Return, for each device, the pending workload with the highest seniority that is nominated for it."""
     found: dict[str, Workload] = {}
     nominees = (allocations.pending[name] for name in allocations.nominated if name in allocations.pending)
     for nominee in sorted(nominees, key=seniority):
@@ -70,34 +74,37 @@ def _heirs(allocations: Allocations) -> dict[str, Workload]:
     return found
 
 
-def _heir_of(heirs: Mapping[str, Workload], victim: Workload) -> Workload | None:
+def _senior_nominee(nominees: Mapping[str, Workload], victim: Workload) -> Workload | None:
     """Return the workload with the highest seniority that gets a device of the victim; None if there is none."""
-    found = [heirs[device] for task in victim.placement for device in task.devices if device in heirs]
+    found = [nominees[device] for task in victim.placement for device in task.devices if device in nominees]
     return min(found, key=seniority, default=None)
 
 
-def _name_heir(evictions: Evictions, eviction: ReplicaEviction, heir: Workload | None) -> None:
-    """Name the workload that gets the devices of an evicted replica as the preemptor, with its sentence."""
-    if heir is None or eviction.reason is EvictReason.CONSOLIDATED:
+def _change_preemptor(evictions: Evictions, eviction: ReplicaEviction, nominee: Workload | None) -> None:
+    """Make the nominee the preemptor of an evicted replica, with a new sentence.
+
+    Nothing changes if the nominee is None, the replica moves, or the reason would not be true of the nominee.
+    """
+    if nominee is None or eviction.reason is EvictReason.CONSOLIDATED:
         return
-    writer = _writer(eviction.reason, eviction.replica, heir)
+    writer = _writer(eviction.reason, eviction.replica, nominee)
     if writer is not None:
-        changed = replace(eviction, by=heir.id, sentence=lambda replica: writer(replica, heir))
+        changed = replace(eviction, by=nominee.id, sentence=lambda replica: writer(replica, nominee))
         evictions.replicas[eviction.replica.id] = changed
 
 
-def _sentence(evictions: Evictions, reason: EvictReason, victim: Workload, heir: Workload) -> str | None:
-    """Return the sentence for the same reason with another preemptor; None if it would not be true of that one."""
+def _sentence(evictions: Evictions, reason: EvictReason, victim: Workload, nominee: Workload) -> str | None:
+    """Return the sentence that names `nominee` as the preemptor; None if the reason is not true of it."""
     if reason is EvictReason.CONSOLIDATED:
-        return notices.describe_move(victim, heir, sorted({task.node for task in evictions.migrations[victim.id]}))
-    writer = _writer(reason, victim, heir)
-    return None if writer is None else writer(victim, heir)
+        return notices.describe_move(victim, nominee, sorted({task.node for task in evictions.migrations[victim.id]}))
+    writer = _writer(reason, victim, nominee)
+    return None if writer is None else writer(victim, nominee)
 
 
-def _writer(reason: EvictReason, victim: Workload, heir: Workload) -> Callable[[Workload, Workload], str] | None:
-    """Return the notice for an eviction of this reason; None if the reason is not true of the heir."""
-    if reason is EvictReason.RECLAIMED and heir.queue != victim.queue:
+def _writer(reason: EvictReason, victim: Workload, nominee: Workload) -> Callable[[Workload, Workload], str] | None:
+    """Return the function that words an eviction for this reason; None if the reason is not true of the nominee."""
+    if reason is EvictReason.RECLAIMED and nominee.queue != victim.queue:
         return notices.describe_reclaim
-    if reason is EvictReason.PREEMPTED and heir.queue == victim.queue and heir.priority > victim.priority:
+    if reason is EvictReason.PREEMPTED and nominee.queue == victim.queue and nominee.priority > victim.priority:
         return notices.describe_preemption
     return None

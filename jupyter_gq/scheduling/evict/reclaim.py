@@ -64,7 +64,10 @@ class Sources:
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Let pending work take devices back from other queues; return what `evict_in_rounds` returns."""
+    """Evict work of other queues for pending work within its queue's fair share, until no workload can be helped.
+
+    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    """
     tries = Tries()
 
     def promising(workload: Workload) -> bool:
@@ -80,7 +83,10 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
 def _reclaim_for(
     policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
 ) -> list[Workload] | None:
-    """Return victims of other queues; [] = no victim is needed; None = it does not help."""
+    """Place the workload, by releasing work of other queues if needed, and return the released victims.
+
+    None means that the workload got no place. An empty list means that no victim was needed.
+    """
     account = allocations.account(workload)
     if not account.known or account.lasting + gang.smallest(workload) > account.fair_share:
         return None
@@ -98,8 +104,9 @@ def search(
     tries: Tries,
     lower: Sequence[Workload] = (),
 ) -> list[Workload] | None:
-    """Make room with the candidates that the rules allow, by rank and in their order; None if that does not help.
+    """Nominate the workload by releasing candidates, by rank and in their order, and return these victims.
 
+    Only candidates that the rules allow are released. None means that this does not help, and then nothing has changed.
     `lower` is the work of the workload's own queue with a lower priority that is among the candidates.
     """
     if not allocations.account(workload).known:
@@ -132,9 +139,10 @@ def search(
 
 
 def _openings(allocations: Allocations, workload: Workload, queues: Queues) -> Iterator[list[Workload]]:
-    """Yield the candidates below each queue of the workload's path whose fair share the workload would exceed.
+    """Yield the candidates below each queue on the path that the workload would lift above its fair share.
 
-    Their going would let the workload take from queues elsewhere, at a place of its choice.
+    Their going would let the workload take from queues elsewhere, at a place of its choice. Queues without siblings are
+    left out.
     """
     account, milli = allocations.account(workload), gang.smallest(workload)
     for each in account.chain:
@@ -143,7 +151,7 @@ def _openings(allocations: Allocations, workload: Workload, queues: Queues) -> I
 
 
 def _has_siblings(allocations: Allocations, account: Account) -> bool:
-    """Tell whether the account has siblings, from which work below it could take."""
+    """Tell whether the queue has siblings; root queues of one pool are siblings."""
     if account.parent is not None:
         return len(account.parent.children) > 1
     return len(allocations.accounts.roots(account.queue.pool)) > 1

@@ -20,7 +20,7 @@ _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 def reprieve_victims(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Take back the evictions and migrations of this cycle that no workload needs."""
+    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first."""
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
@@ -40,12 +40,15 @@ def reprieve_victims(
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:
-    """Tell whether the victim goes only to make room for other work or to obey a limit."""
+    """Tell whether the decision is an eviction that may be taken back: no suspension, stale gang or drain."""
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
 def _take_back(allocations: Allocations, victim: Workload) -> bool:
-    """Take back the release of a victim, if its place is free and no limit is exceeded by it; False changes nothing."""
+    """Undo the release of a victim, if its place is free and it exceeds no limit.
+
+    Returns False, without change, otherwise.
+    """
     if not allocations.undo_release(victim):
         return False
     if any(exceeded_limits_above(allocations.account(victim), victim)):
@@ -57,7 +60,10 @@ def _take_back(allocations: Allocations, victim: Workload) -> bool:
 def _cancel_migration(
     allocations: Allocations, reservations: Reservations, evictions: Evictions, workload: Workload
 ) -> bool:
-    """Let a workload stay where it is instead of moving, if its old place is free; False changes nothing."""
+    """Let a workload stay where it is instead of moving, if its old place is free; tell whether it stays.
+
+    If the old place is taken, nothing changes.
+    """
     ledger, new_place = allocations.ledger, evictions.migrations[workload.id]
     ledger.withdraw(workload, new_place)
     if not ledger.undo_release(workload, nominated=False):

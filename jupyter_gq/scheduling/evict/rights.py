@@ -44,7 +44,7 @@ class Rights:
     """The claims of a workload on the work of others. `most` is the highest rank of candidates that may go."""
 
     def __init__(self, policy: Policy, allocations: Allocations, workload: Workload) -> None:
-        """Rights of a pending workload or wanted replica; at first candidates of any rank may go."""
+        """Begin with the rights of a pending workload or wanted replica, under which candidates of any rank may go."""
         self.most = WITHIN
         #: Whether a candidate was refused for nothing but its rank.
         self.refused_by_rank = False
@@ -56,7 +56,10 @@ class Rights:
         self._margin = Fraction(policy.reclaim_margin)
 
     def rank(self, victim: Workload) -> int | None:
-        """Return the rank of a candidate; None if it may not go as things stand."""
+        """Return the rank of a candidate; None if it may not go as things stand, or if its rank is above `most`.
+
+        If only its rank forbids a candidate to go, `refused_by_rank` becomes True.
+        """
         found = self._rank(victim)
         if found is None or found <= self.most:
             return found
@@ -64,15 +67,15 @@ class Rights:
         return None
 
     def allows(self, victim: Workload) -> bool:
-        """Tell whether a candidate may go as things stand."""
+        """Tell whether a candidate may go as things stand; sets `refused_by_rank` as `rank` does."""
         return self.rank(victim) is not None
 
     def may_grow_by(self, victim: Workload) -> bool:
-        """Tell whether a victim leaves more of a fair share above it to the workload."""
+        """Tell whether the eviction of a candidate leaves more to the workload: both have the same root queue."""
         return self._allocations.account(victim).chain[-1] is self._account.chain[-1]
 
     def could_allow(self, victim: Workload) -> bool:
-        """Return False if a candidate certainly may not go, whatever else goes before it."""
+        """Return False if a candidate certainly may not go, whatever else goes before it; True means that it might."""
         if victim.queue == self._workload.queue:
             return victim.priority < self._workload.priority
         giver = self._allocations.account(victim)
@@ -81,7 +84,7 @@ class Rights:
         return self._allocations.accounts.counts_host and any(self._host)
 
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
-        """Return the order in which these victims may go, if there is one: the nearest queues first, then by size.
+        """Return the order in which these victims may go, if any: the nearest queues first, then by rising size.
 
         Near victims only make the rights of the workload grow. Among the victims of one giver the last one may be as
         large as it likes, so the largest goes last.
@@ -89,9 +92,9 @@ class Rights:
         return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
 
     def may_stay(self, victim: Workload, gone: Sequence[Workload]) -> bool:
-        """Tell whether the other victims, which are `gone`, may go without this one, which has been taken back.
+        """Tell whether the victims `gone` may go without `victim`, whose release has been undone.
 
-        The workload must be nominated.
+        The workload must be nominated. With many victims, False may also mean that this was not examined.
         """
         if not self.may_grow_by(victim) or not gone:
             return True
@@ -116,7 +119,7 @@ class Rights:
         return None
 
     def _shared(self, victim: Workload) -> int:
-        """Return how many queues are above both the victim and the workload."""
+        """Return how many queues are on the paths of both the victim and the workload."""
         return len(set(self._allocations.account(victim).chain) & set(self._account.chain))
 
     def _are_lawful(self, gone: Sequence[Workload]) -> bool:

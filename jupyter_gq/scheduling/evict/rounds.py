@@ -71,7 +71,7 @@ def _find_victims(
 
 
 def _skip(allocations: Allocations, order: JobOrder, workload: Workload) -> None:
-    """Skip the workload and its whole class, unless it is a replica that cannot be had any more."""
+    """Skip the workload and its whole class. A replica that its workload cannot get any more is skipped alone."""
     if allocations.is_moot(workload):
         order.done()
     else:

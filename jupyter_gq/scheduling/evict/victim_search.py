@@ -80,9 +80,10 @@ class Limits:
 def make_room(
     allocations: Allocations, workload: Workload, candidates: Candidates, limits: Limits | None = None
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing candidates, and return those; None if that is not possible.
+    """Nominate the workload by releasing as few candidates as possible, and return the released ones.
 
-    `candidates` is called again for each kind of search. `limits`: which candidates may go; None: all may.
+    None means that this is not possible, and then nothing has changed. `candidates` is called again for each kind of
+    search. `limits`: which candidates may go; None: all may.
     """
     for search in _searches(allocations, workload, limited=limits is not None):
         trial = _Trial(allocations, limits)
@@ -96,9 +97,10 @@ def make_room(
 
 
 def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
-    """Return the kinds of search to try, in order.
+    """Return the kinds of search to try for the workload, in order.
 
-    `limited`: not every candidate may go. Otherwise the first kind has tried all of them together.
+    If `limited` is false, every candidate may go. The first kind then tries all of them together, so it needs no
+    second.
     """
     if assemble.required_domains(allocations.ledger, workload) is None:
         return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
@@ -109,10 +111,10 @@ def _searches(allocations: Allocations, workload: Workload, *, limited: bool) ->
 
 
 class _Trial:
-    """The victims released so far in one search, and the way back."""
+    """The victims that one search has released so far, and the state of the ledger before them."""
 
     def __init__(self, allocations: Allocations, limits: Limits | None) -> None:
-        """Begin with the opening of the limits released."""
+        """Release the opening of the limits, as far as its candidates may go."""
         self.allocations = allocations
         self.released: list[Workload] = []
         self.gone: set[str] = set()
@@ -122,9 +124,10 @@ class _Trial:
             self.release(candidate)
 
     def release(self, candidate: Workload) -> bool:
-        """Release a candidate with its surplus replicas, if all of them are allowed to go; False changes nothing.
+        """Release a candidate with its surplus replicas and return True.
 
-        A candidate that has gone with another one already is not released twice.
+        Returns False, without change, if one may not go. A candidate that has gone with another one already is not
+        released twice; the result is then True.
         """
         if candidate.id in self.gone:
             return True
@@ -142,7 +145,7 @@ class _Trial:
         return [each for each in self.allocations.replicas.surplus_of(candidate) if each.id not in self.gone]
 
     def undo(self) -> None:
-        """Undo all releases."""
+        """Undo all releases of this trial, those of the opening included."""
         self.undo_to(self._mark, 0)
 
     def undo_to(self, mark: int, count: int) -> None:
@@ -155,7 +158,7 @@ class _Trial:
 
 
 def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """Release candidates in the order given, wherever they are: no victim loses more than the last one needed."""
+    """Release candidates in the order given until the workload fits and is nominated; tell whether it was nominated."""
     allocations = trial.allocations
     for candidate in candidates:
         if trial.release(candidate) and _may_fit(allocations, workload) and try_nominate(allocations, workload):
@@ -164,7 +167,10 @@ def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[W
 
 
 def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """Clear the cheapest places first, for when so few candidates may go that they must hold devices together."""
+    """Release candidates one device or node after another, the cheapest first, until the workload is nominated.
+
+    Tell whether it was nominated. This helps if so few candidates may go that they must hold devices together.
+    """
     allocations = trial.allocations
     staying = [candidate for candidate in candidates if candidate.id not in trial.gone]
     for needed, there in _places_by_cost(allocations, workload, staying):
@@ -176,7 +182,10 @@ def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Work
 
 
 def _clear(trial: _Trial, workload: Workload, place: Iterable[Workload]) -> bool:
-    """Release candidates of one place until one more task fits; False changes nothing."""
+    """Release candidates of one place until one more task fits, and return True.
+
+    Returns False, without change, if none fits.
+    """
     allocations = trial.allocations
     ledger, pool = allocations.ledger, allocations.account(workload).queue.pool
     request = assemble.leading_request(workload)
@@ -190,7 +199,11 @@ def _clear(trial: _Trial, workload: Workload, place: Iterable[Workload]) -> bool
 
 
 def _set_by_set(trial: _Trial, workload: Workload, candidates: Sequence[Workload], limits: Limits) -> bool:
-    """Try all small sets of few candidates; the sets whose last member in the order given comes first go first."""
+    """Try all small sets of candidates until the workload is nominated after the release of one; tell whether it was.
+
+    Among sets of one size, those whose last member in the order given comes first go first. Returns False at once if
+    there are more than `MOST_CANDIDATES` candidates, and without further trials when no tries are left.
+    """
     if len(candidates) > MOST_CANDIDATES:
         return False
     allocations = trial.allocations
@@ -210,7 +223,7 @@ def _set_by_set(trial: _Trial, workload: Workload, candidates: Sequence[Workload
 
 
 def _small_sets(candidates: Sequence[Workload]) -> Iterator[tuple[Workload, ...]]:
-    """Yield all sets of up to `MOST_VICTIMS` candidates, smaller ones first."""
+    """Yield all sets of up to `MOST_VICTIMS` candidates, smaller ones first, each in the order given."""
     for count in range(1, MOST_VICTIMS + 1):
         for last, candidate in enumerate(candidates):
             for others in combinations(candidates[:last], count - 1):
@@ -218,7 +231,10 @@ def _small_sets(candidates: Sequence[Workload]) -> Iterator[tuple[Workload, ...]
 
 
 def _domain_by_domain(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """Clear one domain: the one whose last victim in the order given comes first, then the one with fewest victims."""
+    """Release candidates of one domain until the workload is nominated there; tell whether it was nominated.
+
+    The domain whose last victim in the order given comes first is tried first, then the one with fewest victims.
+    """
     allocations = trial.allocations
     there = _by_domain(allocations, workload, candidates)
     mark, count = allocations.ledger.mark(), len(trial.released)
@@ -242,7 +258,10 @@ def _domain_by_domain(trial: _Trial, workload: Workload, candidates: Iterable[Wo
 def _by_domain(
     allocations: Allocations, workload: Workload, candidates: Iterable[Workload]
 ) -> dict[Domain, list[tuple[int, Workload]]]:
-    """Return the candidates in each domain that could take the workload, with their positions in the order given."""
+    """Return the candidates on each domain that could hold the workload, with their positions in the order given.
+
+    Domains without candidates are left out.
+    """
     domains = allocations.ledger.domains
     allowed = assemble.required_domains(allocations.ledger, workload) or []
     found: dict[Domain, list[tuple[int, Workload]]] = {domain: [] for domain in allowed}
@@ -266,10 +285,10 @@ def _may_fit_within(allocations: Allocations, workload: Workload, domain: Domain
 def _places_by_cost(
     allocations: Allocations, workload: Workload, candidates: Sequence[Workload]
 ) -> list[tuple[list[Workload], list[Workload]]]:
-    """Return, for each device or node, cheapest first, the candidates that would have to go for one task.
+    """Return, for each device or node, the candidates that would have to go for one more task; the cheapest first.
 
     The second list of each entry has all candidates of the place. A place is a node if a task needs several devices or
-    if host resources count, and a device otherwise.
+    if host resources count, and a device otherwise. Places where no more task can fit are left out.
     """
     request = assemble.leading_request(workload)
     by_device = request.devices == 1 and not allocations.ledger.layout.counts_host_resources
@@ -315,15 +334,16 @@ def _needed_for_one_task(
 
 
 def _may_fit(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit: a cheap bound before anything is placed."""
+    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit."""
     pool = allocations.account(workload).queue.pool
     return assemble.may_fit(allocations.ledger, pool, workload, View.FUTURE)
 
 
 def _reprieve_unneeded(trial: _Trial, workload: Workload) -> list[Workload]:
-    """Take back victims that are not needed, and return the others.
+    """Undo the release of victims that are not needed, and return the others.
 
-    Victims away from the chosen place are taken back first; then the workload is placed without one victim at a time.
+    The workload may get another place by that. Victims away from the chosen place are taken back first; then the
+    workload is placed without one victim at a time.
     """
     released = trial.released
     kept = list(released)
@@ -340,14 +360,14 @@ def _reprieve_unneeded(trial: _Trial, workload: Workload) -> list[Workload]:
 
 
 def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
-    """Tell whether the victim is a replica of a workload that goes as a whole."""
+    """Tell whether the victim is a replica of a workload that is itself among `released`, and so goes as a whole."""
     return isinstance(victim, Replica) and any(each.id == victim.whole.id for each in released)
 
 
 def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
-    """Let the victim stay if the place, a limit and the rights to the `others` do not need it gone.
+    """Undo the release of the victim if the place, a limit and the rights to the `others` do not need it gone.
 
-    The workload keeps its place.
+    Tell whether the victim stays. The workload keeps its place.
     """
     allocations = trial.allocations
     if not allocations.undo_release(victim):
@@ -361,7 +381,10 @@ def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, oth
 
 
 def _place_without(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
-    """Nominate the workload for another place that does not need the victim gone; False changes nothing."""
+    """Nominate the workload for another place that does not need the victim gone; tell whether there is one.
+
+    If there is none, nothing changes.
+    """
     allocations = trial.allocations
     place = allocations.withdraw(workload)
     if allocations.undo_release(victim):

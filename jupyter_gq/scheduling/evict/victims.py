@@ -54,7 +54,7 @@ class VictimIndex:
             self.add(workload)
 
     def add(self, workload: Workload) -> None:
-        """Add a workload or replica that has just been admitted or nominated: it may have to give way again."""
+        """Add a workload or replica that has just been admitted or nominated, so that later searches consider it."""
         self._new.setdefault(workload.queue, {})[workload.id] = None
 
     def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
@@ -74,7 +74,7 @@ class VictimIndex:
         ]
 
     def _list_new(self, queue: str) -> None:
-        """List the work of a leaf queue that was placed since the last call, if it still has its place."""
+        """Insert the work of a leaf queue that was added since the last call, if it still has its place."""
         allocations = self._allocations
         for name in self._new.pop(queue, ()):
             if name in allocations.admitted:
@@ -92,7 +92,7 @@ class VictimIndex:
                 insort(each.victims, victim, lo=each.start, key=disruption)
 
     def _unprotected(self, leaf: _Leaf, queue: str, preemptor_queue: str) -> _Leaf:
-        """Return the candidates of `leaf` that no min runtime protects; made once for each length of time."""
+        """Return the candidates of `leaf` that no min runtime protects from work of `preemptor_queue`."""
         index, now = self._inputs.index, self._inputs.now
         least = index.min_runtimes.of(index.accounts.of(queue), index.accounts.of(preemptor_queue))
         if not least:
@@ -102,7 +102,7 @@ class VictimIndex:
         return leaf.past[least]
 
     def _present(self, leaf: _Leaf) -> Iterator[Workload]:
-        """Yield the candidates of `leaf` that have not gone."""
+        """Yield the candidates of `leaf` that still hold, or are still to get, the devices they are listed with."""
         allocations, evictions = self._allocations, self._evictions
         while leaf.start < len(leaf.victims) and not is_present(allocations, evictions, leaf.victims[leaf.start]):
             leaf.start += 1
@@ -112,7 +112,7 @@ class VictimIndex:
 
 
 def by_disruption(victim: Workload) -> Precedence:
-    """Return the sort key of a candidate that nothing protects."""
+    """Return the sort key of a candidate that no min runtime protects; the work that loses least goes first."""
     return (0.0, disruption(victim))
 
 
@@ -166,9 +166,10 @@ def is_present(allocations: Allocations, evictions: Evictions, victim: Workload)
 
 
 def staying_workloads(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
-    """Return the workloads that hold devices, can be evicted and were not, each as the cycle has left it.
+    """Return the workloads that hold devices or host resources, can be evicted and were not evicted in this cycle.
 
-    The function looks at every workload, so use it only for what is rare.
+    Each comes with the tasks that the cycle has left it. The function looks at every workload, so use it only for what
+    is rare.
     """
     there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
     return [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]
@@ -182,5 +183,5 @@ def staying_holders(index: ClusterIndex, allocations: Allocations, evictions: Ev
 
 
 def staying_notebooks(index: ClusterIndex, evictions: Evictions) -> list[Workload]:
-    """Return the notebooks that can be evicted and were not."""
+    """Return the notebooks that can be evicted and were neither evicted nor suspended in this cycle."""
     return [notebook for notebook in index.holders.notebooks.values() if notebook.id not in evictions.evicted]

@@ -29,7 +29,8 @@ def make_room_within_share(
 ) -> list[Workload] | None:
     """Run a victim search and return its victims; None if it found none or if the rules forbid what it found.
 
-    `lower` is the work of lower priority in the queue of the workload. If the result is None, nothing has changed.
+    `lower` is the work of lower priority in the queue of the workload. A forbidden result is undone, so None changes
+    nothing.
     """
     chain = allocations.account(workload).chain
     before = [each.lasting for each in chain]
@@ -51,9 +52,9 @@ def make_room_within_share(
 def is_kept(
     allocations: Allocations, workload: Workload, lower: Sequence[Workload], released: Sequence[Workload]
 ) -> bool:
-    """Tell whether no other queue can take back what the nominated workload got (see the rule on guarantees).
+    """Tell whether what the nominated workload got cannot be taken back by another queue (see the rule on guarantees).
 
-    Work that needs no GPU is not guaranteed by a quota of GPUs.
+    False for work that needs no GPU, since a quota of GPUs does not guarantee it.
     """
     if not gang.smallest(workload):
         return False

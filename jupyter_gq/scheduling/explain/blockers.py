@@ -56,9 +56,9 @@ class BlockerSearch:
         self._found: dict[tuple[str, ClassKey], list[Workload]] = {}
 
     def find(self, workload: Workload, key: ClassKey) -> list[Workload]:
-        """Return a small set of work that holds or is to get what the workload needs; empty if no eviction would help.
+        """Return a small set of workloads and replicas whose end would let the workload start; empty if there is none.
 
-        `key` is the class of the workload.
+        Work that this cycle placed and owners of reservations may be among them. `key` is the class of the workload.
         """
         account = self._allocations.account(workload)
         if not workload.preemptible or any(each.queue.limit is not None for each in account.chain):
@@ -70,7 +70,10 @@ class BlockerSearch:
         return found
 
     def _search(self, workload: Workload) -> list[Workload]:
-        """Return the least disruptive work whose end would let the workload start; [] if none would."""
+        """Return the least disruptive work whose end would let the workload start; an empty list if none would.
+
+        Owners of reservations at the place are added. The allocations change on trial only.
+        """
         allocations = self._allocations
         holders = self._holders_in(allocations.account(workload).queue.pool)
         with allocations.lifting_reservations(None):
@@ -84,7 +87,7 @@ class BlockerSearch:
         return []
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
-        """Yield the candidates of one search after another (see the rule on small searches)."""
+        """Yield the candidates of one search after another: a few holders, then whole nodes, then all holders."""
         few = list(islice(holders, FEW + 1))
         yield few
         if len(few) > FEW:
@@ -92,7 +95,7 @@ class BlockerSearch:
             yield holders
 
     def _on_whole_nodes(self, workload: Workload, holders: Iterable[Workload]) -> list[Workload]:
-        """Return all work on the nodes of the first holders, node by node."""
+        """Return all work on the nodes of the first holders, node by node, the work that loses least first."""
         nodes = dict[str, None]()
         for holder in holders:
             nodes.update((task.node, None) for task in holder.placement)
@@ -112,7 +115,7 @@ class BlockerSearch:
         return self._holders[pool]
 
     def _in_order(self, pool: str) -> Iterator[Workload]:
-        """Return all work with devices of the pool in the order in which to ask for it.
+        """Return all work with devices of the pool in the order in which to ask for it, without awaited idle notebooks.
 
         The accounts are read at once, since searches change them on trial.
         """

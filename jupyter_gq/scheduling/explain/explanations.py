@@ -76,7 +76,7 @@ def explain_pending(
 
 
 def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
-    """Group the pending workloads that take no part in the cycle by leaf queue, each group by seniority."""
+    """Return the pending workloads that take no part in the cycle, by leaf queue and in each by seniority."""
     found: dict[str, list[Workload]] = {}
     for workload in sorted(index.withheld, key=seniority):
         found.setdefault(workload.queue, []).append(workload)
@@ -84,7 +84,10 @@ def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
 
 
 class _Explainer:
-    """Finds the reason of one workload, or of one class of workloads with like requests, at a time."""
+    """The search for reasons, one workload or one class of like requests at a time.
+
+    A reason is a function that writes the explanation when it is called.
+    """
 
     def __init__(
         self,
@@ -108,7 +111,11 @@ class _Explainer:
                 self._stopping_on.setdefault(device, []).append(workload)
 
     def own_reasons(self) -> dict[str, Why]:
-        """Return the reasons of workloads that do not share the reason of their class, by id."""
+        """Return the reasons of workloads that do not share the reason of their class, by id.
+
+        Such workloads are nominated, back off, or wait for a notebook, a min runtime or the devices of their
+        reservation.
+        """
         findings, nominated = self._findings, self._allocations.nominated
         names = {
             *findings.awaited_notebooks,
@@ -124,7 +131,10 @@ class _Explainer:
         return found
 
     def _own_reason(self, workload: Workload) -> Why:
-        """Return the reason of a workload that waits for something of its own, not for what its class waits for."""
+        """Return the reason of a workload that waits for a notebook, victims, a min runtime or its reservation.
+
+        If all devices reserved for the workload are free, return the reason of its class.
+        """
         if workload.id in self._findings.awaited_notebooks:
             return partial(_return, self._waits_for_idle(workload))
         if workload.id in self._allocations.nominated:
@@ -141,7 +151,8 @@ class _Explainer:
     def reason_of_class(self, workload: Workload, key: ClassKey) -> Why:
         """Return the first reason that is true of a workload and all others of its class, which is `key`.
 
-        In this order: no such queue, at a limit, larger than the cluster, devices reserved for others, no room.
+        In this order: no such queue, at a limit, larger than the cluster, devices reserved for others, backend
+        unobserved, no room.
         """
         account = self._allocations.account(workload)
         if not account.known:
@@ -167,9 +178,10 @@ class _Explainer:
     def _without_host_quota(
         self, workload: Workload, blockers: Sequence[Workload], short: Sequence[int]
     ) -> dict[int, list[str]]:
-        """Return the queues that would have to give back a short host resource if they had a quota of it.
+        """Return the queues of blockers that have no quota of a short host resource, and so need not give it back.
 
-        That is asked only for work that its queue is entitled to.
+        The keys are 0 for CPU and 1 for memory. The result is empty for work that is not within the guarantees of its
+        queue.
         """
         account = self._allocations.account
         if not short or not is_guaranteed(account(workload), workload):
@@ -198,7 +210,7 @@ class _Explainer:
         return idle.numbers(workload, self._allocations.account(workload))
 
     def _at_limit(self, workload: Workload, exceeded: BlockingLimit) -> Why:
-        """Return the reason that a limit of a queue is reached."""
+        """Return the reason that the workload would exceed a limit or quota of a queue."""
         account, numbers = exceeded.account, self._numbers(workload)
         if exceeded.kind is LimitKind.HOST:
             return partial(reasons.explain_host_limit, account, account.host_lasting, workload, numbers)
@@ -210,7 +222,10 @@ class _Explainer:
         return partial(reasons.explain_limit, exceeded.kind, account.queue, numbers, blockers)
 
     def _stopping_for(self, workload: Workload) -> list[Workload]:
-        """Return the work that must stop before a nominated workload can start, by id."""
+        """Return the work that must stop before a nominated workload can start, sorted by id.
+
+        This is the work on its devices; if there is none, on its nodes; if there is none, in queues on its path.
+        """
         place = self._allocations.nominated[workload.id]
         by_id = {w.id: w for task in place for device in task.devices for w in self._stopping_on.get(device, ())}
         if not by_id:  # the devices are free, but not the host resources that the workload needs
@@ -237,7 +252,7 @@ class _Explainer:
         return reasons.explain_min_runtime(self._numbers(workload), workload, running, protected)
 
     def _gathers(self, workload: Workload) -> Explanation:
-        """Return the reason that the devices reserved for the workload are not all free yet."""
+        """Return the explanation that the devices reserved for the workload are not all free yet."""
         place = self._reservations.by_owner[workload.id].place
         with self._allocations.lifting_reservations(workload):
             free = free_amount(self._allocations, workload, place)

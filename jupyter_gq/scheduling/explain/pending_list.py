@@ -28,7 +28,10 @@ class QueueEntries:
     own: Mapping[str, Why]
 
     def entries(self) -> Iterator[Pending]:
-        """Yield the entries of the workloads that were not admitted, in their order, with positions from 1."""
+        """Yield an entry for each workload that was not admitted, in their order, with positions from 1.
+
+        Explanations are written here; workloads of one class share theirs.
+        """
         written: dict[ClassKey, Explanation] = {}
         position = 0
         for workload in self.members:
@@ -47,7 +50,7 @@ class PendingList(Sequence[Pending]):
     """A list with one entry for each pending workload, by queue and in its order, written at the first access."""
 
     def __init__(self, queues: Sequence[QueueEntries], count: int) -> None:
-        """`count`: the number of entries, so that the length needs none of them."""
+        """Keep the queues for later; `count` is the number of entries, so that the length needs no explanation."""
         self._queues = queues
         self._count = count
         self._written: tuple[Pending, ...] | None = None

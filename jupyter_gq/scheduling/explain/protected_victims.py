@@ -38,7 +38,10 @@ class _Candidates:
 def find_protected_victims(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, findings: Findings
 ) -> None:
-    """Add the pending workloads to the findings that would be placed if other work had run long enough."""
+    """Add to the findings each pending workload that would be placed if no min runtime protected its victims.
+
+    Allocations and evictions change on trial only.
+    """
     if not inputs.index.min_runtimes.in_use:
         return
     by_queue: dict[str, _Candidates] = {}
@@ -58,7 +61,7 @@ def find_protected_victims(
 def _candidates(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, preemptor: Workload
 ) -> _Candidates:
-    """Return the work that could give way to the preemptor, the least protected first, by queue."""
+    """Return the preemptible work in the pool of the preemptor, the least protected first, by queue."""
     pool = allocations.account(preemptor).queue.pool
     there = [
         (inputs.protected_for(victim, preemptor), disruption(victim), victim)
@@ -80,7 +83,10 @@ def _candidates(
 def _search(
     inputs: CycleInputs, allocations: Allocations, workload: Workload, candidates: _Candidates
 ) -> ProtectedVictims | None:
-    """Return the victims that would make room for the workload if none were protected; None if some are not."""
+    """Return the victims that would make room for the workload if no min runtime protected work.
+
+    Returns None if there are none, or if none of them is protected.
+    """
     with allocations.lifting_reservations(workload):
         mark = allocations.ledger.mark()
         victims = _find_victims(inputs, allocations, workload, candidates)
@@ -94,7 +100,10 @@ def _search(
 def _find_victims(
     inputs: CycleInputs, allocations: Allocations, workload: Workload, candidates: _Candidates
 ) -> list[Workload] | None:
-    """Search as reclaim does, and then as preemption does."""
+    """Nominate the workload by releasing victims, as reclaim does and then as preemption does, whatever protects them.
+
+    Returns the released victims; None if that does not help.
+    """
     policy, tries = inputs.policy, Tries()
 
     def others() -> Iterator[Iterator[Workload]]:

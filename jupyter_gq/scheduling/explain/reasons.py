@@ -54,9 +54,9 @@ def explain_unknown_queue(queue: str) -> Explanation:
 
 
 def explain_backoff(backoff: Backoff) -> Explanation:
-    """Explain that the workload pauses since a backend refused its place.
+    """Explain that the workload pauses because a backend refused its place.
 
-    The sentence has no countdown: every listener would be told each second.
+    The sentence has no countdown, since each change of a sentence is sent to every listener.
     """
     pause = round(backoff.pause)
     return Explanation(
@@ -70,14 +70,14 @@ def explain_backoff(backoff: Backoff) -> Explanation:
 def explain_unobserved(numbers: Numbers) -> Explanation:
     """Explain that a backend cannot be observed, so that nothing is decided about its workloads."""
     return Explanation(
-        reason=PendingReason.OUT_OF_SIGHT,
+        reason=PendingReason.BACKEND_UNOBSERVED,
         sentence=f"Waiting: {UNOBSERVED[0].lower()}{UNOBSERVED[1:]}",
         numbers=numbers,
     )
 
 
 def explain_deferred() -> Explanation:
-    """Explain that the workload fits and its backend begins others first."""
+    """Explain that the workload fits, and starts after other workloads that its backend launches first."""
     return Explanation(
         reason=PendingReason.STARTS_SOON,
         sentence="Everything that the job needs is free. The job starts soon, after the jobs before it.",
@@ -114,7 +114,10 @@ def explain_idle_notebooks(numbers: Numbers, notebooks: Sequence[Workload], left
 def explain_min_runtime(
     numbers: Numbers, workload: Workload, running: Sequence[Workload], protected: ProtectedVictims
 ) -> Explanation:
-    """Explain that the `running` victims have not run long enough yet to give way."""
+    """Explain that the `running` victims have not run long enough yet to give way to the workload.
+
+    `protected` holds all victims and the seconds until the last of them may go.
+    """
     same_queue = running[0].queue == workload.queue
     whom = describe_with_amount(workload, gang.smallest(workload)) if same_queue else describe_preemptor(workload)
     return Explanation(
@@ -130,7 +133,7 @@ def explain_min_runtime(
 def explain_own_reservation(
     numbers: Numbers, workload: Workload, *, free: int, using: Sequence[Workload], waited: float
 ) -> Explanation:
-    """Explain that devices are reserved for the workload: `free` milli-GPU are free, and `using` work holds the rest.
+    """Explain that devices are reserved for the workload: `free` milli-GPU are free, `using` work holds the rest.
 
     `waited`: for how many seconds the workload has waited.
     """
@@ -147,7 +150,10 @@ def explain_own_reservation(
 
 
 def explain_reserved_devices(owners: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
-    """Explain that the workload would fit if no devices were reserved for the owners of reservations."""
+    """Explain that the workload would fit if no devices were reserved for the owners of reservations.
+
+    `numbers["held"]` must be the idle milli-GPU that are reserved.
+    """
     free = numbers["held"]
     what = f"{describe_gpus(free)} {_verb(free)} free, but" if free else "what becomes free next is"
     return _reserved_for(owners, what, numbers, now)
@@ -171,7 +177,10 @@ def _reserved_for(owners: Sequence[Workload], what: str, numbers: Numbers, now: 
 
 
 def explain_limit(rule: LimitKind, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
-    """Explain that a queue is at its limit, or at its quota for work that cannot be paused."""
+    """Explain that the workload would exceed a limit of GPUs or, if it cannot be paused, the quota of a queue.
+
+    `numbers` must have `requested`, `bound` and `bound_used` in milli-GPU.
+    """
     bound, used, needs = numbers["bound"], numbers["bound_used"], format_gpus(numbers["requested"])
     if rule is LimitKind.QUOTA:
         reason = PendingReason.NON_PREEMPTIBLE_OVER_QUOTA
@@ -197,7 +206,10 @@ def explain_limit(rule: LimitKind, queue: Queue, numbers: Numbers, blockers: Seq
 
 
 def explain_host_limit(account: Account, used: gang.HostAmounts, workload: Workload, numbers: Numbers) -> Explanation:
-    """Explain that a queue is at its limit of CPU or memory; `used`: what it uses of each."""
+    """Explain that the workload would exceed the limit of a queue for CPU or memory.
+
+    `used`: what the queue uses of each.
+    """
     needed = gang.smallest_host(workload)
     which = next(i for i, limit in enumerate(account.host_limits) if limit is not None and used[i] + needed[i] > limit)
     limit = account.host_limits[which] or 0
@@ -233,7 +245,10 @@ def explain_no_room(
     blockers: Sequence[Workload],
     shortage: OtherShortage | None,
 ) -> Explanation:
-    """Explain that other work holds what the workload needs."""
+    """Explain that other work holds what the workload needs.
+
+    `shortage` is the reason if enough devices are idle; None = devices are short or scattered.
+    """
     needed, idle, largest = numbers["requested"], numbers["idle"], numbers["largest_idle"]
     reason = PendingReason.NO_FREE_DEVICE
     if shortage is not None:
@@ -260,9 +275,9 @@ def explain_no_room(
 
 
 def add_missing_quotas(explain: Callable[[], Explanation], lenders: Mapping[int, Sequence[str]]) -> Explanation:
-    """Add to an explanation which queues give nothing back, since no quota says how much of a resource is theirs.
+    """Return the explanation with a clause about queues that give nothing back, since they have no quota of a resource.
 
-    `lenders`: names of queues by host resource, processors (0) or memory (1).
+    `lenders`: names of queues by host resource, CPU (0) or memory (1).
     """
     why = explain()
     clauses = [
@@ -295,7 +310,7 @@ def _is_choosy(workload: Workload) -> bool:
 
 
 def _queue_clause(queue: Queue, used: int, workload: Workload) -> str:
-    """Return a clause that says how the queue stands, up to the conjunction."""
+    """Return a clause that says what the queue uses and is guaranteed, up to and with the conjunction."""
     if workload.kind is Kind.NOTEBOOK or is_fixed_quota(queue.name):
         return f"your fixed quota of {describe_gpus(queue.quota)} allows it, but"
     guaranteed = f"{format_gpus(queue.quota)} guaranteed {gpu_noun(queue.quota)}"

@@ -37,7 +37,7 @@ class IdleDevices:
     in_one_domain: int | None
 
     def numbers(self, workload: Workload, account: Account) -> dict[str, int]:
-        """Return the numbers that every explanation of the workload has, by name."""
+        """Return the numbers that every explanation of the workload has, by name, in milli-GPU."""
         numbers = {
             "requested": gang.smallest(workload),
             "used": account.used,
@@ -78,7 +78,7 @@ class Supply:
         self._room: dict[tuple[str, ClassKey], Room] = {}
 
     def idle(self, workload: Workload, key: ClassKey) -> IdleDevices:
-        """Return what is idle for a workload of the class `key`."""
+        """Return the idle devices that a workload of the class `key` may use, reserved ones included."""
         like = (self._pool(workload), key)
         found = self._idle.get(like)
         if found is None:
@@ -87,7 +87,7 @@ class Supply:
         return found
 
     def room(self, workload: Workload, key: ClassKey) -> Room:
-        """Return the room for a workload of the class `key`."""
+        """Return the room that a workload of the class `key` would find if nothing were reserved."""
         like = (self._pool(workload), key)
         found = self._room.get(like)
         if found is None:
@@ -98,7 +98,7 @@ class Supply:
         return self._allocations.account(workload).queue.pool
 
     def _find_idle(self, workload: Workload) -> IdleDevices:
-        """Return the idle devices that pass the filters of the workload: all, the largest, in one domain."""
+        """Return the idle devices that pass the filters of the workload, and what it would lack in an empty cluster."""
         ledger, pool, request = self._allocations.ledger, self._pool(workload), leading_request(workload)
         selected = filter_of(pool, request if request.devices else Request(devices=1))
         if selected not in self._totals:
@@ -114,7 +114,7 @@ class Supply:
         return IdleDevices(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
 
     def _find_room(self, workload: Workload) -> Room:
-        """Return the room for the workload if nothing were reserved, and what else it lacks."""
+        """Return the room for the workload if nothing were reserved, and what it lacks beside devices."""
         ledger, pool = self._allocations.ledger, self._pool(workload)
         idle, place = ledger.total(pool), None
         with self._allocations.lifting_reservations(None):
@@ -128,7 +128,7 @@ class Supply:
             return Room(reserved=ledger.total(pool) - idle, place=place, shortage=shortage, short=short)
 
     def _find_short(self, workload: Workload) -> tuple[int, ...]:
-        """Return the host resources for each of which alone the workload finds no node."""
+        """Return the host resources, CPU (0) and memory (1), each of which alone leaves too few places."""
         ledger, pool = self._allocations.ledger, self._pool(workload)
         found = set()
         for group in gang.groups_of(workload):
@@ -139,7 +139,10 @@ class Supply:
         return tuple(sorted(found))
 
     def _find_other_shortage(self, workload: Workload) -> OtherShortage | None:
-        """Return why the workload does not fit although enough devices are idle; None if devices are short."""
+        """Return why the workload does not fit although enough devices are idle.
+
+        Returns None if devices are short, or if only their distribution is the problem.
+        """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         for group in gang.groups_of(workload):
             request = group.request

@@ -20,7 +20,10 @@ from jupyter_gq.scheduling.policy import IdleRule
 
 
 def idle_since(workload: Workload, rule: IdleRule, now: Instant) -> Instant | None:
-    """Return since when the share of a notebook is unused; None if it is in use, unknown or too new to judge."""
+    """Return since when the share of a notebook is unused; None if the share is in use or that is not known.
+
+    None also for workloads that are no running notebook with a device, or that started less than `rule.grace` ago.
+    """
     activity = workload.activity
     if workload.kind is not Kind.NOTEBOOK or workload.state is not State.RUNNING or workload.request.devices == 0:
         return None
@@ -34,7 +37,10 @@ def idle_since(workload: Workload, rule: IdleRule, now: Instant) -> Instant | No
 
 
 def may_be_warned(workload: Workload, rule: IdleRule, now: Instant) -> bool:
-    """Tell whether a notebook has been idle for so long that its owner may be warned, and is not kept."""
+    """Tell whether the owner of a notebook may be warned that its share will be taken.
+
+    The notebook has been idle for `after` less `warning`, and its owner does not keep it.
+    """
     since = idle_since(workload, rule, now)
     if since is None or now < since + rule.after - rule.warning:
         return False
@@ -52,6 +58,6 @@ def expiry(workload: Workload, rule: IdleRule, now: Instant) -> Instant:
 
 
 def idle_time(workload: Workload, rule: IdleRule, now: Instant) -> float:
-    """Return for how many seconds the notebook has been idle; 0 if it is not."""
+    """Return for how many seconds the share of the notebook has been unused; 0 if it is in use or that is not known."""
     since = idle_since(workload, rule, now)
     return 0.0 if since is None else now - since

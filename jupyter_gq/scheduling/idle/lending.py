@@ -37,14 +37,20 @@ from .idle_rule import expiry, idle_since, idle_time, may_be_warned
 
 
 def is_wanted_back(workload: Workload) -> bool:
-    """Tell whether a suspended notebook is used again: a kernel executes something or waits for the device to do so."""
+    """Tell whether a suspended notebook is used again: a kernel executes something or waits for the device to do so.
+
+    False for all other workloads.
+    """
     return workload.state is State.SUSPENDED and workload.activity is not None and workload.activity.busy is True
 
 
 def resume_notebooks(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Give notebooks that are used again their devices back, and reserve what the other suspended ones have lent."""
+    """Resume suspended notebooks that are used again, and reserve what the other suspended ones have lent.
+
+    Borrowers on the devices of a resumed notebook are evicted.
+    """
     for notebook in sorted(index.holders.suspended.values(), key=seniority):
         if is_wanted_back(notebook) and index.is_observed(notebook):
             _give_back(index, allocations, evictions, notebook)
@@ -53,7 +59,7 @@ def resume_notebooks(
 
 
 def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
-    """Suspend idle notebooks for pending work, in the job order (see the rule on lending)."""
+    """Suspend idle notebooks so that pending work gets their devices, in the job order (see the rule on lending)."""
     idle = [each for each in staying_notebooks(inputs.index, evictions) if _may_be_suspended(inputs, each)]
     if not idle:
         return
@@ -69,7 +75,7 @@ def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: E
 
 
 def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
-    """Tell whether a notebook can be suspended and has been idle for long enough."""
+    """Tell whether a notebook is suspendable, not kept by its owner, and idle for `after` or past its warned time."""
     rule, now = inputs.policy.idle, inputs.now
     if not notebook.suspendable or not may_be_warned(notebook, rule, now):
         return False
@@ -80,7 +86,10 @@ def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
 def _suspend_for(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, workload: Workload, idle: Sequence[Workload]
 ) -> bool:
-    """Nominate the workload by suspending idle notebooks; False changes nothing."""
+    """Nominate the workload for the devices of idle notebooks and suspend those; tell whether that was possible.
+
+    False changes nothing. Only preemptible training work within its guarantees is helped.
+    """
     account = allocations.account(workload)
     if not account.known or not workload.preemptible or workload.kind is not Kind.TRAINING or not idle:
         return False
@@ -97,9 +106,10 @@ def _suspend_for(
 
 
 def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload) -> None:
-    """Resume the notebook, or evict borrowers until its devices will be free.
+    """Resume the notebook if its devices are free.
 
-    If that is not possible, since a device is lost or its user cannot give way, nothing changes.
+    Otherwise keep them for it and evict the borrowers that are in the way. If that is not possible, since a device is
+    lost or its user cannot give way, nothing changes.
     """
     ledger, place = allocations.ledger, notebook.placement
     if ledger.allocate_at(notebook, place):
@@ -127,7 +137,7 @@ def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictio
 def _borrowers(
     index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload
 ) -> list[Workload]:
-    """Return the work that runs on the devices of the notebook, in the order in which it gives way."""
+    """Return the preemptible training work on the devices of the notebook, in the order in which it gives way."""
     devices = {device for task in notebook.placement for device in task.devices}
     there = [
         workload

@@ -41,7 +41,10 @@ from .idle_rule import expiry, idle_since, idle_time, may_be_warned
 def reclaim_idle_shares(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, findings: Findings
 ) -> None:
-    """Warn owners, take shares, and take warnings back, for the work that is still pending after all other steps."""
+    """Warn owners of idle notebooks, take shares whose time has come, and take needless warnings back.
+
+    This is done for work that is still pending after all other steps or, if the policy says always, for no work.
+    """
     rule, now = inputs.policy.idle, inputs.now
     idle = [each for each in staying_notebooks(inputs.index, evictions) if may_be_warned(each, rule, now)]
     idle.sort(key=lambda notebook: _reclaim_order(notebook, rule, now))
@@ -57,7 +60,10 @@ def reclaim_idle_shares(
 
 
 def _reclaim_order(notebook: Workload, rule: IdleRule, now: Instant) -> tuple[bool, float, float, int, str]:
-    """Return a sort key: warned notebooks, the earliest first; then the longest idle, then the largest."""
+    """Return a sort key for idle notebooks: warned ones first, then by the time when the share is taken.
+
+    Of equals, the longest idle comes first, then the largest.
+    """
     since = idle_since(notebook, rule, now)
     return (not _is_warned(notebook), expiry(notebook, rule, now), since or 0.0, -gang.held(notebook), notebook.id)
 
@@ -71,7 +77,8 @@ def _match(
 ) -> dict[str, str | None]:
     """Nominate pending work for the shares of idle notebooks, and take the shares whose time has come.
 
-    Returns the id of the workload that wants each notebook's share, by the id of the notebook.
+    A workload that still waits for such a time is noted in `findings`. Returns the id of the workload that wants each
+    notebook's share, by the id of the notebook.
     """
     rule, now = inputs.policy.idle, inputs.now
     wanted: dict[str, str | None] = {}
@@ -99,7 +106,10 @@ def _match(
 def _unblock(
     index: ClusterIndex, allocations: Allocations, workload: Workload, idle: Sequence[Workload]
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing idle notebooks, and return those; None if that is not possible."""
+    """Nominate the workload, by releasing idle notebooks if needed, and return the released ones.
+
+    None means that this is not possible. Work above its guarantees may only take what can be suspended.
+    """
     account = allocations.account(workload)
     if not account.known:
         return None
@@ -119,7 +129,10 @@ def _overlap(notebook: Workload, place: Sequence[TaskPlacement]) -> bool:
 def _take(
     inputs: CycleInputs, allocations: Allocations, evictions: Evictions, notebook: Workload, by: Workload | None
 ) -> None:
-    """Suspend or evict a released notebook for the workload `by`, or for none."""
+    """Suspend or evict a released notebook for the workload `by`; None = for no workload.
+
+    The notebook is suspended if it can be and `by` is preemptible.
+    """
     idle_for = idle_time(notebook, inputs.policy.idle, inputs.now)
     name = None if by is None else by.id
     if notebook.suspendable and (by is None or by.preemptible):
@@ -129,7 +142,7 @@ def _take(
 
 
 def _tell(inputs: CycleInputs, evictions: Evictions, wanted: dict[str, str | None]) -> None:
-    """Warn the owners of wanted notebooks that were not warned yet, and take back warnings of all others."""
+    """Warn the owners of notebooks in `wanted` that were not warned yet, and take back all other warnings."""
     index, rule, now = inputs.index, inputs.policy.idle, inputs.now
     for notebook in sorted(staying_notebooks(index, evictions), key=lambda each: each.id):
         warned = _is_warned(notebook)

@@ -35,7 +35,7 @@ class PendingQueue:
         return self._keys.get(workload.id) or request_class(workload)
 
     def add(self, workload: Workload) -> None:
-        """Add a pending workload."""
+        """Add a pending workload to its class; a new class is made if there is none."""
         key = request_class(workload)
         key = self._keys[workload.id] = self._known.setdefault(key, key)
         if key not in self.classes:
@@ -43,7 +43,7 @@ class PendingQueue:
         self.classes[key].add(workload)
 
     def remove(self, workload: Workload) -> None:
-        """Remove a workload, given as it was when it was added."""
+        """Remove a workload, given as it was when it was added, and its class if that is empty then."""
         key = self._keys.pop(workload.id)
         self.classes[key].remove(workload)
         if not self.classes[key]:
@@ -66,7 +66,10 @@ class QueueCursor:
             self._push(key, 0, promising)
 
     def _push(self, key: ClassKey, start: int, promising: ClassTest) -> None:
-        """Queue the first member of a class, from `start` on, that takes part, if the class is promising."""
+        """Put the first member of a class that takes part, from index `start` on, on the heap.
+
+        A class that is not promising is left out.
+        """
         ranked, takes_part = self.queue.classes[key], self.takes_part
         members = ranked.members
         for index in range(start, len(members)):
@@ -77,14 +80,14 @@ class QueueCursor:
                 return
 
     def head(self) -> Workload | None:
-        """Return the workload to consider next; None if none is left."""
+        """Return the workload to consider next, without moving on; None if none is left."""
         if not self.heads:
             return None
         key = self.heads[0][1]
         return self.queue.classes[key].members[self.at[key]]
 
     def advance(self) -> None:
-        """Move on to the next member of the same class, since the present workload has been served."""
+        """Move on from the present workload, which has been served, to the next member of its class."""
         _, key = heapq.heappop(self.heads)
         self._push(key, self.at[key] + 1, any_class)
 
@@ -118,7 +121,7 @@ class FairQueueCursor:
         heapq.heapify(self.heads)
 
     def head(self) -> Workload | None:
-        """Return the workload to consider next; None if none is left."""
+        """Return the workload to consider next, without moving on; None if none is left."""
         while self.heads:
             place, key = self.heads[0]
             workload = self.members[key][self.at[key]]
@@ -132,7 +135,10 @@ class FairQueueCursor:
         return None
 
     def advance(self) -> None:
-        """Move on to the next workload of the same class and user, since the present one has been served."""
+        """Move on from the present workload, which has been served, to the next one of the same class and user.
+
+        The GPUs of the served workload are added to the usage of the user.
+        """
         _, key = heapq.heappop(self.heads)
         members, index = self.members[key], self.at[key]
         self.used[key[1]] = self.used.get(key[1], 0) + gang.smallest(members[index])

@@ -84,12 +84,12 @@ class JobOrder:
         return self._leaves[name].head()
 
     def done(self) -> None:
-        """Move on, since the workload that `next` returned has been served."""
+        """Move on from the workload that `next` returned, which has been served, and compare its queue again."""
         self._leaves[self._current].advance()
         self.touch(self._accounts.of(self._current))
 
     def skip_class(self) -> None:
-        """Skip the present workload and all of its class in this queue for the rest of the iteration."""
+        """Skip the workload that `next` returned and all of its class in this queue for the rest of the iteration."""
         self._leaves[self._current].skip_class()
         self.touch(self._accounts.of(self._current))
 
@@ -105,7 +105,7 @@ class JobOrder:
                 heapq.heappush(self._heaps.setdefault(parent, []), (_key(each, head), version, name))
 
     def _head(self, name: str) -> Workload | None:
-        """Return the workload that this queue would start next; None if there is none."""
+        """Return the workload that would start next of all in this queue and below it; None if there is none."""
         while name not in self._leaves:
             best = self._best(name)
             if best is None:
@@ -114,7 +114,10 @@ class JobOrder:
         return self._leaves[name].head()
 
     def _best(self, parent: str) -> str | None:
-        """Return the child of a queue that goes first, without entries that are out of date; None if there is none."""
+        """Return the name of the child queue that goes first, after dropping outdated entries.
+
+        Returns None if there is none.
+        """
         heap = self._heaps.get(parent, [])
         while heap and self._version[heap[0][2]] != heap[0][1]:
             heapq.heappop(heap)
@@ -122,7 +125,7 @@ class JobOrder:
 
 
 def _key(account: Account, head: Workload) -> _Key:
-    """Return the sort key of a queue by the queue-order rule; smaller goes first."""
+    """Return the sort key of a queue whose next workload is `head`, by the queue-order rule; smaller goes first."""
     milli = gang.smallest(head)
     using = account.lasting
     entitlement = max(account.queue.quota, account.fair_share)

@@ -48,7 +48,7 @@ class SortedWorkloads(Generic[Key]):
         return self._frozen
 
     def add(self, workload: Workload) -> None:
-        """Insert a workload at its place."""
+        """Insert a workload in the order of the sort key."""
         self._frozen = None
         if not self._sorted:
             self._members.append(workload)

@@ -29,7 +29,7 @@ class Buckets:
         self.state: dict[int, tuple[int, HostResources]] = {}
 
     def put(self, member: int, amount: int, room: HostResources) -> None:
-        """Add a member, or move it to another bucket."""
+        """Add a member to the bucket of this amount and these host resources, or move it there."""
         if member in self.state:
             self.drop(member)
         self.state[member] = (amount, room)
@@ -49,7 +49,7 @@ class Buckets:
             self.heaps[amount][room] = [member]
 
     def drop(self, member: int) -> None:
-        """Remove a member."""
+        """Remove a member. Raises `KeyError` if it is not there."""
         amount, room = self.state.pop(member)
         rooms = self.population[amount]
         if rooms[room] > 1:
@@ -66,7 +66,10 @@ class Buckets:
         return reversed(found) if descending else found
 
     def lowest(self, amount: int, need: HostResources) -> int | None:
-        """Return the lowest member with that amount whose node has the host resources; None if there is none."""
+        """Return the member with the lowest number among those with that amount and at least these host resources.
+
+        Returns None if there is none. Raises `KeyError` if no member has that amount.
+        """
         best: int | None = None
         for room, heap in self.heaps[amount].items():
             if room is UNLIMITED or (room[0] >= need[0] and room[1] >= need[1] and room[2] >= need[2]):
@@ -82,9 +85,9 @@ class Buckets:
                 yield amount, room, members
 
     def tightest(self, amount: int, need: HostResources, *, roomiest: bool) -> int | None:
-        """Return a member with that amount and the least host resources that are enough.
+        """Return the lowest member with that amount and the least host resources that are enough.
 
-        With `roomiest`, the most host resources instead.
+        Returns None if there is none. With `roomiest`, the most host resources instead of the least.
         """
         fitting = [room for room in self.heaps.get(amount, ()) if all(r >= n for r, n in zip(room, need, strict=True))]
         if not fitting:
@@ -93,7 +96,10 @@ class Buckets:
         return self._top(self.heaps[amount][room], amount, room)
 
     def _top(self, heap: list[int], amount: int, room: HostResources) -> int:
-        """Return the lowest member of a heap, after removing entries of members that have moved to another bucket."""
+        """Return the lowest member in a heap of this bucket.
+
+        Entries of members that have left the bucket are removed.
+        """
         while self.state.get(heap[0]) != (amount, room):
             heapq.heappop(heap)
         return heap[0]

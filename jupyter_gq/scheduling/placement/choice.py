@@ -3,13 +3,13 @@
 The ledger calls `begin` once, before anything is placed. The `FreeResources` that it passes are live lists, which a
 policy only reads. The ledger calls `changed` with the number of a node after each change of what is free on that node,
 also if a change is rolled back, and `choose` for each task. A policy that keeps scores of nodes computes them again
-once `changed` has named the node. `choose` gets a scope, whose groups and devices have passed the filters of the
+once `changed` has named the node. `choose` gets a scope, whose device sets and devices have passed the filters of the
 request. The policy must return a place that fits in the view asked for, or None if there is none:
 
-- for a request of whole devices: devices of one group with 1000 free milli-GPU each;
-- for fractions: devices of one group with at least that amount each;
-- without devices: a group of a bare scope, and no devices;
-- always: enough host resources of the group's node in that view (`tasks_that_fit(...) >= 1`).
+- for a request of whole devices: devices of one device set with 1000 free milli-GPU each;
+- for fractions: devices of one device set with at least that amount each;
+- without devices: a device set of a bare scope, and no devices;
+- always: enough host resources of the device set's node in that view (`tasks_that_fit(...) >= 1`).
 
 The same input gives the same choice; ties go to the lowest numbers. `Policy.placement` names the policy for whole
 devices and for tasks without devices, `Policy.fraction_placement` the one for fractions; `make_policy` makes them.
@@ -26,9 +26,9 @@ from .scope import Index, Scope
 
 
 class Spot(NamedTuple):
-    """The place of one task: a group and devices of it, by their numbers in the layout."""
+    """The place of one task: a device set and devices of it, by their numbers in the layout."""
 
-    group: int
+    device_set: int
     ranks: Sequence[int] = ()
 
 
@@ -46,11 +46,14 @@ class FreeResources:
         self._rooms = (list(layout.room), list(layout.room))
 
     def amount(self, view: View) -> list[int]:
-        """Return the free milli-GPU of each device, never below 0."""
+        """Return the free milli-GPU of each device in that view, never below 0, as a live list."""
         return self._amounts[view is not View.NOW]
 
     def room(self, view: View) -> list[HostResources]:
-        """Return the free CPU, memory and tasks of each node; below 0 if more is held than there is."""
+        """Return the free CPU, memory and tasks of each node in that view, as a live list.
+
+        An amount is below 0 if more is held than there is.
+        """
         return self._rooms[view is not View.NOW]
 
 
@@ -58,13 +61,13 @@ class PlacementPolicy(Protocol):
     """A rule that chooses among places that fit."""
 
     def begin(self, resources: FreeResources) -> None:
-        """Take the free resources on which tasks will be placed from now on."""
+        """Store the free resources on which tasks will be placed from now on."""
 
     def changed(self, node: int) -> None:
-        """Note that the free resources of this node have changed, now or in future."""
+        """Note that the free resources of the node of that number have changed in at least one view."""
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
-        """Return the place to take for one task; None if none fits."""
+        """Return the place for one task of the request in that view, without taking it; None if none fits."""
 
 
 class FullnessPolicy:
@@ -75,7 +78,7 @@ class FullnessPolicy:
         self._resources: FreeResources | None = None
 
     def begin(self, resources: FreeResources) -> None:
-        """Keep the free resources; everything else that this policy needs is in the scopes."""
+        """Store the free resources; everything else that this policy needs is in the scopes."""
         self._resources = resources
 
     def changed(self, node: int) -> None:
@@ -90,8 +93,10 @@ class FullnessPolicy:
         if not request.devices:
             return self._bare(index, need)
         if request.milli_per_device == WHOLE:
-            group = self._group(index, request.devices, need)
-            return None if group is None else Spot(group, self._whole(scope, group, request.devices, view))
+            device_set = self._device_set(index, request.devices, need)
+            return (
+                None if device_set is None else Spot(device_set, self._whole(scope, device_set, request.devices, view))
+            )
         if request.devices == 1:
             return self._fraction(scope, request.milli_per_device, need, view)
         return self._fractions(scope, request, need, view)
@@ -103,16 +108,16 @@ class FullnessPolicy:
                 return Spot(found)
         return None
 
-    def _group(self, index: Index, devices: int, need: HostResources) -> int | None:
+    def _device_set(self, index: Index, devices: int, need: HostResources) -> int | None:
         for count in index.nodes.at_least(devices, descending=self.spread):
             found = index.nodes.lowest(count, need)
             if found is not None:
                 return found
         return None
 
-    def _whole(self, scope: Scope, group: int, count: int, view: View) -> list[int]:
+    def _whole(self, scope: Scope, device_set: int, count: int, view: View) -> list[int]:
         amount = self._amount(view)
-        return [rank for rank in scope.ranks[group] if amount[rank] == WHOLE][:count]
+        return [rank for rank in scope.ranks[device_set] if amount[rank] == WHOLE][:count]
 
     def _fraction(self, scope: Scope, milli: int, need: HostResources, view: View) -> Spot | None:
         if self.spread:
@@ -120,8 +125,8 @@ class FullnessPolicy:
         return self._partly_used(scope, milli, need, view) or self._untouched(scope, need, view)
 
     def _untouched(self, scope: Scope, need: HostResources, view: View) -> Spot | None:
-        group = self._group(scope.index(view), 1, need)
-        return None if group is None else Spot(group, self._whole(scope, group, 1, view))
+        device_set = self._device_set(scope.index(view), 1, need)
+        return None if device_set is None else Spot(device_set, self._whole(scope, device_set, 1, view))
 
     def _partly_used(self, scope: Scope, milli: int, need: HostResources, view: View) -> Spot | None:
         """Return the fullest (spread: emptiest) partly used device with room for a fraction; None if there is none."""
@@ -129,20 +134,24 @@ class FullnessPolicy:
         for amount in devices.at_least(milli, descending=self.spread):
             rank = devices.lowest(amount, need)
             if rank is not None:
-                return Spot(self._layout().group_of[rank], (rank,))
+                return Spot(self._layout().set_of_device[rank], (rank,))
         return None
 
     def _fractions(self, scope: Scope, request: Request, need: HostResources, view: View) -> Spot | None:
-        """Return several devices of one node with the same fraction each; rare, so every node is looked at."""
+        """Return the spot for a task with the same fraction of several devices; None if none fits.
+
+        The node with the fewest (spread: most) fitting devices is taken. Such requests are rare, so every node is
+        looked at.
+        """
         amount, milli = self._amount(view), request.milli_per_device
         sign = -1 if self.spread else 1
         best: tuple[int, int, list[int]] | None = None
-        for group in scope.groups:
-            fitting = [rank for rank in scope.ranks[group] if amount[rank] >= milli]
-            if len(fitting) < request.devices or not tasks_that_fit(scope.index(view).nodes.state[group][1], need):
+        for device_set in scope.device_sets:
+            fitting = [rank for rank in scope.ranks[device_set] if amount[rank] >= milli]
+            if len(fitting) < request.devices or not tasks_that_fit(scope.index(view).nodes.state[device_set][1], need):
                 continue
             fitting.sort(key=lambda rank: (sign * amount[rank], rank))
-            candidate = (sign * len(fitting), group, fitting[: request.devices])
+            candidate = (sign * len(fitting), device_set, fitting[: request.devices])
             if best is None or candidate < best:
                 best = candidate
         return None if best is None else Spot(best[1], best[2])

@@ -17,7 +17,10 @@ HUNDREDTH = ONE_GPU // 100
 
 
 def resolved(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with `milli_per_device` of every memory request; the same object if there is none."""
+    """Return the snapshot with `milli_per_device` computed for every request of device memory.
+
+    Returns the same object if there is no such request.
+    """
     if not any(_asks_for_memory(workload) for workload in snapshot.workloads):
         return snapshot
     pools = {queue.name: queue.pool for queue in snapshot.queues}
@@ -40,7 +43,7 @@ class MemoryParts:
         self._kinds = sorted(kinds, key=lambda kind: kind[2])
 
     def of_workload(self, workload: Workload, pool: str) -> Workload:
-        """Return the workload with `milli_per_device` of its memory requests."""
+        """Return the workload with `milli_per_device` of its requests of device memory, for devices of `pool`."""
         if not _asks_for_memory(workload):
             return workload
         groups = tuple(replace(group, request=self._of(group.request, pool)) for group in workload.groups)

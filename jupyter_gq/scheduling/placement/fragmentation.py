@@ -39,7 +39,7 @@ _WEIGHT = 1 << 36
 #: The most known states; beyond that, states without nodes are forgotten.
 _MOST_STATES = 20_000
 #: The most scopes; beyond that, all are made anew.
-_MOST_BOARDS = 200
+_MOST_SCOPES = 200
 #: Number of kinds of request whose transitions are kept, in each scope.
 _MOST_REQUESTS = 256
 
@@ -49,11 +49,11 @@ class FragmentationPolicy:
 
     def __init__(self, mix: RequestMix) -> None:
         self._mix = mix
-        self._sheets: dict[View, _Sheet] = {}
+        self._views: dict[View, _NodesInView] = {}
         self._dirty: set[int] = set()
 
     def begin(self, resources: FreeResources) -> None:
-        """Keep the free resources; nodes are read when a place is first chosen."""
+        """Store the free resources; nodes are read when a place is first chosen."""
         self._resources = resources
 
     def changed(self, node: int) -> None:
@@ -61,18 +61,18 @@ class FragmentationPolicy:
         self._dirty.add(node)
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
-        """Return the place where the mix loses least; None if none fits."""
-        for each in self._sheets.values():
+        """Return the place for one task where the request mix loses least; None if none fits."""
+        for each in self._views.values():
             each.dirty |= self._dirty
         self._dirty.clear()
-        sheet = self._sheets.get(view)
-        if sheet is None or len(sheet.states) > _MOST_STATES or len(sheet.states.columns.asked) > 2 * MOST:
-            sheet = self._sheets[view] = _Sheet(self._resources, view, self._mix)
-        sheet.catch_up()
-        return sheet.board(scope).choose(scope, request, sheet.weights())
+        nodes = self._views.get(view)
+        if nodes is None or len(nodes.states) > _MOST_STATES or len(nodes.states.columns.asked) > 2 * MOST:
+            nodes = self._views[view] = _NodesInView(self._resources, view, self._mix)
+        nodes.catch_up()
+        return nodes.in_scope(scope).choose(scope, request, nodes.weights())
 
 
-class _Sheet:
+class _NodesInView:
     """The nodes in one view: the state of each, and the usable amount of each kind over all of them."""
 
     def __init__(self, resources: FreeResources, view: View, mix: RequestMix) -> None:
@@ -85,7 +85,8 @@ class _Sheet:
         number = {kind: index for index, kind in enumerate(kinds)}
         self._kind_of = [number[DeviceKind.of(device)] for device in layout.devices]
         self._devices_of = [
-            [rank for group in groups for rank in layout.group_devices[group]] for groups in layout.groups_of_node
+            [rank for device_set in device_sets for rank in layout.devices_of_set[device_set]]
+            for device_sets in layout.sets_of_node
         ]
         self.states = States(kinds, max((len(ranks) for ranks in self._devices_of), default=0))
         self.state_of: list[int] = self.states.numbers([self._look(node) for node in range(len(layout.nodes))])
@@ -94,10 +95,10 @@ class _Sheet:
         self._column: dict[int, int] = {}
         self._counts: Numbers = np.zeros(0)
         self._total: Numbers = np.zeros(0)
-        self._boards: dict[Filter, _Board] = {}
+        self._scopes: dict[Filter, _NodesInScope] = {}
 
     def catch_up(self) -> None:
-        """Read the nodes and the request mix again, as far as they have changed since the last call."""
+        """Read the nodes marked as changed and, if it has changed, the request mix again."""
         if self._mix.version != self._version:
             self._learn()
         nodes = sorted(self.dirty)
@@ -107,26 +108,26 @@ class _Sheet:
             if new != old:
                 self.state_of[node] = new
                 self._total += self.states.usable[new] - self.states.usable[old]
-                for board in self._boards.values():
-                    board.move(node, old, new)
+                for each in self._scopes.values():
+                    each.move(node, old, new)
 
     def weights(self) -> Numbers:
-        """Return the value of a milli-GPU that each kind of request could use, as whole numbers."""
+        """Return, for each kind of request, a whole number in proportion to the value of one usable milli-GPU."""
         raw = self._counts / (self._total + self.states.columns.size)
         whole = raw.sum()
         return np.rint(raw * (_WEIGHT / whole)) if whole else raw
 
-    def board(self, scope: Scope) -> "_Board":
-        """Return the nodes of a scope by their states."""
-        board = self._boards.get(scope.filter)
-        if board is None or len(board.seen) > _MOST_STATES:
-            if len(self._boards) >= _MOST_BOARDS:
-                self._boards.clear()
-            board = self._boards[scope.filter] = _Board(self, scope)
-        return board
+    def in_scope(self, scope: Scope) -> "_NodesInScope":
+        """Return the nodes of a scope by their states; made at the first call, and again if too much is kept."""
+        found = self._scopes.get(scope.filter)
+        if found is None or len(found.seen) > _MOST_STATES:
+            if len(self._scopes) >= _MOST_SCOPES:
+                self._scopes.clear()
+            found = self._scopes[scope.filter] = _NodesInScope(self, scope)
+        return found
 
     def pick(self, ranks: Iterable[int], slots: Sequence[Slot]) -> list[int]:
-        """Return the first of these devices that match the slots."""
+        """Return, for each slot, one of these devices of the slot's kind and free amount, in the order of `ranks`."""
         wanted, found = list(slots), []
         for rank in ranks if wanted else ():
             slot = (self._kind_of[rank], self._amount[rank])
@@ -136,7 +137,7 @@ class _Sheet:
         return found
 
     def _learn(self) -> None:
-        """Read the request mix again, and add columns for kinds that are new."""
+        """Read the counts of the request mix again, and add columns for kinds of request that are new."""
         mix = self._mix
         self._version = mix.version
         frequent = mix.frequent()
@@ -154,40 +155,40 @@ class _Sheet:
         return NodeState(self._room[node], tuple(slots))
 
 
-class _Board:
+class _NodesInScope:
     """The nodes of one scope by their states."""
 
-    def __init__(self, sheet: _Sheet, scope: Scope) -> None:
-        self._sheet = sheet
-        self._group_of = {sheet.layout.group_node[group]: group for group in scope.groups}
+    def __init__(self, nodes: _NodesInView, scope: Scope) -> None:
+        self._nodes = nodes
+        self._set_on_node = {nodes.layout.node_of_set[device_set]: device_set for device_set in scope.device_sets}
         self._suitable = tuple(
             number
-            for number, kind in enumerate(sheet.states.kinds)
+            for number, kind in enumerate(nodes.states.kinds)
             if kind.selected(scope.filter.pool, scope.filter.models, scope.filter.memory)
         )
         #: The nodes in each state, ascending.
         self._members: dict[int, list[int]] = {}
         #: The number of nodes by state.
-        self._count: Integers = np.zeros(len(sheet.states), np.int64)
+        self._count: Integers = np.zeros(len(nodes.states), np.int64)
         #: States in the order in which nodes came to be in them.
         self.seen: list[int] = []
         self._ways: dict[Request, Transitions] = {}
-        for node in self._group_of:
-            self._enter(node, sheet.state_of[node])
+        for node in self._set_on_node:
+            self._enter(node, nodes.state_of[node])
 
     def move(self, node: int, old: int, new: int) -> None:
-        """Move a node from one state to another."""
-        if node in self._group_of:
+        """Move a node from one state to another; does nothing if the node is not in the scope."""
+        if node in self._set_on_node:
             members = self._members[old]
             del members[bisect_left(members, node)]
             self._count[old] -= 1
             self._enter(node, new)
 
     def choose(self, scope: Scope, request: Request, weights: Numbers) -> Spot | None:
-        """Return the best place for a task of the request; None if none fits."""
+        """Return the place in the scope where a task of the request costs the weighted mix least; None if none fits."""
         ways = self._ways.pop(request, None)
         if ways is None:
-            ways = Transitions(self._sheet.states, request, self._suitable)
+            ways = Transitions(self._nodes.states, request, self._suitable)
             if len(self._ways) >= _MOST_REQUESTS:
                 del self._ways[next(iter(self._ways))]  # the one that was not asked for for the longest time
         self._ways[request] = ways
@@ -197,8 +198,8 @@ class _Board:
             return None
         way = min(best, key=lambda way: self._members[way.state][0])
         node = self._members[way.state][0]
-        group = self._group_of[node]
-        return Spot(group, self._sheet.pick(scope.ranks[group], way.slots))
+        device_set = self._set_on_node[node]
+        return Spot(device_set, self._nodes.pick(scope.ranks[device_set], way.slots))
 
     def _enter(self, node: int, state: int) -> None:
         """Add a node to the members of a state."""

@@ -27,7 +27,10 @@ Within = tuple[Domain, ...]
 
 
 def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tuple[TaskPlacement, ...] | None:
-    """Take places for the smallest gang, all or nothing; None changes nothing."""
+    """Take places for the whole smallest gang in the ledger and return them.
+
+    None means that there is no room for all of it; the ledger has not changed then.
+    """
     assembly = _Assembly(ledger, pool, workload, view)
     if not workload.groups and workload.topology is None:
         return assembly.all_the_same() if may_fit(ledger, pool, workload, view) else None
@@ -36,7 +39,7 @@ def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tu
 
 
 def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> bool:
-    """Return False if the smallest gang certainly has no place; a cheap bound before anything is placed."""
+    """Return False if the smallest gang certainly has no place; True means that it may fit."""
     if not workload.groups and workload.topology is None:
         least = workload.min_members
         return ledger.slots(pool, workload.request, view, enough=least) >= least
@@ -45,13 +48,16 @@ def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> 
 
 
 def may_fit_within(ledger: DeviceLedger, pool: str, workload: Workload, view: View, domain: Domain) -> bool:
-    """Return False if the smallest gang certainly has no place inside that domain."""
+    """Return False if the smallest gang certainly has no place inside that domain; True means that it may have one."""
     assembly = _Assembly(ledger, pool, workload, view)
     return assembly.possible_inside(assembly.root, (domain,))
 
 
 def required_domains(ledger: DeviceLedger, workload: Workload) -> list[Domain] | None:
-    """Return the domains of which one must take the whole gang; None if tasks may be anywhere."""
+    """Return the domains of which one must take the whole gang; None if no single domain is required.
+
+    For a replica that is the domain of its running workload. The list is empty if there is no such domain.
+    """
     groups = groups_of(workload)
     constraint = workload.topology
     if (constraint is None or constraint.required is None) and len(groups) == 1:
@@ -66,7 +72,7 @@ def required_domains(ledger: DeviceLedger, workload: Workload) -> list[Domain] |
 
 
 def leading_request(workload: Workload) -> Request:
-    """Return the request of the group that is hardest to place."""
+    """Return the request of the task group that is hardest to place."""
     if not workload.groups:
         return workload.request
     needed = [group for group in groups_of(workload) if group.min_members]
@@ -79,14 +85,14 @@ def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
 
 
 def largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
-    """Return a sort key that puts the group first that is harder to place."""
+    """Return a sort key that puts the task group first that is harder to place."""
     request = group.request
     return (-request.devices, -request.milli_per_device, -request.cpu_milli, -request.memory)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Branch:
-    """A workload, or a group of it, with the groups inside."""
+    """A workload, or a task group of it, with the task groups inside."""
 
     constraint: TopologyConstraint | None
     #: Groups whose tasks are the branch's own.
@@ -111,7 +117,7 @@ class _Assembly:
 
     @property
     def root(self) -> _Branch:
-        """The workload with its groups."""
+        """The branch of the workload, with the branches of its task groups."""
         if self._root is None:
             groups, there = self.workload.groups, _standing(self.workload)
             inside = tuple(self._branch_of(each, there) for each in groups if each.parent is None)
@@ -121,7 +127,10 @@ class _Assembly:
         return self._root
 
     def _branch_of(self, group: TaskGroup, there: Sequence[TaskPlacement]) -> _Branch:
-        """Return the branch of a group with all groups inside it; `there` are tasks that are placed already."""
+        """Return the branch of a task group with all task groups inside it.
+
+        `there` are tasks that are placed already.
+        """
         inside = tuple(self._branch_of(each, there) for each in self.workload.groups if each.parent == group.name)
         own = (group,) if group.tasks else ()
         groups = own + tuple(each for branch in inside for each in branch.groups)
@@ -132,7 +141,7 @@ class _Assembly:
     # --- taking places
 
     def all_the_same(self) -> tuple[TaskPlacement, ...] | None:
-        """Take places for a workload without topology and groups; None changes nothing. Call `may_fit` first."""
+        """Take places for a workload without topology and task groups; None changes nothing. Call `may_fit` first."""
         mark = self.ledger.mark()
         placed = self._groups(groups_of(self.workload), ())
         if placed is None:
@@ -141,7 +150,7 @@ class _Assembly:
         return tuple(placed)
 
     def alike(self) -> list[TaskPlacement] | None:
-        """Take places for a workload without any topology, group by group; None changes nothing."""
+        """Take places for a workload without any topology, one task group after another; None changes nothing."""
         groups = groups_of(self.workload)
         if not self._enough(groups, ()):
             return None
@@ -152,7 +161,10 @@ class _Assembly:
         return placed
 
     def branch(self, branch: _Branch, within: Within) -> list[TaskPlacement] | None:
-        """Take places for the smallest gang of a branch; None changes nothing."""
+        """Take places for the smallest gang of a branch in one of its domains, and return them; None changes nothing.
+
+        The domains lie inside `within`.
+        """
         for domains in self._candidates(branch, within):
             mark = self.ledger.mark()
             placed = self._inside(branch, domains)
@@ -174,7 +186,10 @@ class _Assembly:
         return placed
 
     def _groups(self, groups: Sequence[TaskGroup], within: Within) -> list[TaskPlacement] | None:
-        """Take places group by group; on failure, return None and leave what was placed in the ledger."""
+        """Take places for the min replicas of each task group inside these domains, the largest requests first.
+
+        On failure, return None and leave the places taken so far in the ledger.
+        """
         placed: list[TaskPlacement] = []
         for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
             for _ in range(group.min_members):
@@ -187,7 +202,10 @@ class _Assembly:
     # --- domains
 
     def _candidates(self, branch: _Branch, within: Within) -> Iterator[Within]:
-        """Yield the domains where the branch may go: of the preferred level first, then of wider ones."""
+        """Yield the domains where the branch may go: first those of the preferred level, then of wider ones.
+
+        Each comes with the domains `within`. If no level is required, `within` alone comes last.
+        """
         constraint = branch.constraint
         if constraint is None:
             yield within
@@ -206,7 +224,10 @@ class _Assembly:
             yield within
 
     def _ranked(self, branch: _Branch, topology: str, level: str, within: Within) -> list[Domain]:
-        """Return the domains of a level that may have room, in the order in which to try them."""
+        """Return the domains of a level that may have room for the branch, in the order in which to try them.
+
+        If tasks of the branch run already, only their domain is returned.
+        """
         if branch.near:
             there = self.ledger.domains.around(branch.near[0].node, topology, level)
             return [] if there is None else [there]
@@ -223,7 +244,7 @@ class _Assembly:
     # --- bounds
 
     def possible(self, branch: _Branch, within: Within) -> bool:
-        """Return False if certainly no domain has room for the branch."""
+        """Return False if certainly no domain inside `within` has room for the branch; True means that one may."""
         constraint = branch.constraint
         if constraint is None or constraint.required is None:
             return self.possible_inside(branch, within)
@@ -233,11 +254,11 @@ class _Assembly:
         return any(self.possible_inside(branch, (*within, domain)) for domain in domains)
 
     def possible_inside(self, branch: _Branch, within: Within) -> bool:
-        """Return False if these domains certainly have no room for the whole branch."""
+        """Return False if these domains certainly have no room for the whole branch; True means that they may."""
         return self._enough(branch.groups, within) and all(self.possible(each, within) for each in branch.inside)
 
     def _enough(self, groups: Sequence[TaskGroup], within: Within) -> bool:
-        """Return False if there is certainly too little for some request by itself, or for all of them in sum."""
+        """Return False if there is certainly too little for some request alone, or for all task groups in sum."""
         if len(groups) == 1:
             (group,) = groups
             least = group.min_members
@@ -259,7 +280,7 @@ def _position(levels: Sequence[str], level: str | None) -> int | None:
 
 
 def _nested(domain: Domain, within: Within) -> bool:
-    """Return True if the domain lies in the domains of the same topology that were chosen before."""
+    """Tell whether the domain lies in every domain of `within` that is of the same topology."""
     return all(
         domain.values[: len(outer.values)] == outer.values for outer in within if outer.topology == domain.topology
     )

@@ -28,7 +28,7 @@ class View(StrEnum):
 
 
 def host_resources_of(node: Node) -> HostResources:
-    """Return everything that tasks may use of a node."""
+    """Return the CPU, memory and number of tasks that a node has for work; zeros if the node takes no new work."""
     if node.closed:
         return NO_RESOURCES
     if node.cpu_milli is None and node.memory is None and node.max_tasks is None:
@@ -41,12 +41,12 @@ def host_resources_of(node: Node) -> HostResources:
 
 
 def host_request_of(request: Request) -> HostResources:
-    """Return the host resources that one task of a request takes."""
+    """Return the CPU and memory that one task of a request takes, and 1 as the number of tasks."""
     return (request.cpu_milli, request.memory, 1)
 
 
 def tasks_that_fit(room: HostResources, need: HostResources) -> int:
-    """Return how many tasks of that need fit into these host resources."""
+    """Return how many tasks that need `need` each fit into these host resources; `UNCOUNTED` if there is no bound."""
     if room is UNLIMITED:
         return UNCOUNTED
     cpu, memory, tasks = need

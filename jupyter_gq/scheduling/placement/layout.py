@@ -6,14 +6,15 @@ from jupyter_gq.domain.cluster import Device, Node
 
 from .host_resources import UNLIMITED, HostResources, host_resources_of
 
-#: Number of groups of a node whose devices are all of one pool: the group of the pool, and the one without devices.
+#: Number of device sets of a node whose devices are all of one pool: that of the pool, and the one without devices.
 POOL_AND_BARE = 2
 
 
 class Layout:
-    """Nodes by name and devices by index and id, each with its number. A *group* is the devices of a pool on one node.
+    """Nodes by name, and devices by index and id, each with its number.
 
-    Each node has one more group, without devices, for tasks that need none: `bare[node]`.
+    A *device set* is the devices of one pool on one node. Each node has one more device set, without devices, for tasks
+    that need none: `bare[node]`.
     """
 
     __slots__ = (
@@ -21,16 +22,16 @@ class Layout:
         "bare",
         "counts_host_resources",
         "devices",
-        "group_devices",
-        "group_node",
-        "group_of",
-        "group_pool",
-        "groups_of_node",
+        "devices_of_set",
         "node_of",
+        "node_of_set",
         "nodes",
+        "pool_of_set",
         "pools",
         "rank_of",
         "room",
+        "set_of_device",
+        "sets_of_node",
     )
 
     def __init__(self, nodes: Iterable[Node], pools: Iterable[str]) -> None:
@@ -40,37 +41,37 @@ class Layout:
         self.room: list[HostResources] = [host_resources_of(node) for node in self.nodes]
         self.counts_host_resources = any(room is not UNLIMITED for room in self.room)
         self.devices: list[Device] = []
-        self.group_of: list[int] = []
-        self.group_node: list[int] = []
-        self.group_pool: list[str] = []
-        self.group_devices: list[list[int]] = []
-        self.groups_of_node: list[list[int]] = []
+        self.set_of_device: list[int] = []
+        self.node_of_set: list[int] = []
+        self.pool_of_set: list[str] = []
+        self.devices_of_set: list[list[int]] = []
+        self.sets_of_node: list[list[int]] = []
         for number, node in enumerate(self.nodes):
-            self.groups_of_node.append(self._add(number, node))
+            self.sets_of_node.append(self._add(number, node))
         self.bare: list[int] = []
         for number in range(len(self.nodes)):
-            group = self._group(number, "")
-            self.bare.append(group)
-            self.groups_of_node[number].append(group)
-        #: True for a group that is the only one of its node with devices.
-        self.alone = [len(self.groups_of_node[node]) <= POOL_AND_BARE for node in self.group_node]
+            device_set = self._device_set(number, "")
+            self.bare.append(device_set)
+            self.sets_of_node[number].append(device_set)
+        #: True for a device set that is the only one of its node with devices.
+        self.alone = [len(self.sets_of_node[node]) <= POOL_AND_BARE for node in self.node_of_set]
         self.rank_of = {device.id: rank for rank, device in enumerate(self.devices)}
-        self.pools = sorted({*self.group_pool, *pools} - {""})
+        self.pools = sorted({*self.pool_of_set, *pools} - {""})
 
     def _add(self, number: int, node: Node) -> list[int]:
-        """Add the devices of a node, and return the numbers of its groups."""
-        groups: dict[str, int] = {}
+        """Add the devices of a node to the layout, and return the numbers of its device sets, without the bare one."""
+        device_sets: dict[str, int] = {}
         for device in sorted(node.devices, key=lambda device: (device.index, device.id)):
-            if device.pool not in groups:
-                groups[device.pool] = self._group(number, device.pool)
-            group = groups[device.pool]
-            self.group_devices[group].append(len(self.devices))
-            self.group_of.append(group)
+            if device.pool not in device_sets:
+                device_sets[device.pool] = self._device_set(number, device.pool)
+            device_set = device_sets[device.pool]
+            self.devices_of_set[device_set].append(len(self.devices))
+            self.set_of_device.append(device_set)
             self.devices.append(device)
-        return list(groups.values())
+        return list(device_sets.values())
 
-    def _group(self, node: int, pool: str) -> int:
-        self.group_node.append(node)
-        self.group_pool.append(pool)
-        self.group_devices.append([])
-        return len(self.group_node) - 1
+    def _device_set(self, node: int, pool: str) -> int:
+        self.node_of_set.append(node)
+        self.pool_of_set.append(pool)
+        self.devices_of_set.append([])
+        return len(self.node_of_set) - 1

@@ -38,7 +38,7 @@ class DeviceLedger:
         fractions: PlacementPolicy | None = None,
         topologies: Iterable[Topology] = (),
     ) -> None:
-        """Begin with free nodes.
+        """Begin with nodes on which nothing is held. `pools` are pools that may have no devices.
 
         `choice` places whole devices and tasks without devices, `fractions` the rest. The default of each is to pack.
         """
@@ -65,36 +65,39 @@ class DeviceLedger:
             amount[:] = self._free
         self._journal: list[_Entry] = []
         self._scopes: dict[Filter, Scope] = {}
-        self._scopes_of: list[list[Scope]] = [[] for _ in layout.group_node]
+        self._scopes_of: list[list[Scope]] = [[] for _ in layout.node_of_set]
         for each in choices:
             each.begin(self.resources)
 
     # --- changes
 
     def hold(self, workload: Workload, *, stopping: bool, sign: int = 1) -> None:
-        """Subtract what a workload holds (`sign` -1: add it again); the future of a `stopping` workload stays free."""
+        """Subtract what a workload holds from what is free (`sign` -1: add it again).
+
+        The future of a `stopping` workload is left as it is, since its place will be free.
+        """
         self._shift_all(workload, workload.placement, free=-sign, future=0 if stopping else -sign)
 
     def adjust_host_resources(self, workload: Workload, *, free: int = 0, future: int = 0) -> None:
-        """Add `free` and `future` times the CPU and memory of a workload, but not its devices.
+        """Add `free` and `future` times the CPU and memory of a workload to the two views, but not its devices.
 
-        Used for suspended workloads, which keep CPU and memory.
+        Used for suspended workloads, which keep CPU and memory. Does nothing if no node counts host resources.
         """
         if self.layout.counts_host_resources:
             for task in workload.placement:
                 self._shift_task(workload, replace(task, devices=()), free=free, future=future)
 
     def release(self, workload: Workload) -> None:
-        """Free what a workload holds in the future view only, since it is told to stop.
+        """Count what a workload holds as free in the future, since it is told to stop.
 
-        A workload that may be suspended instead keeps its CPU and memory.
+        What is free now does not change. A running workload that may be suspended keeps its CPU and memory.
         """
         self._shift_all(workload, workload.placement, future=1)
         if workload.suspendable and workload.state is State.RUNNING:
             self.adjust_host_resources(workload, future=-1)
 
     def undo_release(self, workload: Workload, *, nominated: bool) -> bool:
-        """Undo `release`, if no other workload has been nominated for the place; False changes nothing.
+        """Undo `release`; return False, without any change, if another workload is nominated for the place.
 
         `nominated`: the workload was only nominated for its place; otherwise it holds the place.
         """
@@ -113,31 +116,32 @@ class DeviceLedger:
         return True
 
     def retract(self, workload: Workload) -> None:
-        """Free the devices of a released workload now, since it was never started."""
+        """Count the place of a released workload as free now as well, since the workload was never started."""
         self._shift_all(workload, workload.placement, free=1)
 
     def nominate(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Keep these places for a workload, which gets them once other work has stopped."""
+        """Take these places out of the future for a workload, which gets them once other work has stopped."""
         self._shift_all(workload, placement, future=-1, nominated=1)
 
     def withdraw(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `nominate`."""
+        """Give these places, which `nominate` took for the workload, back to the future."""
         self._shift_all(workload, placement, future=1, nominated=-1)
 
     def place(
         self, pool: str, request: Request, view: View, *, group: str = "", within: tuple[Domain, ...] = ()
     ) -> TaskPlacement | None:
-        """Find a place for one task and take it: now, or once it is free. None changes nothing.
+        """Take a place for one task, as the placement policy chooses, and return it.
 
-        `group` is the name of the task's group; `within` allows only nodes of all these domains. A cluster without
-        nodes still takes tasks that need no device.
+        Returns None if none fits, and nothing changes. In the view FUTURE the task is nominated for the place. `group`
+        is the name of the task group; `within` allows only nodes that lie in all these domains. A cluster without nodes
+        still takes tasks that need no device.
         """
         if not request.devices and not self.layout.nodes:
             return TaskPlacement(node="", group=group)
         spot = self._find(pool, request, view, within)
         if spot is None:
             return None
-        node = self.layout.group_node[spot.group]
+        node = self.layout.node_of_set[spot.device_set]
         milli, need = request.milli_per_device, host_request_of(request)
         if view is View.NOW:
             self._shift((node, spot.ranks, milli, need, -1, -1, 0))
@@ -148,22 +152,25 @@ class DeviceLedger:
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
 
     def allocate_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
-        """Take these very places for a workload now; False changes nothing."""
+        """Take exactly these places for a workload now; tell whether they are free. False changes nothing."""
         return self._at(workload, placement, View.NOW)
 
     def nominate_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
-        """Keep the future of these very places for a workload.
+        """Nominate a workload for exactly these places; tell whether that is possible. False changes nothing.
 
-        False changes nothing: a place is gone, or another workload is nominated for it.
+        False means that a place does not exist, will not be free, or is kept for another workload.
         """
         return self._at(workload, placement, View.FUTURE)
 
     def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Hide these places, free or not, as far as the workload needs them, so that no other work is placed there."""
+        """Take what the workload needs at these places out of the future, so that no other work is placed there.
+
+        The places need not be free.
+        """
         self._shift_all(workload, placement, future=-1)
 
     def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `reserve_devices`."""
+        """Give what `reserve_devices` took at these places back to the future."""
         self._shift_all(workload, placement, future=1)
 
     def exists(self, placement: Iterable[TaskPlacement]) -> bool:
@@ -176,11 +183,11 @@ class DeviceLedger:
         )
 
     def mark(self) -> int:
-        """Return the present point of the journal, for `rollback`."""
+        """Return the present position in the journal of changes, to be given to `rollback`."""
         return len(self._journal)
 
     def rollback(self, mark: int) -> None:
-        """Undo every change since `mark`."""
+        """Undo every change that was made since `mark` returned this position."""
         touched: dict[int, set[int]] = {}
         while len(self._journal) > mark:
             entry = self._journal.pop()
@@ -190,7 +197,7 @@ class DeviceLedger:
             self._refresh(node, devices)
 
     def commit(self) -> None:
-        """Make all changes so far final: `rollback` cannot undo them any more, and marks count from here."""
+        """Make all changes so far final: `rollback` cannot undo them any more, and positions count from here."""
         self._journal.clear()
         if len(self._scopes) > MOST_SCOPES:  # a scope that is still needed is made again
             self._scopes.clear()
@@ -213,13 +220,13 @@ class DeviceLedger:
         within: tuple[Domain, ...] = (),
         enough: int = UNCOUNTED,
     ) -> int:
-        """Return an upper bound of the tasks of a request that fit; counting ends at `enough`."""
+        """Return an upper bound of the number of tasks of a request that fit; counting ends at `enough`."""
         if not request.devices and not self.layout.nodes:
             return UNCOUNTED
         return self.index(pool, request, view, within).slots(request, enough)
 
     def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
-        """Return exactly how many tasks of a request fit; takes a step for each node."""
+        """Return exactly how many tasks of a request fit; may take a step for each node."""
         if request.devices <= 1 and self.layout.nodes and not self.layout.counts_host_resources:
             return self.slots(pool, request, view)
         if not self.layout.nodes:
@@ -227,7 +234,7 @@ class DeviceLedger:
         return sum(self.slots_on(node.name, pool, request, view) for node in self.layout.nodes)
 
     def slots_on(self, node: str, pool: str, request: Request, view: View) -> int:
-        """Return exactly how many tasks of a request fit on one node."""
+        """Return exactly how many tasks of a request fit on the node of that name; 0 if the request may not use it."""
         scope = self.scope(filter_of(pool, request))
         number = self.layout.node_of.get(node)
         if number is None:
@@ -238,13 +245,13 @@ class DeviceLedger:
         amount = self.resources.amount(view)
         parts = [
             amount[rank] // request.milli_per_device
-            for group in self.layout.groups_of_node[number]
-            for rank in scope.ranks.get(group, ())
+            for device_set in self.layout.sets_of_node[number]
+            for rank in scope.ranks.get(device_set, ())
         ]
         return min(most, _in_different(parts, request.devices))
 
     def total(self, pool: str, view: View = View.NOW) -> int:
-        """Return the free milli-GPU of a pool, in sum."""
+        """Return the sum of the free milli-GPU on all devices of a pool."""
         return self.scope(Filter(pool)).index(view).total
 
     def largest(self, pool: str, view: View = View.NOW) -> int:
@@ -257,22 +264,27 @@ class DeviceLedger:
         if scope is None:
             nodes = self.domains.nodes(selected.domains[-1]) if selected.domains else range(len(self.layout.nodes))
             scope = self._scopes[selected] = Scope(self.layout, selected, nodes)
-            for group in scope.groups:
-                self._scopes_of[group].append(scope)
+            for device_set in scope.device_sets:
+                self._scopes_of[device_set].append(scope)
                 for view in View:
-                    room = self.resources.room(view)[self.layout.group_node[group]]
-                    base = scope.base(self.layout, group)
-                    scope.index(view).enter(group, room, scope.ranks[group], self.resources.amount(view), base)
+                    room = self.resources.room(view)[self.layout.node_of_set[device_set]]
+                    base = scope.base(self.layout, device_set)
+                    scope.index(view).enter(
+                        device_set, room, scope.ranks[device_set], self.resources.amount(view), base
+                    )
         return scope
 
     def index(self, pool: str, request: Request, view: View, within: tuple[Domain, ...] = ()) -> Index:
-        """Return what is free of all that a request may use."""
+        """Return the free amounts, in one view, of all places that a request may use."""
         return self.scope(filter_of(pool, request, within)).index(view)
 
     # --- inside
 
     def _find(self, pool: str, request: Request, view: View, within: tuple[Domain, ...]) -> Spot | None:
-        """Return the spot that the policy chooses for one task, of preferred models if possible; None if none fits."""
+        """Return the spot that the policy chooses for one task; None if none fits.
+
+        Preferred models are tried first, in order.
+        """
         whole = request.milli_per_device == WHOLE or not request.devices
         choice = self._choice if whole else self._fractions
         selected = filter_of(pool, request, within)
@@ -284,7 +296,7 @@ class DeviceLedger:
         return choice.choose(self.scope(selected), request, view)
 
     def _at(self, workload: Workload, placement: Iterable[TaskPlacement], view: View) -> bool:
-        """Take these very places in a view; False changes nothing."""
+        """Take exactly these places for a workload in one view; tell whether they are free. False changes nothing."""
         mark = self.mark()
         for task in placement:
             node, ranks = self._where(task)
@@ -321,11 +333,14 @@ class DeviceLedger:
     def _shift_task(
         self, workload: Workload, task: TaskPlacement, *, free: int = 0, future: int = 0, nominated: int = 0
     ) -> None:
-        """Add `free`, `future` and `nominated` times what one task takes, at its place."""
+        """Add `free`, `future` and `nominated` times what one task takes to the amounts at its place, and journal it.
+
+        Devices that do not exist any more are left out.
+        """
         request = workload.request_of(task.group) if workload.groups else workload.request
         node, ranks = self._where(task)
         if ranks:  # where a device really is counts, should the two disagree
-            node = self.layout.group_node[self.layout.group_of[ranks[0]]]
+            node = self.layout.node_of_set[self.layout.set_of_device[ranks[0]]]
         if node is not None:
             self._shift((node, ranks, request.milli_per_device, host_request_of(request), free, future, nominated))
 
@@ -335,7 +350,7 @@ class DeviceLedger:
         self._refresh(entry[0], entry[1])
 
     def _apply(self, entry: _Entry, sign: int) -> None:
-        """Add (`sign` -1: subtract) `free`, `future` and `nominated` times what one task takes."""
+        """Add one journal entry (`sign` -1: subtract it) to the amounts of its devices and its node."""
         node, ranks, milli, need, free, future, nominated = entry
         for rank in ranks:
             self._free[rank] += sign * free * milli
@@ -347,7 +362,7 @@ class DeviceLedger:
             self._future_room[node] = _added(self._future_room[node], need, sign * future)
 
     def _refresh(self, node: int, ranks: Iterable[int]) -> None:
-        """Bring the free resources, the scopes and the policies up to date."""
+        """Copy the amounts of these devices of a node to the free resources and all scopes, and notify the policies."""
         amount_now, amount_later = self._amounts
         now: list[_Change] = []
         later: list[_Change] = []
@@ -365,41 +380,41 @@ class DeviceLedger:
             self._refresh_room(node, now, later)
         else:
             if later:
-                self._tell_scopes(_groups(self.layout.group_of, later), later, UNLIMITED, FUTURE)
+                self._tell_scopes(_device_sets(self.layout.set_of_device, later), later, UNLIMITED, FUTURE)
             if now:
-                self._tell_scopes(_groups(self.layout.group_of, now), now, UNLIMITED, NOW)
+                self._tell_scopes(_device_sets(self.layout.set_of_device, now), now, UNLIMITED, NOW)
         for choice in self._notified:
             choice.changed(node)
 
     def _refresh_room(self, node: int, now: list[_Change], later: list[_Change]) -> None:
-        """Update the free host resources of a node, and all scopes that contain it."""
+        """Update the free host resources of a node in both views, and the scopes that contain the node."""
         room, least = self._future_room[node], self._free_room[node]
         least = (min(room[0], least[0]), min(room[1], least[1]), min(room[2], least[2]))
         for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
             rooms = self._rooms[which]
             if rooms[node] != new:
                 rooms[node] = new
-                self._tell_scopes(self.layout.groups_of_node[node], changes, new, which)
+                self._tell_scopes(self.layout.sets_of_node[node], changes, new, which)
             elif changes:
-                self._tell_scopes(_groups(self.layout.group_of, changes), changes, new, which)
+                self._tell_scopes(_device_sets(self.layout.set_of_device, changes), changes, new, which)
 
-    def _tell_scopes(self, groups: Iterable[int], changes: list[_Change], room: HostResources, which: int) -> None:
-        """Apply the changed devices and host resources to all scopes with these groups."""
-        for group in groups:
-            there = self.layout.group_devices[group]
-            for scope in self._scopes_of[group]:
-                allowed = scope.ranks[group]
+    def _tell_scopes(self, device_sets: Iterable[int], changes: list[_Change], room: HostResources, which: int) -> None:
+        """Apply the changed devices and the host resources of their node to all scopes with these device sets."""
+        for device_set in device_sets:
+            there = self.layout.devices_of_set[device_set]
+            for scope in self._scopes_of[device_set]:
+                allowed = scope.ranks[device_set]
                 mine = changes
-                if allowed is not there or not self.layout.alone[group]:
+                if allowed is not there or not self.layout.alone[device_set]:
                     mine = [change for change in changes if change[0] in allowed]
-                scope.views[which].update(group, room, allowed, mine)
+                scope.views[which].update(device_set, room, allowed, mine)
 
 
 def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
-    """Return a ledger of these nodes as if nobody held anything.
+    """Return a ledger of these nodes on which nothing is held.
 
-    With `healthy`, only devices that work now count, without what foreign pods take of the nodes; otherwise everything
-    that there may ever be.
+    If `healthy` is true, only devices that work now count, without what foreign pods take of the nodes; otherwise
+    everything that there may ever be.
     """
     if not healthy:
         nodes = map(at_its_best, nodes)
@@ -420,14 +435,14 @@ def at_its_best(node: Node) -> Node:
     )
 
 
-def _groups(group_of: Sequence[int], changes: list[_Change]) -> Iterable[int]:
+def _device_sets(set_of_device: Sequence[int], changes: list[_Change]) -> Iterable[int]:
     if len(changes) == 1:
-        return (group_of[changes[0][0]],)
-    return sorted({group_of[change[0]] for change in changes})
+        return (set_of_device[changes[0][0]],)
+    return sorted({set_of_device[change[0]] for change in changes})
 
 
 def _added(room: HostResources, need: HostResources, times: int) -> HostResources:
-    """Return host resources plus `times` the need; resources that are not counted stay so."""
+    """Return host resources plus `times` the need; resources that are not counted do not change."""
     if not times:
         return room
     cpu, memory, tasks = room
@@ -439,7 +454,7 @@ def _added(room: HostResources, need: HostResources, times: int) -> HostResource
 
 
 def _in_different(parts: Sequence[int], devices: int) -> int:
-    """Return how many tasks of `devices` different devices each fit, if each device takes so many parts."""
+    """Return how many tasks fit if each needs one part of `devices` devices, of which number i has `parts[i]` parts."""
     if devices == 1:
         return sum(parts)
     fewest, most = 0, sum(parts) // devices

@@ -48,7 +48,10 @@ class DeviceKind(NamedTuple):
         return cls(device.pool, device.model, device.memory)
 
     def selected(self, pool: str, models: Sequence[str], memory: int) -> bool:
-        """Return True if a free device of this kind would be suitable."""
+        """Tell whether devices of this kind are in the pool, of one of the models, and have that much memory in MiB.
+
+        No models mean any model.
+        """
         return self.pool == pool and (not models or self.model in models) and self.memory >= memory
 
 
@@ -83,7 +86,7 @@ class Columns:
             self.serves[row] = [kind.selected(each.pool, each.models, each.device_memory) for each in asked]
 
     def fits(self, kinds: Integers, amounts: Integers) -> Flags:
-        """Return which of these devices have enough for which kind of request."""
+        """Return, by device (rows) and kind of request (columns), whether the device has enough for one task."""
         return (amounts[:, None] >= self.milli) & self.serves[kinds]
 
     def usable(self, count: Integers, total: Integers, room: Integers) -> Numbers:
@@ -133,7 +136,7 @@ class States:
         return len(self.of)
 
     def ask(self, asked: Sequence[RequestKind]) -> None:
-        """Add kinds of request that count from now on."""
+        """Add kinds of request as new columns, and compute their usable amounts for all known states."""
         first = len(self.columns.asked)
         self.columns = Columns([*self.columns.asked, *asked], self.kinds)
         new = Columns(asked, self.kinds)
@@ -143,7 +146,7 @@ class States:
         self._fill(0, first, new)
 
     def numbers(self, states: Sequence[NodeState]) -> list[int]:
-        """Return the number of each of these states; unknown states get one."""
+        """Return the number of each of these states; an unknown state is added and gets the next number."""
         known, first = self._numbers, len(self)
         found = []
         for state in states:
@@ -159,10 +162,10 @@ class States:
     def usable_after(
         self, before: Integers, taken: Integers, milli: int, need: HostResources, columns: Columns
     ) -> Numbers:
-        """Return the usable amounts of nodes in the states `before` once `milli` of each device in `taken` is gone.
+        """Return the usable amounts of nodes that were in the states `before`, after one task each has been placed.
 
-        `columns` are the last columns of all. The result has a row for each entry; `taken` has a column for each device
-        of a task.
+        The task takes `milli` of each device in `taken`, which has a column for each device of a task, and `need` of
+        the host resources. `columns` are the last columns of all. The result has a row for each entry of `before`.
         """
         found = np.zeros((len(before), len(columns.asked)))
         for start in range(0, len(before), _AT_ONCE):
@@ -171,7 +174,7 @@ class States:
         return found
 
     def _after(self, before: Integers, taken: Integers, milli: int, need: HostResources, columns: Columns) -> Numbers:
-        """Compute `usable_after` for a few rows."""
+        """Compute `usable_after` for so few rows that they stay in the processor's cache."""
         first = self.usable.shape[1] - len(columns.asked)
         count, total = self._count[before, first:], self._total[before, first:]
         for device in range(taken.shape[1]):
@@ -201,7 +204,7 @@ class States:
         self._fill(first, 0, self.columns)
 
     def _fill(self, first: int, column: int, columns: Columns) -> None:
-        """Compute these columns, which begin at `column`, for the states from `first` on."""
+        """Compute what is usable in these columns, which begin at `column`, for the states from number `first` on."""
         there = slice(column, column + len(columns.asked))
         for start in range(first, len(self), _AT_ONCE):
             rows = slice(start, min(start + _AT_ONCE, len(self)))
@@ -216,5 +219,5 @@ class States:
 
 
 def doubled(array: Array) -> Array:
-    """Return the array followed by as many rows of zeros."""
+    """Return the array followed by as many rows of zeros as it has."""
     return np.concatenate([array, np.zeros_like(array)])

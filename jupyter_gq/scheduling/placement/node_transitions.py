@@ -23,7 +23,7 @@ class Transitions:
     """The transitions of one request for the states that were seen; states without nodes are forgotten in time."""
 
     def __init__(self, states: States, request: Request, suitable: Sequence[int]) -> None:
-        """Begin without states; `suitable` are the numbers of the kinds of device that the request may use."""
+        """Begin without transitions; `suitable` are the numbers of the kinds of device that the request may use."""
         self._states, self._devices, self._milli = states, request.devices, int(request.milli_per_device)
         self._need = host_request_of(request)
         self._suitable = np.zeros(len(states.kinds) + 1, np.bool_)
@@ -39,9 +39,9 @@ class Transitions:
         self._loss: Numbers = np.zeros((16, states.usable.shape[1]))
 
     def learn(self, seen: Sequence[int]) -> None:
-        """Add the states that `seen` has gained since the last call to the table of losses.
+        """Add the transitions from the states that `seen` has gained since the last call to the table of losses.
 
-        `seen` is the whole list, which only grows. The table is first extended by the requests that are new.
+        `seen` is the whole list, which only grows. First the table gets columns for new kinds of request.
         """
         columns = self._states.columns
         known = self._loss.shape[1]
@@ -56,9 +56,10 @@ class Transitions:
             self._add(np.array(states, np.int64))
 
     def best(self, count: Integers, weights: Numbers) -> list[Transition]:
-        """Return the transitions with the least loss, from states that `count` nodes are in.
+        """Return the transitions with the least weighted loss and the fullest devices.
 
-        Several are returned if nothing decides between them.
+        The list is empty if no node has a transition. `count` is the number of nodes by state. Several are returned if
+        nothing decides between them.
         """
         alive = np.flatnonzero(count[self._before[: self._size]])
         if not len(alive):
@@ -77,7 +78,7 @@ class Transitions:
         return Transition(state, [slots[device] for device in self._taken[row].tolist()])
 
     def _add(self, states: Integers) -> None:
-        """Add every transition from these states."""
+        """Add every possible transition from these states to the table of losses."""
         table = self._states
         states = states[(table.rooms[states] >= self._need).all(axis=1)]
         before, taken = self._from(states)
@@ -95,7 +96,7 @@ class Transitions:
         self._lose(first, table.columns)
 
     def _from(self, states: Integers) -> tuple[Integers, Integers]:
-        """Return the states and the devices of each transition."""
+        """Return two arrays with one entry for each transition from these states: its state, and the devices taken."""
         if not self._devices:
             return states, np.zeros((len(states), 0), np.int64)
         kinds, amounts = self._states.slot_kinds[states], self._states.slot_amounts[states]
@@ -115,7 +116,7 @@ class Transitions:
         self._loss[rows, there] = self._states.usable[before, there] - after
 
     def _keep(self, alive: Integers) -> None:
-        """Keep only these transitions."""
+        """Forget all transitions but those of these rows."""
         self._size = size = len(alive)
         for array in (self._before, self._taken, self._tie, self._loss):
             array[:size] = array[alive]

@@ -7,7 +7,10 @@ from .request_mix import RequestMix
 
 
 def make_policy(placement: PlacementStrategy, mix: RequestMix | None = None) -> PlacementPolicy:
-    """Return a new policy of that name; `mix` is the request mix, kept up to date by its owner."""
+    """Return a new placement policy for that strategy.
+
+    `mix` is the request mix of the strategy `fragmentation`, kept up to date by its owner; None = an empty one.
+    """
     if placement is PlacementStrategy.FRAGMENTATION:
         from .fragmentation import FragmentationPolicy  # here, so that numpy is only loaded where it is used
 

@@ -22,7 +22,7 @@ class RequestKind(NamedTuple):
 
     @classmethod
     def by(cls, pool: str, request: Request) -> "RequestKind":
-        """Return the kind of a request."""
+        """Return the kind of a request of work in that pool."""
         return cls(
             pool,
             request.devices,
@@ -48,7 +48,10 @@ class RequestMix:
         self.version = 0
 
     def add(self, pool: str, request: Request, tasks: int) -> None:
-        """Add `tasks` tasks of a request; a negative number takes them out again."""
+        """Add `tasks` tasks of a request to its kind; a negative number removes them.
+
+        Requests without devices are ignored.
+        """
         if not request.devices or not tasks:
             return
         kind = RequestKind.by(pool, request)
@@ -61,7 +64,7 @@ class RequestMix:
         self.version += 1
 
     def frequent(self) -> list[int]:
-        """Return the numbers of the kinds to look at, in the order in which they came."""
+        """Return the numbers of the kinds that have tasks, ascending; at most the `MOST` most frequent kinds."""
         there = [number for number, count in enumerate(self.counts) if count]
         if len(there) <= MOST:
             return there

@@ -35,7 +35,7 @@ class Filter(NamedTuple):
     domains: tuple[Domain, ...] = ()
 
     def takes_device(self, device: Device) -> bool:
-        """Return True if the device is in the pool, of an allowed model, and large enough."""
+        """Tell whether the device is in the pool, of an allowed model, and has enough memory."""
         return (
             device.pool == self.pool
             and (not self.models or device.model in self.models)
@@ -43,7 +43,7 @@ class Filter(NamedTuple):
         )
 
     def takes_node(self, labels: Mapping[str, str]) -> bool:
-        """Return True if a node with these labels has all required labels and lies in all domains."""
+        """Tell whether a node with these labels has all required labels and lies in all domains."""
         if not all(labels.get(key) == value for key, value in self.labels):
             return False
         return all(
@@ -54,7 +54,7 @@ class Filter(NamedTuple):
 
 
 def filter_of(pool: str, request: Request, domains: tuple[Domain, ...] = ()) -> Filter:
-    """Return the filter for the places that tasks of this request may use."""
+    """Return the filter for the places that tasks of this request may use, in the pool and in all these domains."""
     if not request.devices:
         return Filter(pool, bare=True, labels=request.node_labels, domains=domains)
     return Filter(pool, False, request.models, request.device_memory or 0, request.node_labels, domains)
@@ -73,8 +73,13 @@ class Index:
         #: What is free, in sum.
         self.total = 0
 
-    def enter(self, group: int, room: HostResources, ranks: Sequence[int], amount: Sequence[int], base: int) -> None:
-        """Add a group with its first state; `base` devices count as wholly free."""
+    def enter(
+        self, device_set: int, room: HostResources, ranks: Sequence[int], amount: Sequence[int], base: int
+    ) -> None:
+        """Add a device set with the free amounts of its devices `ranks`.
+
+        `base` further devices count as wholly free.
+        """
         whole = base
         for rank in ranks:
             free = amount[rank]
@@ -83,13 +88,13 @@ class Index:
                 whole += 1
             elif free:
                 self.devices.put(rank, free, room)
-        self.nodes.put(group, whole, room)
+        self.nodes.put(device_set, whole, room)
 
     def update(
-        self, group: int, room: HostResources, ranks: Sequence[int], changes: Iterable[tuple[int, int, int]]
+        self, device_set: int, room: HostResources, ranks: Sequence[int], changes: Iterable[tuple[int, int, int]]
     ) -> None:
-        """Set the host resources of a group's node, and apply changes (device, amount before, amount after)."""
-        count, before = self.nodes.state[group]
+        """Set the host resources of the node of a device set, and apply changes: (device, amount before, after)."""
+        count, before = self.nodes.state[device_set]
         whole = count
         for rank, old, new in changes:
             self.total += new - old
@@ -105,16 +110,16 @@ class Index:
                     self.devices.put(rank, state[rank][0], room)
         elif whole == count:
             return
-        self.nodes.put(group, whole, room)
+        self.nodes.put(device_set, whole, room)
 
     def largest(self) -> int:
-        """Return the most milli-GPU that is free on one device."""
+        """Return the most milli-GPU that is free on one device; 0 if nothing is free."""
         if self.nodes.amounts and self.nodes.amounts[-1] > 0:
             return WHOLE
         return self.devices.amounts[-1] if self.devices.amounts else 0
 
     def slots(self, request: Request, enough: int = UNCOUNTED) -> int:
-        """Return an upper bound of the tasks of this request that fit; counting ends at `enough`.
+        """Return an upper bound of the number of tasks of this request that fit; counting ends at `enough`.
 
         The bound is exact for whole devices, and for one fraction if host resources are ample.
         """
@@ -145,14 +150,14 @@ class Index:
 
 
 class Scope:
-    """The groups and devices that pass a filter, in their order."""
+    """The device sets and devices that pass a filter, in their order."""
 
-    __slots__ = ("filter", "groups", "ranks", "views")
+    __slots__ = ("device_sets", "filter", "ranks", "views")
 
     def __init__(self, layout: Layout, selected: Filter, nodes: Sequence[int]) -> None:
-        """Select from `nodes`, which must include every node that passes."""
+        """Select the places that pass the filter from `nodes`, which must include every node that passes."""
         self.filter = selected
-        #: The devices of each group that may be used.
+        #: The devices of each device set that may be used.
         self.ranks: dict[int, Sequence[int]] = {}
         #: What is free now, and in future.
         self.views = (Index(), Index())
@@ -160,33 +165,39 @@ class Scope:
             self._take_nodes(layout, nodes)
         else:
             self._take_devices(layout, nodes)
-        #: The same groups, ascending.
-        self.groups = sorted(self.ranks)
+        #: The same device sets, ascending.
+        self.device_sets = sorted(self.ranks)
 
     def index(self, view: View) -> Index:
-        """Return what is free in that view."""
+        """Return the free amounts of the scope in that view."""
         return self.views[view is not View.NOW]
 
-    def base(self, layout: Layout, group: int) -> int:
-        """Return 1 for a bare group on a node with devices, so that tasks without devices go there last."""
-        return int(self.filter.bare and bool(layout.nodes[layout.group_node[group]].devices))
+    def base(self, layout: Layout, device_set: int) -> int:
+        """Return 1 for a bare device set on a node with devices, and 0 otherwise.
+
+        The 1 counts as a free device, so tasks without devices go to such nodes last.
+        """
+        return int(self.filter.bare and bool(layout.nodes[layout.node_of_set[device_set]].devices))
 
     def _take_devices(self, layout: Layout, nodes: Sequence[int]) -> None:
-        """Select the suitable devices of these nodes, by group."""
+        """Select the suitable devices of these nodes, by device set; device sets without any are left out."""
         selected = self.filter
         for node in nodes:
             if not selected.takes_node(layout.nodes[node].labels):
                 continue
-            for group in layout.groups_of_node[node]:
-                if layout.group_pool[group] != selected.pool:
+            for device_set in layout.sets_of_node[node]:
+                if layout.pool_of_set[device_set] != selected.pool:
                     continue
-                there = layout.group_devices[group]
+                there = layout.devices_of_set[device_set]
                 allowed = [rank for rank in there if selected.takes_device(layout.devices[rank])]
                 if allowed:
-                    self.ranks[group] = there if len(allowed) == len(there) else allowed
+                    self.ranks[device_set] = there if len(allowed) == len(there) else allowed
 
     def _take_nodes(self, layout: Layout, nodes: Sequence[int]) -> None:
-        """Select the nodes of the pool and the nodes without devices; all nodes if the cluster has neither."""
+        """Select the bare device sets of these nodes, if they have devices of the pool or none at all.
+
+        If no node of the cluster is of that kind, all are selected. Labels and domains must fit as well.
+        """
         pool, everywhere = self.filter.pool, range(len(layout.nodes))
         any_node = not any(_is_near(layout, number, pool) for number in everywhere)
         for number in nodes:
@@ -197,11 +208,11 @@ class Scope:
 def _is_near(layout: Layout, node: int, pool: str) -> bool:
     if not layout.nodes[node].devices:
         return True
-    return any(layout.group_pool[group] == pool for group in layout.groups_of_node[node])
+    return any(layout.pool_of_set[device_set] == pool for device_set in layout.sets_of_node[node])
 
 
 def _sum(numbers: Iterable[int], enough: int) -> int:
-    """Return the sum of the numbers, or of the first ones that reach `enough`; at most `UNCOUNTED`."""
+    """Return the sum of the numbers, or of as many as reach `enough`; at most `UNCOUNTED`."""
     total = 0
     for number in numbers:
         total += number

@@ -39,7 +39,7 @@ class Shortage:
 
 
 def find_shortage(ledger: DeviceLedger, pool: str, workload: Workload) -> Shortage | None:
-    """Return what a workload lacks on these nodes; None if it fits. `ledger` holds empty nodes (`empty_ledger`)."""
+    """Return what a workload lacks on these nodes; None if it fits. `ledger` must be without work (`empty_ledger`)."""
     groups = sorted(gang.groups_of(workload), key=assemble.largest_first)
     needed = _tasks_by_request(groups)
     for request, tasks in needed.items():
@@ -56,7 +56,10 @@ def find_shortage(ledger: DeviceLedger, pool: str, workload: Workload) -> Shorta
 
 
 def _of_one_task(ledger: DeviceLedger, pool: str, request: Request) -> Shortage | None:
-    """Return the shortage if not even one task fits; None if one fits."""
+    """Return the first demand that keeps even one task of the request from fitting on any node.
+
+    Returns None if one task fits.
+    """
     if ledger.slots_exactly(pool, request):
         return None
     nodes = ledger.layout.nodes
@@ -69,7 +72,10 @@ def _of_one_task(ledger: DeviceLedger, pool: str, request: Request) -> Shortage 
 
 
 def _steps(request: Request) -> Iterator[Request]:
-    """Yield the request with one demand after the other; demands that it does not make are left out."""
+    """Yield requests that make one more demand each, until all demands of `request` are made.
+
+    The first one asks for the devices alone.
+    """
     step = replace(
         request, device_memory=None, models=(), preferred_models=(), cpu_milli=0, memory=NO_MEMORY, node_labels=()
     )
@@ -82,7 +88,7 @@ def _steps(request: Request) -> Iterator[Request]:
 
 
 def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) -> Shortage:
-    """Return the shortage of the last demand of `step`, which none of these nodes meets."""
+    """Return the shortage for the last demand of `step`, which none of these nodes meets."""
     devices = [[d for d in node.devices if d.pool == pool and d.healthy] for node in nodes]
     largest = max(map(len, devices), default=0)
     there = f"{describe_gpus(step.milli)} on one node" if step.devices else "a node"
@@ -150,19 +156,19 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
 
 
 def _advise(amount: str, size: int) -> str:
-    """Return what to do if this is the largest possible amount; nobody can ask for less than nothing."""
+    """Return the advice to ask for `amount` or less, the largest possible one; `size` 0 means that there is nothing."""
     return f"Ask for {amount} or less." if size else "Ask your administrator: there is none."
 
 
 def _advise_tasks(most: int) -> str:
-    """Return what to do if at most so many tasks fit."""
+    """Return the advice to ask for fewer tasks if at most `most` fit; if none fits, to ask for less in each."""
     if most > 1:
         return f"Ask for {most} tasks or less."
     return "Ask for one task." if most else "Ask for less in each task."
 
 
 def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Shortage:
-    """Return the shortage of nodes that can share their devices."""
+    """Return the shortage if no node can share its devices, with the cause: MIG slices or agents that do not work."""
     have = f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent"
     fix = "Ask for whole GPUs, or ask your administrator to look at the agents of the nodes."
     if nodes and all(NEVER_SHARED in node.labels.items() for node in nodes):
@@ -172,12 +178,12 @@ def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int]
 
 
 def _closed(nodes: Iterable[Node]) -> list[str]:
-    """Return why these nodes take nothing new, for each of which this is known."""
+    """Return the reasons why nodes take no new work, one for each closed node."""
     return [node.closed for node in nodes if node.closed]
 
 
 def _drained(pool: str, nodes: Iterable[Node]) -> list[str]:
-    """Return a clause for each device of the pool that is being drained."""
+    """Return a clause for each device of the pool on these nodes that is being drained."""
     return [
         f"GPU {device.index} of {node.name} is being drained"
         for node in nodes
@@ -194,7 +200,7 @@ def _in_brackets(reasons: Sequence[str]) -> str:
 def _missing_device(
     pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]
 ) -> Shortage:
-    """Return the shortage of devices, of their model or of their memory."""
+    """Return the shortage if the pool has devices, but too few of the model or the memory that `step` asks for."""
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
@@ -218,7 +224,7 @@ def _missing_device(
 
 
 def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Shortage:
-    """Return the shortage of room for all tasks at once; `slots` of them fit."""
+    """Return the shortage of room for all tasks at once, of which only `slots` fit."""
     return Shortage(
         asked=f"{tasks} tasks of {describe_request(request)} that start together",
         have=f"the pool {pool} has room for {slots} of them",
@@ -229,7 +235,10 @@ def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Shorta
 
 
 def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Iterable[TaskGroup]) -> Shortage | None:
-    """Return the shortage of a gang with groups or a topology that cannot be placed as a whole; None if it can."""
+    """Return the shortage of a gang with task groups or a topology that has no place as a whole; None if it has one.
+
+    The ledger changes on trial only.
+    """
     mark = ledger.mark()
     placed = assemble.place(ledger, pool, workload, View.NOW)
     ledger.rollback(mark)
@@ -276,7 +285,7 @@ def _tasks_by_request(groups: Iterable[TaskGroup]) -> dict[Request, int]:
 
 
 def describe_request(request: Request) -> str:
-    """Return what a task asks for in words, such as "0.5 GPU, 4 CPU cores and 16 GiB of memory"."""
+    """Return what one task asks for in words, such as "0.5 GPU, 4 CPU cores and 16 GiB of memory"."""
     parts = []
     if request.devices:
         parts.append(describe_gpus(request.milli))

@@ -23,27 +23,27 @@ class Domains:
         self._nodes: dict[tuple[str, str], dict[Domain, list[int]]] = {}
 
     def levels(self, topology: str) -> tuple[str, ...]:
-        """Return the label keys of a topology's levels, widest first; empty if there is no such topology."""
+        """Return the label keys of a topology's levels, widest first; empty if there is no topology of that name."""
         found = self._topologies.get(topology)
         return () if found is None else found.levels
 
     def of(self, topology: str, level: str) -> list[Domain]:
-        """Return all domains of a level, by their values; empty if there is no such level."""
+        """Return all domains of a level, sorted by their values; empty if there is no such level."""
         return list(self._level(topology, level))
 
     def nodes(self, domain: Domain) -> list[int]:
-        """Return the numbers of the nodes in a domain, ascending."""
+        """Return the numbers of the nodes in a domain, ascending; empty if there are none."""
         return self._level(domain.topology, domain.levels[-1]).get(domain, [])
 
     def around(self, node: str, topology: str, level: str) -> Domain | None:
-        """Return the domain of that level that contains a node; None if no domain does."""
+        """Return the domain of that level that contains the node of that name; None if there is none."""
         number = self._layout.node_of.get(node)
         if number is None or level not in self.levels(topology):
             return None
         return self._domain(number, topology, self._down_to(topology, level))
 
     def _level(self, topology: str, level: str) -> dict[Domain, list[int]]:
-        """Return the nodes of each domain of a level."""
+        """Return the numbers of the nodes in each domain of a level, by domain."""
         key = (topology, level)
         if key not in self._nodes:
             found: dict[Domain, list[int]] = {}

@@ -78,7 +78,7 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     """Raise `NeverFits` if no node, pool, limit or quota could ever give what a workload needs, however long it waits.
 
     A node that cannot share its devices now may do so again, and a node that the cluster may add may come: a workload
-    that needs such a node waits.
+    that needs such a node waits. A workload of an unknown queue passes.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     if queue is None:
@@ -108,7 +108,7 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
 
 
 def _is_never_shared(pool: str, nodes: Sequence[Node]) -> bool:
-    """Return True if the pool has devices and none of them can ever be shared."""
+    """Tell whether the pool has devices and none of them can ever be shared."""
     of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
     return bool(of_pool) and all(NEVER_SHARED in node.labels.items() for node in of_pool)
 
@@ -119,12 +119,12 @@ def _without_share_label(request: Request) -> Request:
 
 
 def _advise(amount: str, size: int) -> str:
-    """Return what to do at a limit of this amount; nobody can ask for less than nothing."""
+    """Return the advice to ask for `amount` or less; `size` is that amount, and 0 means that nothing can be had."""
     return f"Ask for {amount} or less." if size else "Ask for none, or ask your administrator for more."
 
 
 def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
-    """Raise `NeverFits` if the smallest gang needs more CPU or memory than a queue's limit."""
+    """Raise `NeverFits` if the smallest gang needs more CPU or memory than the limit of a queue in `chain`."""
     needed = gang.smallest_host(workload)
     for account in chain:
         for which, limit in enumerate(account.host_limits):
@@ -138,7 +138,10 @@ def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
 
 
 def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
-    """Raise `NeverFits` if the workload would not fit even on empty nodes, including new ones."""
+    """Raise `NeverFits` if the workload would not fit even on empty nodes, including those that the cluster may add.
+
+    A workload without devices passes if there are no nodes at all.
+    """
     if not snapshot.nodes and not gang.needs_devices(workload):
         return
     if _plainly_fits(snapshot, queue.pool, workload):
@@ -151,7 +154,7 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
 
 
 def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
-    """Return True if the workload certainly fits; a bound that needs no ledger.
+    """Return True if all tasks of the workload certainly fit on empty nodes; False means that a ledger must decide.
 
     Making a ledger of a large cluster takes long.
     """
@@ -176,19 +179,22 @@ def _places(node: Node, pool: str, request: Request) -> int:
 
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
-    """Run a cycle as if the workload had been queued, and return its outlook."""
+    """Run a cycle on the snapshot as if the workload had been queued, and return what would become of it."""
     others = tuple(other for other in snapshot.workloads if other.id != workload.id)
     decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
     return outlook(snapshot, workload, decision)
 
 
 def queued(workload: Workload) -> Workload:
-    """Return the workload in the state that it has just after it was queued."""
+    """Return the workload as it is just after it was queued: pending, without a placement."""
     return replace(workload, state=State.PENDING, placement=())
 
 
 def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
-    """Return the outlook of a workload from a decision on a snapshot that contains it."""
+    """Return the outlook of a workload from a decision on a snapshot that contains it.
+
+    The decision must admit or explain the workload.
+    """
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
             return Outlook(
@@ -228,7 +234,10 @@ def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) ->
 
 
 def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
-    """Return the part above the queue's quota in words: GPUs, and CPU and memory if the queue has a quota of them."""
+    """Return the part above the queue's quota in words; "" if there is none.
+
+    `milli` are the GPUs above quota. CPU and memory are added if the queue has a quota of them.
+    """
     queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
     quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
     held = [gang.held_host(other) for other in snapshot.workloads if other.queue == workload.queue]

@@ -163,7 +163,10 @@ class Accounts:
         return iter(self._by_name.values())
 
     def of(self, queue: str) -> Account:
-        """Return the account of a queue. An unknown queue gets an account without quota and devices."""
+        """Return the account of the queue of that name.
+
+        An unknown queue gets an account without quota, which is kept.
+        """
         account = self._by_name.get(queue)
         if account is None:
             account = Account(Queue(name=queue, pool="", over_quota_weight=0), known=False)
@@ -180,7 +183,10 @@ class Accounts:
         return sorted({account.queue.pool for account in self._by_name.values()})
 
     def demand(self, account: Account, milli: int) -> None:
-        """Add what a workload of this leaf holds or wants, in milli-GPU (negative: remove it); `divide` applies it."""
+        """Add milli-GPU that a workload of this leaf holds or wants to the demand up to the root (negative: remove it).
+
+        Each level adds only what the limits below allow. `divide` computes fair shares from the demand.
+        """
         for each in account.chain:
             before = each.wanted
             each.demand += milli
@@ -188,12 +194,12 @@ class Accounts:
             milli = each.wanted - before
 
     def divide(self) -> None:
-        """Compute anew the fair shares of all queues whose demand, or whose siblings' demand, has changed."""
+        """Compute the fair shares anew of all queues whose demand, or whose siblings' demand, has changed."""
         for pool in self.pools():
             _divide(self._capacity.get(pool, 0), self.roots(pool), self._past_counts, changed=False)
 
     def copy(self) -> Sums:
-        """Return the usage of all accounts, for `restore`."""
+        """Return the usage of all accounts, to be given to `restore`."""
         return [(account, _sums(account)) for account in self._by_name.values()]
 
     def restore(self, before: Sums) -> None:
@@ -229,7 +235,7 @@ def _plus(one: HostAmounts, other: HostAmounts) -> HostAmounts:
 
 
 def add_nominated_usage(account: Account, milli: int, *, fixed: bool, host: HostAmounts = NO_HOST) -> None:
-    """Add the usage of nominated work (negative: remove it) to `lasting`, from the leaf to the root."""
+    """Add nominated work (negative: remove it) to `lasting` and `nominated_usage`, from the leaf to the root."""
     add_usage(account, milli, fixed=fixed, now=False, host=host)
     for each in account.chain:
         each.nominated_usage += milli
@@ -267,7 +273,7 @@ def _is_above_host_limit(account: Account, host: HostAmounts, now: bool) -> bool
 
 
 def is_entitled(account: Account, milli: int) -> bool:
-    """Return True if every queue from the leaf to the root stays within its deserved quota with `milli` more."""
+    """Tell whether every queue from the leaf to the root stays within its quota with `milli` more."""
     return all(each.lasting + milli <= each.queue.quota for each in account.chain)
 
 
@@ -284,7 +290,10 @@ def _chain(account: Account) -> tuple[Account, ...]:
 
 
 def _divide(total: int, siblings: list[Account], past_counts: Fraction, *, changed: bool) -> None:
-    """Divide `total` among sibling queues and below them, if a demand or, as `changed` says, the total has changed."""
+    """Set the fair shares of sibling queues to parts of `total`, and then those of the queues below them.
+
+    Nothing is done if no demand of the siblings has changed and `changed`, which says whether the total has, is false.
+    """
     if not changed and not any(each.stale for each in siblings):
         return
     claims = [

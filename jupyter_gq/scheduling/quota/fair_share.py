@@ -67,7 +67,7 @@ def _by_weight(
 ) -> tuple[int, dict[int, Fraction]]:
     """Divide the surplus by weight among the queues of one priority, in rounds, until no queue leaves anything over.
 
-    Adds to `shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
+    Adds to `fair_shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
     """
     remainders: dict[int, Fraction] = {}
     again = True
@@ -92,7 +92,10 @@ def _by_weight(
 
 
 def _parts(wanting: Mapping[int, QueueClaim], past_counts: Fraction) -> dict[int, Fraction] | dict[int, int]:
-    """Return the part of each queue that gets any surplus; the parts need not add up to 1."""
+    """Return the relative part of each queue that gets any surplus: its weight, bent by past usage if that counts.
+
+    The parts need not add up to 1. Queues with a part of 0 are left out.
+    """
     weights = {i: claim.weight for i, claim in wanting.items() if claim.weight > 0}
     if not past_counts:
         return weights
@@ -111,7 +114,10 @@ def _bend_by_past_usage(part: Fraction, past: Fraction, past_counts: Fraction) -
 def _by_remainder(
     surplus: int, claims: Sequence[QueueClaim], fair_shares: list[int], remainders: dict[int, Fraction]
 ) -> int:
-    """Give one GPU at most to each queue with a remainder, largest remainder first; return what is left."""
+    """Add at most one GPU to the fair share of each queue with a remainder, largest remainder first.
+
+    Returns the surplus that is left.
+    """
     for i in sorted(remainders, key=lambda i: (-remainders[i], i)):
         if surplus <= 0:
             break

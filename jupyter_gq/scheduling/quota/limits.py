@@ -23,7 +23,7 @@ class ExceededLimit:
     which: int | None
 
     def concerns(self, unit: Workload) -> bool:
-        """Tell whether the unit holds some of the resource whose limit is exceeded."""
+        """Tell whether the workload or replica holds some of the resource whose limit is exceeded."""
         return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
 
     @property
@@ -35,7 +35,7 @@ class ExceededLimit:
 
 
 def exceeded_limits(account: Account) -> Iterator[ExceededLimit]:
-    """Yield the limits that one queue exceeds."""
+    """Yield the limits of this one queue that it exceeds."""
     if account.queue.limit is not None and account.lasting > account.queue.limit:
         yield ExceededLimit(account=account, which=None)
     if account.host_limits != UNSAID:
@@ -45,5 +45,5 @@ def exceeded_limits(account: Account) -> Iterator[ExceededLimit]:
 
 
 def exceeded_limits_above(account: Account, unit: Workload) -> Iterator[ExceededLimit]:
-    """Yield the exceeded limits on the path of a leaf queue that concern resources that the unit holds."""
+    """Yield the exceeded limits of a leaf queue and its ancestors, for the resources of which the unit holds some."""
     return (exceeded for each in account.chain for exceeded in exceeded_limits(each) if exceeded.concerns(unit))

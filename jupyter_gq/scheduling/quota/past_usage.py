@@ -43,7 +43,10 @@ class DecayedUsage:
 
 
 def advance(usage: DecayedUsage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> DecayedUsage:
-    """Return the usage at `now`, if the queues have held the milli-GPU `held` since `usage.at`."""
+    """Return the usage at `now`, if each leaf queue has held its milli-GPU in `held` since `usage.at`.
+
+    The known usage is renewed only if a step of the half-life has passed since the last renewal.
+    """
     passed = max(0.0, now - usage.at)
     kept = exp2(-passed / half_life)
     gained = half_life / log(2) * (1 - kept) / ONE_GPU
@@ -57,7 +60,10 @@ def advance(usage: DecayedUsage, held: Mapping[str, int], now: Instant, half_lif
 
 
 def add_entry_cost(usage: DecayedUsage, queue: str, milli: int, entry_cost: Seconds) -> DecayedUsage:
-    """Return the usage with the entry cost of a workload of `milli` that starts for the first time."""
+    """Return the usage after a workload of `milli` milli-GPU in a leaf queue has started for the first time.
+
+    The queue is charged for `entry_cost` seconds of the workload.
+    """
     cost = entry_cost * milli / ONE_GPU
     return replace(usage, seconds={**usage.seconds, queue: usage.seconds.get(queue, 0.0) + cost}) if cost else usage
 
@@ -76,7 +82,10 @@ NO_PAST = Past()
 
 
 def past_of(snapshot: Snapshot, rule: UsageRule) -> Past:
-    """Return what the past usage of a snapshot means under this rule."""
+    """Return the past usage of each queue as a part of what its pool can give, with the factor of the rule.
+
+    Returns `NO_PAST` if past usage does not count by this rule.
+    """
     if rule.half_life is None or not rule.weight:
         return NO_PAST
     queues = {queue.name: queue for queue in snapshot.queues}

@@ -15,7 +15,7 @@ ONCE = Fraction(1)
 
 
 def is_guaranteed(account: Account, workload: Workload) -> bool:
-    """Return True if every queue from the leaf to the root stays within what it is guaranteed with the workload.
+    """Tell whether every queue from the leaf to the root stays within what it is guaranteed with the workload.
 
     The workload counts with its smallest gang. Work that needs no GPU is guaranteed only what quotas of CPU and memory
     guarantee: of what it needs, some queue must have a quota, and no queue may exceed one.
@@ -25,7 +25,7 @@ def is_guaranteed(account: Account, workload: Workload) -> bool:
 
 
 def is_within_quota(account: Account, workload: Workload) -> bool:
-    """Return True if this one queue stays within what it is guaranteed with the workload (see `is_guaranteed`)."""
+    """Tell whether this one queue stays within what it is guaranteed with the workload (see `is_guaranteed`)."""
     milli = gang.smallest(workload)
     if milli:
         return account.lasting + milli <= account.queue.quota
@@ -45,7 +45,7 @@ def _is_within_host_quotas(path: tuple[Account, ...], needed: HostAmounts) -> bo
 def may_reclaim(
     taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
 ) -> bool:
-    """Return True if the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
+    """Tell whether the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
 
     `milli` is what the taker needs. With `started`, the victim runs already, and nominated work of its queue does not
     count against that queue. `margin` is the policy's reclaim margin.
@@ -66,21 +66,27 @@ def may_reclaim(
 
 
 def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool:
-    """Return True if each queue of the giver, up to where the two paths part, is above its deserved quota."""
+    """Tell whether each queue of the giver, up to where the two paths part, is above its deserved quota.
+
+    `started`: the victim runs already, so nominated work does not count as use.
+    """
     _, givers = _parted(taker, giver)
     return all(_using(each, started) > each.deserved for each in givers)
 
 
 def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bool:
-    """Return True if each queue of the giver, up to where the two paths part, is above its fair share."""
+    """Tell whether each queue of the giver, up to where the two paths part, is above its fair share.
+
+    `started`: the victim runs already, so nominated work does not count as use.
+    """
     _, givers = _parted(taker, giver)
     return all(_using(each, started) > each.fair_share for each in givers)
 
 
 def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> bool:
-    """Return True if CPU or memory is a reason to reclaim.
+    """Tell whether the leaf `taker` may reclaim from the leaf `giver` because it needs CPU or memory.
 
-    The taker must be within its quota of the resource, and the giver above.
+    For one needed resource, the taker's queues stay within their quotas and the giver's are above theirs.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
@@ -94,37 +100,43 @@ def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> boo
 def _within(account: Account, which: int, more: int) -> bool:
     """Tell whether a queue stays within its quota of CPU (`which` 0) or memory (1) with `more`.
 
-    A queue without such a quota always does.
+    Returns True without such a quota.
     """
     quota = account.host_quotas[which]
     return quota is None or account.host_lasting[which] + more <= quota
 
 
 def names_host_quota(account: Account, which: int) -> bool:
-    """Return True if a queue from the leaf to the root has a quota of processors (0) or memory of nodes (1)."""
+    """Tell whether a queue from the leaf to the root has a quota of CPU (`which` 0) or memory (1)."""
     return any(each.host_quotas[which] is not None for each in account.chain)
 
 
 def is_above_host_quota(path: tuple[Account, ...], which: int) -> bool:
-    """Return True if each queue of the path that has a quota of this resource is above it, and at least one has."""
+    """Tell whether each queue of the path with a quota of CPU (`which` 0) or memory (1) is above it.
+
+    False if no queue of the path has such a quota.
+    """
     said = [each for each in path if each.host_quotas[which] is not None]
     return bool(said) and not any(_within(each, which, 0) for each in said)
 
 
 def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: Fraction) -> bool:
-    """Return True if the giver, after giving, is still further above its fair share than the taker then is."""
+    """Tell whether the giver, left with `left` milli-GPU, is further above its fair share than the taker then is.
+
+    The taker's proportion is multiplied by `margin`. A giver without a fair share is always further above.
+    """
     if not giver.fair_share:
         return True
     return margin * (taker.lasting + milli) * giver.fair_share < left * taker.fair_share
 
 
 def _using(giver: Account, started: bool) -> int:
-    """Return the milli-GPU that a queue uses: without nominated work if the victim has `started`."""
+    """Return the milli-GPU that a queue uses in the end; without nominated work if the victim has `started`."""
     return giver.lasting - giver.nominated_usage if started else giver.lasting
 
 
 def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:
-    """Return the two paths from the leaves up to where they part."""
+    """Return the two paths from the leaves upwards, without the queues that both have."""
     shared = 0
     for ours, theirs in zip(reversed(taker.chain), reversed(giver.chain), strict=False):
         if ours is not theirs:

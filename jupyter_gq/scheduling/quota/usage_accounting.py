@@ -21,12 +21,18 @@ class UsageAccounting:
         self._accounts = accounts
 
     def add_held(self, unit: Workload, sign: int = 1, *, now: bool = True, later: bool = True) -> None:
-        """Add what the unit holds: to `used` if `now`, and to `lasting` if `later`."""
+        """Add what the unit holds to the accounts of its path: to `used` if `now`, and to `lasting` if `later`.
+
+        A `sign` of -1 removes it.
+        """
         account, host = self._accounts.of(unit.queue), self._held_host(unit, sign)
         add_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, host=host)
 
     def add_nominated(self, unit: Workload, sign: int = 1) -> None:
-        """Add to `lasting` what a nominated unit will hold once other work has stopped."""
+        """Add what a nominated unit will hold to `lasting` and `nominated_usage` of its path.
+
+        A `sign` of -1 removes it.
+        """
         account, host = self._accounts.of(unit.queue), self._held_host(unit, sign)
         add_nominated_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, host=host)
 

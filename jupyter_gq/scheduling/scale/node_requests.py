@@ -8,7 +8,10 @@ OVERDUE = Seconds(600)
 
 
 def describe_request(pool: str, request: NodeRequest | None, now: Instant) -> str:
-    """Return one sentence about the new nodes of that pool, such as "A new node of train was asked for 2 min ago."."""
+    """Return one sentence about the new nodes of that pool, such as "A new node of train was asked for 2 min ago.".
+
+    `request` is what became of the request for a node; None = nothing was asked for yet.
+    """
     if request is None:
         return f"The cluster is asked for a new node of {pool}."
     if request.arriving:
@@ -26,7 +29,10 @@ def describe_request(pool: str, request: NodeRequest | None, now: Instant) -> st
 
 
 def _ago(seconds: float) -> str:
-    """Return the time in whole minutes: every listener is told of a sentence that changes."""
+    """Return a phrase such as "5 min ago", in whole minutes or hours.
+
+    Finer steps would change the sentence often, and each change is sent to every listener.
+    """
     if seconds < 60:
         return "a moment ago"
     minutes = int(seconds // 60)

@@ -48,7 +48,11 @@ _NONE = WantedNodes()
 
 
 def with_wanted_nodes(decision: Decision, index: ClusterIndex, now: Instant) -> Decision:
-    """Return the decision with the new nodes that it still needs, and with sentences about them."""
+    """Return the decision with the new nodes that pending workloads need, and with a sentence about them.
+
+    The sentence is appended to the reason of each workload that a new node would serve. If nothing can grow or helps,
+    the decision is returned unchanged.
+    """
     if not any(new.count for new in index.capacity.new_nodes):
         return decision
     wanted = wanted_nodes(index.snapshot(), decision)
@@ -66,7 +70,7 @@ def _add_sentence(entry: Pending, sentence: str) -> Pending:
 
 
 def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
-    """Return the new nodes that pending workloads still need after the decision has been carried out."""
+    """Return the new nodes, by pool, that pending workloads still need after the decision has been carried out."""
     growing = {each.pool: each for each in snapshot.new_nodes if each.count}
     if not growing:
         return _NONE
@@ -85,12 +89,15 @@ def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
 
 
 def _tasks(workload: Workload) -> int:
-    """Return the number of nodes that would do for the workload in any case."""
+    """Return the number of tasks of the smallest gang: as many new nodes would do for the workload in any case."""
     return sum(group.min_members for group in gang.groups_of(workload))
 
 
 def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
-    """Return the workloads that hold devices, and go on, once the decision has been carried out."""
+    """Return the workloads that hold devices and go on once the decision has been carried out.
+
+    Admitted and deferred ones come with their new places.
+    """
     gone = {each.workload for each in decision.instructions if isinstance(each, Evict)}
     admissions = (*(each for each in decision.instructions if isinstance(each, Admit)), *decision.deferred)
     started = {admission.workload: admission.placement for admission in admissions}
@@ -106,7 +113,10 @@ def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
 def _entitled(
     snapshot: Snapshot, decision: Decision, holders: Iterable[Workload], pools: Mapping[str, str]
 ) -> Iterator[Workload]:
-    """Yield the workloads that wait for devices within the quotas on their path, in their order."""
+    """Yield the pending workloads that wait for devices within the quotas on their path, in the decision's order.
+
+    Each counts together with the holders and with the entitled workloads before it.
+    """
     accounts = Accounts(snapshot.queues)
     for holder in holders:
         add_usage(accounts.of(holder.queue), gang.held(holder), fixed=False, now=False)
@@ -130,7 +140,7 @@ class _Filling:
     """The new nodes of one pool while workloads are placed on them."""
 
     def __init__(self, snapshot: Snapshot, new: NewNodes, holders: Iterable[Workload], most: int) -> None:
-        """Begin with empty new nodes; `most` is the largest number that could be filled."""
+        """Begin with up to `most` empty new nodes: as many as could be filled."""
         self._snapshot, self._holders, self._pool = snapshot, holders, new.pool
         self._nodes = empty_ledger(new.first(most), snapshot.topologies)
         self._parts = MemoryParts((*snapshot.nodes, new.like))
@@ -140,7 +150,10 @@ class _Filling:
         self.used: set[str] = set()
 
     def takes(self, workload: Workload) -> bool:
-        """Tell whether the workload fits on the new nodes, with the idle present ones; if so, it is placed there."""
+        """Place the workload on the new nodes, with the idle present ones for gangs; tell whether it fits.
+
+        False changes nothing.
+        """
         workload = self._parts.of_workload(workload, self._pool)
         if workload.min_members < 2 or workload.groups or workload.topology is not None:
             return self._places(workload)
@@ -159,7 +172,7 @@ class _Filling:
         return placed is not None
 
     def _idle_nodes(self) -> DeviceLedger:
-        """Return the present nodes of the pool with what the decision leaves idle."""
+        """Return a ledger of the pool's present nodes on which the holders and stopping work have their places."""
         if self._there is None:
             nodes = [n for n in self._snapshot.nodes if any(device.pool == self._pool for device in n.devices)]
             names = {node.name for node in nodes}

@@ -32,7 +32,7 @@ class Allocations:
     """The accounts of the queues, the device ledger, and the workloads that this cycle gives a place."""
 
     def __init__(self, index: ClusterIndex, reservations: Reservations) -> None:
-        """Divide the fair shares anew and begin with the accounts and the ledger of the index."""
+        """Compute the fair shares anew, and begin with the accounts, ledger and pending workloads of the index."""
         self.accounts = index.accounts
         self.ledger = index.ledger
         #: Workloads that wait, by id.
@@ -52,7 +52,7 @@ class Allocations:
         self._before = self.accounts.copy()
 
     def undo(self) -> None:
-        """Take everything back that the cycle did: the index is again what it was before."""
+        """Undo everything that the cycle did, so that the index is again what it was before."""
         self.ledger.rollback(0)
         self.accounts.restore(self._before)
         self.replicas.undo()
@@ -63,7 +63,10 @@ class Allocations:
     # --- what starts, and what will
 
     def admit(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Start the workload at this place, which the ledger has just given it."""
+        """Record that the workload starts at this place, which the ledger has just given it, and charge its queues.
+
+        A whole workload leaves `pending`, and the further replicas that it could get become wanted.
+        """
         started = replace(workload, placement=place, reserved=(), nominated=False)
         self._usage.add_held(started)
         self.admitted[workload.id] = started
@@ -74,7 +77,7 @@ class Allocations:
             self.replicas.want(started)
 
     def retract(self, workload: Workload) -> None:
-        """Undo the admission of a released workload, whose run has not begun yet."""
+        """Undo the admission of a released workload, whose run has not begun yet. A whole workload is pending again."""
         started = self.admitted.pop(workload.id)
         self._usage.add_held(started, -1, later=False)
         self.ledger.retract(started)
@@ -94,14 +97,14 @@ class Allocations:
         self.admitted[successor.id] = successor
 
     def nominate(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Nominate the workload for this place, which the ledger keeps for it already."""
+        """Record the nomination for this place, which the ledger keeps for the workload, and charge its queues."""
         self._usage.add_nominated(replace(workload, placement=place))
         self.nominated[workload.id] = place
         if isinstance(workload, Replica):
             self.replicas.join(workload, place, nominated=True)
 
     def withdraw(self, workload: Workload) -> tuple[TaskPlacement, ...]:
-        """Withdraw a nomination, free the place in the ledger, and return it."""
+        """Withdraw a nomination, free its place in the ledger, take its usage from the queues, and return the place."""
         place = self.nominated.pop(workload.id)
         self.ledger.withdraw(workload, place)
         self._usage.add_nominated(replace(workload, placement=place), -1)
@@ -110,27 +113,28 @@ class Allocations:
         return place
 
     def nominate_again(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Undo `withdraw`."""
+        """Nominate the workload again for the place that `withdraw` freed, and take the place in the ledger."""
         self.ledger.nominate(workload, place)
         self.nominate(workload, place)
 
     def drop_nomination(self, workload: Workload) -> None:
-        """Withdraw the nomination of a workload that was released before."""
+        """Forget the nomination of a workload whose place and usage were given up by `release`."""
         del self.nominated[workload.id]
         if isinstance(workload, Replica):
             self.replicas.leave(workload)
 
     def nominate_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-        """Nominate a pending workload for this very place; False changes nothing."""
+        """Nominate a pending workload for this very place; tell whether that was possible. False changes nothing."""
         if not self.claim_place(workload, place):
             return False
         self.nominated[workload.id] = place
         return True
 
     def claim_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-        """Keep this very place for the workload once it is free, and count it in its queues; False changes nothing.
+        """Keep this very place for the workload once it is free, and count it in its queues.
 
-        False means that the place is not or will not be free, or that a queue would exceed a limit or quota.
+        Tells whether that was possible. False means that the place is not and will not be free, or that a queue would
+        exceed a limit or quota; nothing has changed then.
         """
         there = replace(workload, placement=place)
         if not self.account(workload).known or self.first_exceeded_limit(there, now=False):
@@ -143,7 +147,10 @@ class Allocations:
     # --- what goes
 
     def release(self, workload: Workload) -> None:
-        """Count the workload as stopped or, if it is nominated, withdraw its place; `undo_release` is the reverse."""
+        """Count the workload as stopped in accounts and ledger. If it is nominated, free the place kept for it instead.
+
+        `undo_release` is the reverse.
+        """
         self.drop_usage(workload)
         if workload.id in self.nominated:
             self.ledger.withdraw(workload, workload.placement)
@@ -151,18 +158,21 @@ class Allocations:
             self.ledger.release(workload)
 
     def undo_release(self, workload: Workload) -> bool:
-        """Undo `release`, if no other workload is nominated for the place; False changes nothing."""
+        """Undo `release` and return True.
+
+        Returns False, without any change, if the place is kept for another workload.
+        """
         if not self.ledger.undo_release(workload, nominated=workload.id in self.nominated):
             return False
         self.restore_usage(workload)
         return True
 
     def restore_usage(self, workload: Workload) -> None:
-        """Undo `release` in the accounts only, after the ledger was rolled back."""
+        """Undo `release` in the accounts only, for a caller that has rolled the ledger back."""
         self._count(workload, 1)
 
     def drop_usage(self, workload: Workload) -> None:
-        """Do what `release` does, in the accounts only."""
+        """Remove the usage of a workload from the accounts as `release` does, without touching the ledger."""
         self._count(workload, -1)
 
     def undo_search(self, workload: Workload, released: Sequence[Workload], mark: int) -> None:
@@ -173,7 +183,7 @@ class Allocations:
             self.restore_usage(each)
 
     def _count(self, workload: Workload, sign: int) -> None:
-        """Add the usage that `release` removes (`sign` 1), or remove it (-1)."""
+        """Add to the accounts the usage that `release` removes (`sign` 1), or remove that usage (-1)."""
         if workload.id in self.nominated:
             self._usage.add_nominated(workload, sign)
         else:
@@ -221,15 +231,15 @@ class Allocations:
         return workload.id in self.pending and workload.id not in self.nominated
 
     def is_seeking(self, workload: Workload) -> bool:
-        """Tell whether the workload is pending and not nominated, or the replica could still be had."""
+        """Tell whether a workload still needs a place: pending and not nominated or, for a replica, still wanted."""
         return self.replicas.is_wanted(workload) if isinstance(workload, Replica) else self.is_unplaced(workload)
 
     def is_moot(self, workload: Workload) -> bool:
-        """Tell whether this is a replica that its workload cannot get any more, since that has lost its place."""
+        """Tell whether this is a replica that its workload cannot get any more. Always False for a whole workload."""
         return isinstance(workload, Replica) and not self.replicas.is_wanted(workload)
 
     def nominee(self, name: str) -> Workload:
-        """Return the workload or replica of that id, which is nominated, without its place."""
+        """Return the workload or replica of that id, which is or was nominated in this cycle, without its place."""
         return self.replicas.nominee(name) or self._workloads[name]
 
     def nominee_at_place(self, name: str) -> Workload:

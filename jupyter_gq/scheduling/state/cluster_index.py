@@ -113,7 +113,7 @@ class ClusterIndex:
             self.put(workload)
 
     def put(self, workload: Workload) -> None:
-        """Add a workload, or replace the one with its id. A final one is removed."""
+        """Add a workload, or replace the one with its id. A workload in a final state is removed instead."""
         self.remove(workload.id)
         if workload.state in FINAL:
             return
@@ -129,7 +129,7 @@ class ClusterIndex:
             self._leave(workload)
 
     def set_time(self, now: Instant) -> None:
-        """Let the workloads take part whose back-off is over at `now`, and no workload that still backs off."""
+        """Set the time: index workloads whose back-off is over at `now`, and withhold those that back off then."""
         ended, started = self.withheld.set_time(now)
         for workload in ended:
             self._enter(workload)
@@ -137,7 +137,7 @@ class ClusterIndex:
             self._leave(workload)
 
     def _enter(self, workload: Workload) -> None:
-        """Add a workload to every other index."""
+        """Add a workload that takes part in cycles to all indexes, accounts and the ledger."""
         if workload.reserved:
             self.reserved[workload.id] = workload
         self._count(workload, 1)
@@ -147,7 +147,7 @@ class ClusterIndex:
             self._add_holder(workload)
 
     def _leave(self, workload: Workload) -> None:
-        """Undo `_enter`."""
+        """Remove a workload from everything to which `_enter` added it."""
         self.reserved.pop(workload.id, None)
         self._count(workload, -1)
         if workload.state is State.PENDING:
@@ -173,7 +173,7 @@ class ClusterIndex:
         )
 
     def draining_devices(self) -> list[tuple[str, Device]]:
-        """Return the devices that are being drained, each with the name of its node."""
+        """Return the devices that are being drained, each after the name of its node."""
         return self._draining
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
@@ -215,7 +215,10 @@ class ClusterIndex:
         return self.accounts.of(workload.queue).queue.pool
 
     def _count(self, workload: Workload, sign: int) -> None:
-        """Count the workload (`sign` 1) or discount it (-1) wherever only sums are kept."""
+        """Add the workload (`sign` 1) to all sums: priorities, request mix, demand, usage, ledger.
+
+        Remove it with `sign` -1.
+        """
         self.priorities.count(workload, sign)
         if self._counts_mix:
             for group in gang.groups_of(workload):
@@ -226,7 +229,11 @@ class ClusterIndex:
             self._count_held(workload, sign)
 
     def _count_held(self, workload: Workload, sign: int) -> None:
-        """Count a workload that holds devices in accounts, ledger and demand (`sign` 1), or discount it (-1)."""
+        """Add a workload that holds devices (`sign` 1) to accounts, ledger and demand; remove it with `sign` -1.
+
+        A suspended workload keeps its quota and host resources, but not its devices. A stopping one adds to the demand
+        only if it comes back.
+        """
         stopping = workload.state is State.STOPPING
         self._usage.add_held(workload, sign, later=not stopping)
         if workload.state is State.SUSPENDED:

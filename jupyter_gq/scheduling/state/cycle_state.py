@@ -38,7 +38,10 @@ class CycleInputs:
         return self.index.config.policy
 
     def protected_for(self, victim: Workload, preemptor: Workload) -> Seconds:
-        """Return how long `victim` is still protected from `preemptor` by its min runtime; 0 = not protected."""
+        """Return for how many seconds `victim` is still protected from `preemptor` by its min runtime.
+
+        0 = not protected.
+        """
         accounts = self.index.accounts
         least = self.index.min_runtimes.of(accounts.of(victim.queue), accounts.of(preemptor.queue))
         return min_runtime.remaining_protection(victim, least, self.now)
@@ -59,7 +62,7 @@ class CycleState:
     findings: Findings
 
     def undo(self) -> None:
-        """Take everything back that the cycle did, in the index as well; the state is of no use afterwards."""
+        """Undo everything that the cycle did, in the index as well; the state is of no use afterwards."""
         self.allocations.undo()
 
 
@@ -104,7 +107,10 @@ def _nominate_recorded(
 
 
 def _keep_migration(workload: Workload, allocations: Allocations, evictions: Evictions) -> bool:
-    """Keep the new place of a workload that is stopping in order to go on there; False changes nothing."""
+    """Keep the new place of a workload that is stopping in order to go on there; tell whether the place is kept.
+
+    If the workload does not come back, or the place is not available, nothing changes.
+    """
     comes_back = workload.stop is not None and workload.stop.requeue
     if not comes_back or not allocations.claim_place(workload, workload.reserved):
         return False

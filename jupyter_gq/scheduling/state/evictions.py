@@ -44,13 +44,16 @@ class Evictions:
         self._all_replicas = replicas
 
     def evict(self, workload: Workload, reason: EvictReason, by: str | None, sentence: str) -> None:
-        """Tell a released workload to stop; `by` is the id of the workload for which it goes, if there is one."""
+        """Record that a released workload is told to stop, and forget its replicas.
+
+        `by` is the id of the workload for which it goes, if there is one. `sentence` tells its owner why.
+        """
         self.evicted[workload.id] = Evict(workload=workload.id, reason=reason, by=by, sentence=sentence)
         self.stopping[workload.id] = workload
         self._all_replicas.drop(workload)
 
     def migrate(self, workload: Workload, place: tuple[TaskPlacement, ...], by: str, sentence: str) -> None:
-        """Tell a workload to stop in order to go on at `place`, which the ledger keeps for it already.
+        """Record that a workload is told to stop in order to go on at `place`, which the ledger keeps for it already.
 
         The accounts do not change. `by` is the id of the workload for which it moves.
         """
@@ -58,22 +61,25 @@ class Evictions:
         self.migrations[workload.id] = place
 
     def suspend(self, notebook: Workload, by: str | None, sentence: str) -> None:
-        """Tell a released notebook to lend its devices; `by` is the id of the workload that gets them, if any."""
+        """Record that a released notebook is suspended.
+
+        `by` is the id of the workload that gets its devices, if any.
+        """
         self.evicted[notebook.id] = Suspend(workload=notebook.id, by=by, sentence=sentence)
         self.stopping[notebook.id] = notebook
 
     def evict_replica(self, eviction: ReplicaEviction) -> None:
-        """Tell a released replica to stop while the rest of its workload goes on."""
+        """Record that a released replica is told to stop while the rest of its workload goes on."""
         replica = eviction.replica
         self.stopping[replica.id] = replica
         self._all_replicas.stop(replica)
         self.replicas[replica.id] = eviction
 
     def reprieve(self, workload: Workload) -> None:
-        """Undo `evict` or `suspend` of a workload, whose release has been undone already."""
+        """Remove a workload from the evicted and the stopping ones, after its release has been undone."""
         del self.evicted[workload.id], self.stopping[workload.id]
 
     def reprieve_replica(self, replica: Replica) -> None:
-        """Undo `evict_replica` of a replica, whose release has been undone already."""
+        """Undo `evict_replica`: the workload holds the replica again, whose release has been undone already."""
         del self.replicas[replica.id], self.stopping[replica.id]
         self._all_replicas.keep(replica)

@@ -20,7 +20,10 @@ class HolderIndex:
     """
 
     def __init__(self, pools_of: Callable[[Workload], frozenset[str]], *, by_user: bool) -> None:
-        """`pools_of` returns the pools whose devices a workload holds. `by_user`: count the usage of each user."""
+        """Make an empty index.
+
+        `pools_of` returns the pools whose devices a workload holds. `by_user`: count the usage of each user.
+        """
         #: Holders that can be evicted, by preemptibility, pool and leaf queue, in the order of disruption.
         self.by_leaf: dict[bool, dict[str, dict[str, SortedWorkloads[Disruption]]]] = {True: {}, False: {}}
         #: Holders that can be evicted, by node and id.
@@ -57,7 +60,7 @@ class HolderIndex:
                 self._list(unit)
 
     def remove(self, workload: Workload, units: Sequence[Workload], *, evictable: bool) -> None:
-        """Undo `add`; all arguments must be equal to those of the call."""
+        """Remove a holder; all arguments must be equal to those with which it was added."""
         if workload.state is not State.STOPPING:
             self._count_user(workload, -1)
         for named in (self.stopping, self.stale, self.suspended, self.notebooks):
@@ -84,7 +87,7 @@ class HolderIndex:
             self.on_node.setdefault(task.node, {})[unit.id] = unit
 
     def _unlist(self, unit: Workload) -> None:
-        """Undo `_list`."""
+        """Remove a unit from the lists by pool and leaf queue, and by node."""
         for pool in self._pools_of(unit):
             leaves = self.by_leaf[unit.preemptible][pool]
             leaves[unit.queue].remove(unit)

@@ -30,9 +30,9 @@ def instructions_of(
 
 
 def _starts(allocations: Allocations) -> list[Admit | Grow]:
-    """Return one instruction for each workload that starts or grows.
+    """Return one instruction for each workload that starts or grows, in the order of admission.
 
-    What a queue uses above its quota counts as use of the workloads admitted last.
+    Usage of a queue above its quota is ascribed to its workloads admitted last.
     """
     over = {account.queue.name: account.over_quota - account.nominated_usage for account in allocations.accounts}
     admitted: dict[str, list[Workload]] = {}
@@ -54,9 +54,9 @@ def _starts(allocations: Allocations) -> list[Admit | Grow]:
 
 
 def _shrinks(allocations: Allocations, evictions: Evictions) -> list[Shrink]:
-    """Return one instruction for all replicas that a workload loses for the same cause.
+    """Return one instruction for all replicas that a workload loses for the same reason and the same preemptor.
 
-    The sentence says what is left of the workload in the end.
+    Workloads that are evicted as a whole are left out. The sentence says what is left of the workload in the end.
     """
     found: dict[tuple[str, EvictReason, str | None], Shrink] = {}
     for each in evictions.replicas.values():
@@ -78,7 +78,10 @@ def _shrinks(allocations: Allocations, evictions: Evictions) -> list[Shrink]:
 def _reservations(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> list[Reserve]:
-    """Return what changes about the recorded places of workloads that do not start; empty places end a record."""
+    """Return an instruction for each recorded place that changes, of workloads that do not start in this cycle.
+
+    An empty place ends a record. Workloads of unobserved kinds keep their records.
+    """
     found = []
     for name in sorted((index.reserved.keys() | reservations.recorded) - allocations.admitted.keys()):
         if not index.is_observed(index.workloads[name]):

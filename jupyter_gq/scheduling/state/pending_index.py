@@ -20,7 +20,10 @@ class PendingIndex:
     """
 
     def __init__(self, *, by_wait: bool) -> None:
-        """Index workloads by waiting time as well if `by_wait` is true; only reservations need that."""
+        """Make an empty index.
+
+        `by_wait` is filled only if the argument of that name is true (only reservations need it).
+        """
         #: Pending workloads by id.
         self.by_id: dict[str, Workload] = {}
         #: Pending workloads and wanted replicas of each leaf queue; a queue without any is absent.
@@ -43,7 +46,7 @@ class PendingIndex:
             self.by_wait.setdefault(pool, SortedWorkloads(wait_order)).add(workload)
 
     def remove(self, workload: Workload, pool: str) -> None:
-        """Undo `add`; both arguments must be those of the call."""
+        """Remove a pending workload; both arguments must be equal to those with which it was added."""
         del self.by_id[workload.id]
         self.dequeue(workload)
         self.by_seniority[workload.queue].remove(workload)
@@ -59,7 +62,7 @@ class PendingIndex:
         self.by_queue[workload.queue].add(workload)
 
     def dequeue(self, workload: Workload) -> None:
-        """Undo `enqueue`; `workload` must be unchanged since then."""
+        """Remove a workload or a wanted replica, unchanged since `enqueue`, from its queue in `by_queue`."""
         queue = self.by_queue[workload.queue]
         queue.remove(workload)
         if not queue.classes:

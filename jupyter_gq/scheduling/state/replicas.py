@@ -45,20 +45,29 @@ class Replicas:
     # --- questions
 
     def current(self, workload: Workload) -> Workload:
-        """Return the workload with the tasks that the cycle leaves it."""
+        """Return the workload with the tasks that this cycle has left it so far.
+
+        A workload that has lost no replica is returned as it is.
+        """
         return self._left.get(workload.id, workload)
 
     def split(self, workload: Workload) -> list[Workload]:
-        """Return the smallest gang of a workload and then its replicas, of which the last one goes first."""
+        """Return the smallest gang of a workload and then the replicas that it holds or is to get.
+
+        The last one goes first.
+        """
         core = self._index.cores.get(workload.id, workload)
         return [core, *self._held_by(workload.id).values()]
 
     def surplus_of(self, workload: Workload) -> list[Replica]:
-        """Return the replicas that must go before this workload or replica can go, in the order in which they go."""
+        """Return the replicas that must go before this workload can go, in the order in which they go.
+
+        Returns an empty list for a replica.
+        """
         return [] if isinstance(workload, Replica) else list(reversed(self._held_by(workload.id).values()))
 
     def nominee(self, name: str) -> Replica | None:
-        """Return the replica of that id if it is nominated or was nominated earlier in the cycle."""
+        """Return the replica of that id if it is nominated or was nominated earlier in the cycle; None otherwise."""
         return self._nominees.get(name)
 
     def is_wanted(self, replica: Replica) -> bool:
@@ -80,7 +89,10 @@ class Replicas:
     # --- changes
 
     def want(self, workload: Workload) -> None:
-        """Record which further replicas the workload could get, beside the tasks of its placement."""
+        """Replace what is recorded as wanted by the workload with the replicas that it could get beside its placement.
+
+        If the workload lacks no task, nothing changes.
+        """
         wanted = wanted_replicas(workload)
         if wanted:
             self._wanted[workload.id] = {replica.id: replica for replica in wanted}
@@ -89,8 +101,8 @@ class Replicas:
     def join(self, replica: Replica, placement: tuple[TaskPlacement, ...], *, nominated: bool) -> None:
         """Move a wanted replica to the replicas that its workload holds, with this placement.
 
-        Raises `KeyError` if the replica was not wanted. A nominated replica is also kept as a nominee. An admitted
-        replica without which the workload cannot run extends the placement of the workload.
+        Raises `KeyError` if the replica was not wanted. A nominated replica is also kept as a nominee. If an admitted
+        replica completes the smallest gang, its workload can want further replicas.
         """
         name = replica.whole.id
         del self._own(self._wanted, self._index.wanted, name)[replica.id]
@@ -102,24 +114,24 @@ class Replicas:
             self.want(replace(whole, placement=(*whole.placement, *placement)))
 
     def leave(self, replica: Replica) -> None:
-        """Undo `join`: the workload of the replica could get it again."""
+        """Undo `join`: the replica is wanted again, without a placement."""
         name = replica.whole.id
         del self._own(self._held, self._index.surplus, name)[replica.id]
         self._own(self._wanted, self._index.wanted, name)[replica.id] = replace(replica, placement=())
 
     def drop(self, workload: Workload) -> None:
-        """Forget all replicas of a workload that is evicted."""
+        """Forget all replicas that an evicted workload holds or wants."""
         self._held[workload.id] = {}
         self._wanted[workload.id] = {}
 
     def stop(self, replica: Replica) -> None:
-        """Take the replica from its workload, which goes on without it."""
+        """Take the replica from its workload, which goes on with the tasks that are left."""
         whole = replica.whole
         self._left[whole.id] = without(self.current(whole), replica.placement)
         del self._own(self._held, self._index.surplus, whole.id)[replica.id]
 
     def keep(self, replica: Replica) -> None:
-        """Undo `stop`."""
+        """Undo `stop`: the workload holds the replica and its tasks again."""
         whole = self.current(replica.whole)
         self._left[whole.id] = replace(whole, placement=(*whole.placement, *replica.placement))
         self._own(self._held, self._index.surplus, whole.id)[replica.id] = replica
@@ -133,7 +145,7 @@ class Replicas:
     # --- pending queues
 
     def take_newly_wanted(self) -> dict[str, PendingQueue]:
-        """Return the replicas that have become wanted since the last call, by leaf queue.
+        """Return the elastic replicas that have become wanted since the last call and still are, by leaf queue.
 
         From now on those replicas are in the pending queues of the index as well.
         """
@@ -162,7 +174,7 @@ class Replicas:
 
     @staticmethod
     def _own(changed: dict[str, ReplicasById], indexed: dict[str, ReplicasById], name: str) -> ReplicasById:
-        """Return the replicas of a workload for changes of this cycle, copied from the index at the first change."""
+        """Return the replicas of a workload for changes of this cycle, copied from the index at the first call."""
         if name not in changed:
             changed[name] = dict(indexed.get(name, {}))
         return changed[name]

@@ -58,7 +58,10 @@ class Reservations:
         self._now = now
 
     def reserve(self, workload: Workload, place: tuple[TaskPlacement, ...], *, not_before: Instant) -> None:
-        """Reserve these devices for a pending workload and record the place."""
+        """Reserve these devices for a pending workload and record the place.
+
+        The workload is expected not to start there before `not_before`.
+        """
         self.by_owner[workload.id] = Reservation(workload=workload, place=place, not_before=not_before)
         self.recorded.add(workload.id)
         self._ledger.reserve_devices(workload, place)
@@ -70,7 +73,10 @@ class Reservations:
         self._ledger.reserve_devices(notebook, place)
 
     def cancel(self, owner: str) -> None:
-        """Remove the reservation of that workload, which must have one, and do not record its place any more."""
+        """Remove the reservation of the workload of that id, and do not record its place any more.
+
+        Raises `KeyError` if the workload has no reservation.
+        """
         cancelled = self.by_owner.pop(owner)
         self.recorded.discard(owner)
         self._ledger.unreserve_devices(cancelled.workload, cancelled.place)
@@ -82,9 +88,9 @@ class Reservations:
     # --- who may pass
 
     def lift(self, workload: Workload | None) -> list[Reservation]:
-        """Lift the reservations that do not bind `workload`, all of them if it is None, and return what was lifted.
+        """Lift the reservations that do not bind `workload`, or every one if it is None; return what was lifted.
 
-        Give the result to `put_back`.
+        Reservations that were lifted already are not returned. Give the result to `put_back`.
         """
         lifted = self._liftable(workload)
         for each in lifted:
@@ -93,7 +99,7 @@ class Reservations:
         return lifted
 
     def put_back(self, lifted: Iterable[Reservation], is_served: Callable[[str], bool]) -> None:
-        """Undo `lift`, except for owners that have got a place meanwhile: those lose their reservations."""
+        """Undo `lift`, except for owners for whose id `is_served` is true: those lose their reservations."""
         for each in lifted:
             owner = each.workload.id
             self.lifted.discard(owner)
@@ -114,7 +120,7 @@ class Reservations:
         ]
 
     def may_pass(self, workload: Workload, reservation: Reservation) -> bool:
-        """Tell whether `workload` may use the reserved devices (see the rule on bound work)."""
+        """Tell whether `workload` may use devices of the reservation (see the rule on bound work)."""
         owner = reservation.workload
         if workload.id == owner.id:
             return True
@@ -132,7 +138,10 @@ class Reservations:
         return self._can_take_back(owner, workload)
 
     def _can_take_back(self, owner: Workload, workload: Workload) -> bool:
-        """Tell whether `owner` could reclaim the devices as soon as `workload` has started on them."""
+        """Tell whether `owner` could reclaim the devices as soon as `workload` has started on them.
+
+        The accounts change on trial only.
+        """
         giver, taker = self._account(workload), self._account(owner)
         if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
             return False

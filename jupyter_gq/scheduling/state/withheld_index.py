@@ -11,7 +11,7 @@ class WithheldIndex:
     """The pending workloads that take no part in a cycle; no other index knows them."""
 
     def __init__(self, unobserved: Collection[Kind]) -> None:
-        """Withhold workloads of the `unobserved` kinds, and workloads that back off."""
+        """Make an empty index, which withholds pending workloads of the `unobserved` kinds and those that back off."""
         #: Workloads that back off at the time that was set last, by id, and those added since then.
         self.backing_off: dict[str, Workload] = {}
         #: Workloads of unobserved kinds that do not back off, by id.
@@ -24,7 +24,10 @@ class WithheldIndex:
         return iter((*self.backing_off.values(), *self.unobserved.values()))
 
     def add(self, workload: Workload) -> bool:
-        """Add the workload if it is to be withheld; tell whether it is."""
+        """Add the workload if it is pending and backs off or is of an unobserved kind; tell whether it was added.
+
+        A workload with a back-off is withheld at first, even if the back-off is over, until the next `set_time`.
+        """
         if workload.state is not State.PENDING:
             return False
         if workload.backoff is not None:
@@ -33,13 +36,13 @@ class WithheldIndex:
         return self._add_unobserved(workload)
 
     def remove(self, workload: Workload) -> bool:
-        """Remove the workload, if it is there; tell whether it was withheld."""
+        """Remove the workload; tell whether it was withheld."""
         self._with_backoff.pop(workload.id, None)
         found = self.backing_off.pop(workload.id, None) or self.unobserved.pop(workload.id, None)
         return found is not None
 
     def set_time(self, now: Instant) -> tuple[list[Workload], list[Workload]]:
-        """Set the time; return the workloads that are no longer withheld, and those that are from now on."""
+        """Set the time; return the workloads that are no longer withheld, and those that are withheld from now on."""
         ended, started = [], []
         for name, workload in self._with_backoff.items():
             backs_off = workload.is_backing_off(now)

@@ -23,7 +23,10 @@ Disruption = tuple[bool, bool, int, bool, float, float, int, str]
 
 
 def disruption(workload: Workload) -> Disruption:
-    """Return the sort key of a workload that could be stopped; workloads of this cycle are PENDING with a placement."""
+    """Return a sort key of work that could be stopped: the work that loses least has the smallest key.
+
+    Work that was placed in this cycle must be given as PENDING with its placement.
+    """
     started = workload.started_at if workload.started_at is not None else workload.submitted_at
     if workload.checkpointed_at is not None:
         started = Instant(started + SAVING_COUNTS)

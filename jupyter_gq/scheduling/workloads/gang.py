@@ -9,7 +9,7 @@ from jupyter_gq.domain.workload import TaskGroup, Workload
 
 
 def needs_devices(workload: Workload) -> bool:
-    """Return True if some task of the workload uses a device."""
+    """Tell whether some task of the workload uses a device."""
     if workload.groups:
         return any(group.request.devices for group in groups_of(workload))
     return workload.request.devices > 0
@@ -29,14 +29,14 @@ def groups_of(workload: Workload) -> tuple[TaskGroup, ...]:
 
 
 def smallest(workload: Workload) -> int:
-    """Return the milli-GPU of the smallest gang."""
+    """Return the milli-GPU of the smallest gang: of the min replicas of all task groups."""
     if workload.groups:
         return sum(group.request.milli * group.min_members for group in groups_of(workload))
     return workload.request.milli * workload.min_members
 
 
 def held(workload: Workload) -> int:
-    """Return the milli-GPU that the workload holds; an elastic workload may hold fewer tasks than it wants."""
+    """Return the milli-GPU of the tasks in the placement; without a placement, of all tasks that the workload wants."""
     if not workload.placement:
         return workload.milli
     if workload.groups:
@@ -45,7 +45,7 @@ def held(workload: Workload) -> int:
 
 
 def as_it_stands(workload: Workload) -> Workload:
-    """Return the workload with its present tasks as all that it wants and needs."""
+    """Return a copy of the workload that wants and needs exactly the tasks of its present placement."""
     groups = tuple(
         replace(group, tasks=count, min_members=count)
         for group in workload.groups
@@ -56,7 +56,7 @@ def as_it_stands(workload: Workload) -> Workload:
 
 
 def smallest_host(workload: Workload) -> HostAmounts:
-    """Return the processors and memory of the smallest gang."""
+    """Return the CPU (in thousandths of a core) and memory (in MiB) of the smallest gang."""
     groups = groups_of(workload)
     return (
         sum(group.request.cpu_milli * group.min_members for group in groups),
@@ -65,6 +65,9 @@ def smallest_host(workload: Workload) -> HostAmounts:
 
 
 def held_host(workload: Workload) -> HostAmounts:
-    """Return the processors and memory that the workload holds."""
+    """Return the CPU (in thousandths of a core) and memory (in MiB) of the tasks in the placement.
+
+    Without a placement, the amounts are 0.
+    """
     requests = [workload.request_of(task.group) for task in workload.placement]
     return (sum(request.cpu_milli for request in requests), sum(request.memory for request in requests))

@@ -35,19 +35,19 @@ class Replica(Workload):
 
 
 def whole_workload(workload: Workload) -> Workload:
-    """Return the workload that this replica belongs to; the workload itself if it is no replica."""
+    """Return the workload that a replica belongs to; any other workload is returned unchanged."""
     return workload.whole if isinstance(workload, Replica) else workload
 
 
 def is_surplus(workload: Workload) -> bool:
-    """Return True for one task more than its workload needs."""
+    """Tell whether this is a replica above the smallest gang of its workload."""
     return isinstance(workload, Replica) and not workload.vital
 
 
 def split_replicas(workload: Workload) -> tuple[Workload, list[Replica]]:
-    """Return the smallest gang, under the workload's own id, and the surplus replicas that it holds.
+    """Return the smallest gang, under the workload's own id, and the surplus replicas that the workload holds.
 
-    The replica that goes first is the last one of the list.
+    The replica that goes first is the last one of the list. A workload that is not elastic is returned whole.
     """
     surplus = set(_above_smallest(workload)) if workload.elastic else None
     if not surplus:
@@ -62,18 +62,22 @@ def split_replicas(workload: Workload) -> tuple[Workload, list[Replica]]:
 
 
 def stopping_replicas(workload: Workload) -> Iterator[Replica]:
-    """Yield the tasks that were told to stop while the workload goes on."""
+    """Yield, as replicas, the tasks that were told to stop while the workload goes on."""
     for index, leaving in enumerate(workload.leaving):
         yield _stopping_replica(workload, leaving, index)
 
 
 def is_short(workload: Workload) -> bool:
-    """Return True if the workload holds devices, but fewer tasks than its smallest gang."""
+    """Tell whether the workload holds devices, but fewer tasks than its smallest gang in some task group."""
     return workload.holds and any(_missing(workload))
 
 
 def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
-    """Return what the workload lacks of its smallest gang, or else each task that it was not given."""
+    """Return as replicas what the workload could still get.
+
+    If it lacks tasks of its smallest gang, that is one replica for all of them. Otherwise it is one replica for each
+    task above its placement; none while tasks of the workload are stopping. `start` is the first number in the ids.
+    """
     if is_short(workload):
         return [_repair(workload)]
     if workload.leaving:  # a workload does not grow at one end while it shrinks at the other
@@ -89,7 +93,10 @@ def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
 
 
 def without(workload: Workload, placement: tuple[TaskPlacement, ...]) -> Workload:
-    """Return the workload after it has given up these tasks; among equal places the last one goes first."""
+    """Return the workload without these tasks of its placement; among equal places the last one goes first.
+
+    Raises `ValueError` if the workload does not hold one of the tasks.
+    """
     left = list(workload.placement)
     for task in placement:
         position = len(left) - 1 - left[::-1].index(task)
@@ -98,7 +105,7 @@ def without(workload: Workload, placement: tuple[TaskPlacement, ...]) -> Workloa
 
 
 def _above_smallest(workload: Workload) -> Iterator[int]:
-    """Yield the positions in the placement of the tasks that the smallest gang does not need."""
+    """Yield the positions in the placement of the tasks above the min replicas of their groups."""
     seen: dict[str, int] = {}
     least = {group.name: group.min_members for group in gang.groups_of(workload)}
     for index, task in enumerate(workload.placement):
@@ -108,13 +115,13 @@ def _above_smallest(workload: Workload) -> Iterator[int]:
 
 
 def _missing(workload: Workload) -> Iterator[int]:
-    """Yield, for each group, how many tasks of its smallest gang are missing."""
+    """Yield, for each group, how many tasks of its min replicas are missing; 0 if none."""
     for group in gang.groups_of(workload):
         yield max(0, group.min_members - sum(task.group == group.name for task in workload.placement))
 
 
 def _replica(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Replica:
-    """Return one task of that group as a replica."""
+    """Return one task of that group as a replica without a placement, under the id `name`."""
     alone = replace(
         workload,
         id=name,
@@ -131,7 +138,7 @@ def _replica(workload: Workload, name: str, group: str, index: int, state: State
 
 
 def _repair(workload: Workload) -> Replica:
-    """Return everything that the workload lacks of its smallest gang as one replica."""
+    """Return all tasks that the workload lacks of its smallest gang as one vital, pending replica."""
     missing = dict(zip((group.name for group in gang.groups_of(workload)), _missing(workload), strict=True))
     count = sum(missing.values())
     groups = tuple(
@@ -158,7 +165,7 @@ def _stopping_replica(workload: Workload, leaving: Leaving, index: int) -> Repli
 
 
 def _only_group(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
-    """Return the workload's groups, of which only this one has tasks."""
+    """Return the workload's groups with `tasks` tasks in the named group and none in the others."""
     return tuple(
         replace(each, tasks=tasks if each.name == group else 0, min_members=tasks if each.name == group else 0)
         for each in workload.groups
@@ -166,6 +173,6 @@ def _only_group(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, 
 
 
 def _as_replica(task: Workload, whole: Workload, index: int, *, vital: bool = False) -> Replica:
-    """Return a replica with the fields of the workload `task`."""
+    """Return a replica of `whole` that has the fields of the workload `task`."""
     same = {field.name: getattr(task, field.name) for field in fields(Workload)}
     return Replica(**same, whole=whole, index=index, vital=vital)

@@ -24,7 +24,7 @@ class ClassKey:
 
 
 def request_class(workload: Workload) -> ClassKey:
-    """Return the class of a workload: members differ in nothing but their seniority, for every rule of the core."""
+    """Return the class of a workload. For every rule of the core, members of a class differ only in their seniority."""
     return ClassKey(
         workload.request,
         workload.tasks,
@@ -43,7 +43,10 @@ def request_class(workload: Workload) -> ClassKey:
 
 
 def _standing(workload: Workload) -> str:
-    """Return the id of the workload beside whose tasks this one must stand; "" if it may stand anywhere."""
+    """Return the id of the workload beside whose tasks a replica must stand; "" if it may stand anywhere.
+
+    Only replicas of a workload with a topology constraint are bound.
+    """
     if not isinstance(workload, Replica):
         return ""
     bound = workload.topology is not None or any(group.topology is not None for group in workload.groups)
@@ -57,17 +60,17 @@ ClassTest = Callable[[ClassKey, Workload], bool]
 
 
 def any_workload(_: Workload) -> bool:
-    """Return True: a test that every workload passes."""
+    """Return True for every workload: the test for callers that leave nothing out."""
     return True
 
 
 def any_class(_: ClassKey, __: Workload) -> bool:
-    """Return True: a test that every class passes."""
+    """Return True for every class: the test for callers that leave nothing out."""
     return True
 
 
 def once_for_each_class(test: WorkloadTest) -> ClassTest:
-    """Return the same test, asked once for each class and remembered."""
+    """Return a test that asks `test` once for each class, with the first member given, and remembers the answer."""
     known: dict[ClassKey, bool] = {}
 
     def ask(key: ClassKey, workload: Workload) -> bool:

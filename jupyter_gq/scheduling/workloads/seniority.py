@@ -20,7 +20,7 @@ UsageByUser = Mapping[str, int]
 
 
 def seniority(workload: Workload) -> Seniority:
-    """Return the sort key of a workload inside its queue."""
+    """Return the sort key of a workload inside its queue; the smallest key goes first."""
     more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
     return (-workload.priority, more, workload.submitted_at, workload.id)
 
@@ -37,7 +37,10 @@ def fair_seniority(workload: Workload, used: UsageByUser) -> tuple[int, int, int
 
 
 def in_fair_order(workloads: Iterable[Workload], used: UsageByUser) -> list[Workload]:
-    """Return workloads of one queue, given by seniority, in the order in which they would start if all could."""
+    """Return workloads of one queue, given by seniority, in the order in which they would start if all could.
+
+    Users with less usage go first among equals; each start counts as usage. `used` does not change.
+    """
     used, by_owner = dict(used), dict[str, deque[Workload]]()
     for workload in workloads:
         by_owner.setdefault(workload.owner, deque()).append(workload)

@@ -1,5 +1,6 @@
 import { listGpuChoices, formatGpus, parseMilli, computePortion } from '../amounts';
 import { formatShare, formatWarning } from '../live/share';
+import { stripControls } from '../plain';
 import {
   formatAge,
   formatCountdown,
@@ -35,6 +36,12 @@ describe('amounts', () => {
     expect([computePortion('0.25', '0.5'), computePortion('2', '1'), computePortion('1', '0')]).toEqual([
       0.5, 1, 0
     ]);
+  });
+});
+
+describe('names', () => {
+  it('have no characters that hide or reorder them', () => {
+    expect(stripControls('über/night\u202erun\u0085\u001b.ipynb 🔥')).toBe('über/nightrun.ipynb 🔥');
   });
 });
 

@@ -12,6 +12,7 @@ import {
   formatOrdinal,
   computeRunSeconds
 } from '../jobs';
+import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
 import { formatInstant, formatSpan } from '../times';
 import type { JobView } from '../wire';
@@ -149,7 +150,7 @@ function listDetails(job: JobView, now: number): [string, string][] {
     ['Time', seconds === null ? null : formatSpan(seconds)],
     ['Sent', formatInstant(job.submitted_at)],
     ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],
-    ['Notebook', job.notebook_path || null]
+    ['Notebook', stripControls(job.notebook_path) || null]
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
 }

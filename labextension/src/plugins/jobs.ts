@@ -12,6 +12,7 @@ import { trainIcon } from '../icons';
 import { isCancellable } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView } from '../panel/log';
+import { stripControls } from '../plain';
 import { CommandIDs, ITraining, JOB_ARGS, readJobId } from '../tokens';
 import type { JobView } from '../wire';
 
@@ -98,7 +99,9 @@ async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
   try {
     await app.serviceManager.contents.get(job.notebook_path, { content: false });
   } catch {
-    throw new Error(`${job.notebook_path} no longer exists. “Open result” shows what the job made.`);
+    throw new Error(
+      `${stripControls(job.notebook_path)} no longer exists. “Open result” shows what the job made.`
+    );
   }
   const panel = (await app.commands.execute('docmanager:open', { path: job.notebook_path })) as
     NotebookPanel | undefined;
@@ -109,7 +112,9 @@ async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
   const ids = new Set(job.targets.map(target => target.cell_id));
   const index = panel.content.widgets.findIndex(cell => ids.has(cell.model.id));
   if (index < 0) {
-    throw new Error(`The cell is no longer in ${job.notebook_path}. “Open result” shows what the job made.`);
+    throw new Error(
+      `The cell is no longer in ${stripControls(job.notebook_path)}. “Open result” shows what the job made.`
+    );
   }
   panel.content.deselectAll();
   panel.content.activeCellIndex = index;

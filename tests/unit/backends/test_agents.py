@@ -25,7 +25,7 @@ def hear(agents, **fields):
     """Whether the report of a sound node, with these fields, was news."""
     report = AgentReport(**{"probe": "OK", "allocations": [GIVEN], **fields})
     news = agents.is_news("n", report)
-    agents.hear("n", report, lambda uid: frozenset({"GPU-1"}) if uid == "u" else None)
+    agents.store_report("n", report, lambda uid: frozenset({"GPU-1"}) if uid == "u" else None)
     return news
 
 
@@ -74,7 +74,7 @@ def test_a_pod_that_sees_other_devices_than_its_own_is_named_when_it_does_so_twi
     def wrong(*visible):
         share = AgentShare(pod_uid="u", visible=list(visible))
         report = AgentReport(probe="OK", shares=[share, AgentShare(pod_uid="unknown", visible=["GPU-7"])])
-        return agents.hear("n", report, lambda uid: frozenset({"GPU-1"}) if uid == "u" else None)
+        return agents.store_report("n", report, lambda uid: frozenset({"GPU-1"}) if uid == "u" else None)
 
     assert wrong("GPU-1", "GPU-2") == frozenset()
     assert wrong("GPU-2") == {"u"}
@@ -111,7 +111,7 @@ def test_of_a_slice_of_a_gpu_it_cannot_be_told_and_nobody_is_stopped(agents):
     """The kubelet names the slice, the agent sees the GPU that it is a slice of."""
     report = AgentReport(probe="OK", shares=[AgentShare(pod_uid="u", visible=["GPU-1"])])
     for _ in range(3):
-        assert agents.hear("n", report, lambda uid: frozenset({"MIG-7"})) == frozenset()
+        assert agents.store_report("n", report, lambda uid: frozenset({"MIG-7"})) == frozenset()
     assert agents.attestation("n", "u") is AttestationResult.UNCLEAR, "and nobody waits for it"
     assert agents.explain_unclear_check("n", "u").startswith("The pod was given MIG-7, a slice of a GPU")
 
@@ -130,4 +130,4 @@ def test_what_the_kubelet_said_stays_known_while_it_cannot_be_asked(agents, cloc
     clock.forward(5)
     hear(agents, allocations=None)
     assert agents.given("n", "t", "p", "nvidia.com/gpu") == ("GPU-1",)
-    assert agents.told_at("n") == heard_at, "it was not said since"
+    assert agents.allocations_reported_at("n") == heard_at, "it was not said since"

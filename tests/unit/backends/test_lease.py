@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_gq.backends.kubernetes.leader.election import Election, Held, Move, Times, held_by
+from jupyter_gq.backends.kubernetes.leader.election import Election, Held, Move, Times, parse_lease
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, Seat
 
 TIMES = Times(duration=15, renewed_within=10, retry=2)
@@ -24,8 +24,8 @@ def held(holder, version="1", duration=15.0):
 
 def a_leader(now=100.0):
     election = an_election()
-    assert election.look(None, now) is Move.CREATE
-    election.wrote(held("a"), began=now, now=now + 1)
+    assert election.next_move(None, now) is Move.CREATE
+    election.record_write(held("a"), began=now, now=now + 1)
     return election
 
 
@@ -38,60 +38,60 @@ def test_where_there_is_no_lease_it_is_made_and_its_maker_leads_from_when_he_ask
 
 def test_a_leader_that_renews_leads_on():
     leader = a_leader(100)
-    assert leader.look(held("a"), 105) is Move.RENEW
-    leader.wrote(held("a", "2"), began=105, now=105)
+    assert leader.next_move(held("a"), 105) is Move.RENEW
+    leader.record_write(held("a", "2"), began=105, now=105)
     assert leader.leads(114)
 
 
 def test_a_candidate_waits_as_long_as_the_record_changes_and_takes_it_when_it_does_not():
     candidate = an_election("b")
-    assert candidate.look(held("a", "1"), 1000) is Move.WAIT
-    assert candidate.look(held("a", "1"), 1014) is Move.WAIT
-    assert candidate.look(held("a", "2"), 1014.5) is Move.WAIT
-    assert candidate.look(held("a", "2"), 1029) is Move.WAIT
-    assert candidate.look(held("a", "2"), 1029.5) is Move.TAKE
+    assert candidate.next_move(held("a", "1"), 1000) is Move.WAIT
+    assert candidate.next_move(held("a", "1"), 1014) is Move.WAIT
+    assert candidate.next_move(held("a", "2"), 1014.5) is Move.WAIT
+    assert candidate.next_move(held("a", "2"), 1029) is Move.WAIT
+    assert candidate.next_move(held("a", "2"), 1029.5) is Move.TAKE
     assert not candidate.leads(1029.5), "not before it is written"
 
 
 def test_a_candidate_waits_as_long_as_the_holder_says_if_that_is_longer():
     candidate = an_election("b")
-    candidate.look(held("a", duration=40), 0)
-    assert candidate.look(held("a", duration=40), 39) is Move.WAIT
-    assert candidate.look(held("a", duration=40), 40) is Move.TAKE
+    candidate.next_move(held("a", duration=40), 0)
+    assert candidate.next_move(held("a", duration=40), 39) is Move.WAIT
+    assert candidate.next_move(held("a", duration=40), 40) is Move.TAKE
 
 
 def test_a_lease_that_was_given_back_is_taken_at_once():
     candidate = an_election("b")
-    candidate.look(held("a"), 0)
-    assert candidate.look(held("", "2"), 1) is Move.TAKE
+    candidate.next_move(held("a"), 0)
+    assert candidate.next_move(held("", "2"), 1) is Move.TAKE
 
 
 def test_a_lease_that_was_deleted_counts_as_held_on_by_whom_it_was_seen_with():
     candidate = an_election("b")
-    candidate.look(held("a"), 0)
-    assert candidate.look(None, 14) is Move.WAIT
-    assert candidate.look(None, 15) is Move.CREATE
+    candidate.next_move(held("a"), 0)
+    assert candidate.next_move(None, 14) is Move.WAIT
+    assert candidate.next_move(None, 15) is Move.CREATE
 
 
 def test_a_leader_that_could_not_renew_stops_and_goes_on_when_the_lease_is_still_its_own():
     leader = a_leader(100)
     assert not leader.leads(130)
-    assert leader.look(held("a"), 130) is Move.RENEW
+    assert leader.next_move(held("a"), 130) is Move.RENEW
     assert not leader.leads(130)
-    leader.wrote(held("a", "2"), began=130, now=131)
+    leader.record_write(held("a", "2"), began=130, now=131)
     assert leader.leads(131)
 
 
 def test_a_leader_that_finds_another_in_its_place_stops_at_once():
     leader = a_leader(100)
-    assert leader.look(held("b", "2"), 101) is Move.WAIT
+    assert leader.next_move(held("b", "2"), 101) is Move.WAIT
     assert not leader.leads(101)
     assert leader.holder() == "b"
 
 
 @pytest.mark.parametrize("spec", [{}, {"holderIdentity": None, "leaseDurationSeconds": None}])
 def test_a_lease_that_says_nothing_is_held_by_nobody(spec):
-    assert held_by({"metadata": {"resourceVersion": "7"}, "spec": spec}) == held("", "7", 0.0)
+    assert parse_lease({"metadata": {"resourceVersion": "7"}, "spec": spec}) == held("", "7", 0.0)
 
 
 # --- a network that delays and loses, clocks that go wrong
@@ -160,7 +160,7 @@ class World:
     def decide(self, now, candidate, trying, found):
         if trying != candidate.trying:
             return  # given up: the answer came too late
-        move = candidate.election.look(found, candidate.clock(now))
+        move = candidate.election.next_move(found, candidate.clock(now))
         if move is Move.WAIT:
             return
         _, there, back = next(candidate.fates)
@@ -176,7 +176,7 @@ class World:
 
     def answered(self, now, candidate, trying, written, began):
         if trying == candidate.trying:
-            candidate.election.wrote(written, began, candidate.clock(now))
+            candidate.election.record_write(written, began, candidate.clock(now))
 
 
 DELAY = st.one_of(st.just(0.01), st.just(0.01), st.none(), st.floats(0, 40))

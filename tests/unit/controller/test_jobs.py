@@ -51,6 +51,33 @@ async def test_a_job_that_could_never_run_is_refused_before_anything_is_kept(wor
     assert not world.sql.unfinished()
 
 
+async def test_names_and_messages_of_users_are_shown_without_control_and_bidirectional_characters(world: World):
+    job = world.send(ANN, "vision", name="night\u202e\nrun\x1b[31m \ufdd0")
+    assert world.job(job).name == "night run"
+    await world.step(2)
+    progress = Progress(fraction=0.5, text="epoch\t5\u2066\x07\nnext")
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, progress=progress))
+    assert world.job(job).progress.text == "epoch\t5\nnext"
+    error = {"output_type": "error", "ename": "Oh\x07\n", "evalue": "line one\nline two\u202e", "traceback": []}
+    piece = {"seq": 1, "run": 1, "at": 0, "op": "append", "cell": "c1", "role": "target", "output": error}
+    world.controller.jobs.append_outputs(job, [piece])
+    assert world.controller.jobs.read_outputs(ANN, job, 0).events[0]["output"] == error, "outputs are kept as they are"
+    world.backend.end(job, Outcome.FAILED, "The cell raised Oh: \x1b[31mred\x1b[0m\u202e\nERROR.")
+    await world.step(2)
+    shown = world.job(job)
+    assert (shown.error.ename, shown.error.evalue) == ("Oh ", "line one\nline two")
+    assert shown.sentence == "The cell raised Oh: red ERROR."
+
+
+async def test_a_job_without_a_name_is_named_after_its_notebook_in_visible_characters(world: World):
+    submission = a_submission()
+    manifest = submission.bundle.manifest.model_copy(update={"notebook_path": "a/night\u202erun.ipynb"})
+    bundle = submission.bundle.model_copy(update={"manifest": manifest})
+    job, _ = world.controller.jobs.submit(ANN, submission.model_copy(update={"name": "\u202e", "bundle": bundle}), None)
+    assert job.name == "nightrun"
+    assert job.notebook_path == "a/night\u202erun.ipynb", "the path of a file is not changed"
+
+
 async def test_a_priority_up_to_the_highest_of_the_queue_is_accepted(world: World):
     queue = {"quota": 1, "max_priority": 10, "managers": ["carol"]}
     world.settings.current = story_settings(TrainingQueues={"queues": {"vision": queue}})

@@ -55,7 +55,7 @@ def test_what_waits_is_not_admitted_and_reads_why_at_its_place_in_its_queue():
         ("cpu", 1),
     }
     assert {(entry.why.reason, entry.why.sentence) for entry in decision.pending} == {
-        (PendingReason.OUT_OF_SIGHT, TOLD)
+        (PendingReason.BACKEND_UNOBSERVED, TOLD)
     }
 
 
@@ -71,7 +71,7 @@ def test_no_run_gives_way_and_whoever_needs_its_devices_reads_why():
     decision = decide(snapshot)
     assert decision.instructions == ()
     assert (why(decision, "nb-bob").why.reason, why(decision, "nb-bob").why.sentence) == (
-        PendingReason.OUT_OF_SIGHT,
+        PendingReason.BACKEND_UNOBSERVED,
         TOLD,
     )
 

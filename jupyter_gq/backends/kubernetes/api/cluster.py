@@ -39,7 +39,11 @@ class Stream:
         self._response = response
 
     def batches(self) -> Iterator[list[JsonObject]]:
-        """Yield events as they come, events that came together in one list; end when the server ends the watch."""
+        """Yield events as they come, events that came together in one list.
+
+        The iteration ends when the server ends the watch or is silent for too long. A broken watch raises
+        `Unreachable`.
+        """
         left = b""
         try:
             for chunk in self._response.stream(amt=2**16, decode_content=True):
@@ -75,7 +79,7 @@ class Cluster:
         workers: int = 20,
         page: int = _PAGE,
     ) -> None:
-        """Begin with a configured client.
+        """Create a client from a configured one of the Kubernetes package.
 
         `timeout` is the seconds for each call, `silence` the seconds that a watch may be silent. `workers` is the
         number of calls at one time, `page` the number of objects on a page of a list.
@@ -89,7 +93,10 @@ class Cluster:
     def open(
         cls, *, kubeconfig: str = "", timeout: float = 10.0, workers: int = 20, agent: str = "jupyter-gq"
     ) -> "Cluster":
-        """Return a client for that kubeconfig; "" = as the pod of this process. Raises `BackendError`."""
+        """Return a client for that kubeconfig; "" = with the service account of this process's pod.
+
+        Raises `BackendError` with a sentence if there is no such configuration.
+        """
         settings = client.Configuration()
         try:
             if kubeconfig:
@@ -117,7 +124,10 @@ class Cluster:
         page: int = _PAGE,
         agent: str = "jupyter-gq",
     ) -> "Cluster":
-        """Return a client with that configuration."""
+        """Return a client with this configuration, which never repeats a request; `agent` is its user agent.
+
+        For the other arguments see `Cluster`.
+        """
         settings.connection_pool_maxsize = workers + _WATCHES
         # The callers know which requests may be sent twice.
         settings.retries = False
@@ -133,7 +143,7 @@ class Cluster:
     # --- for the loop: each call in a thread
 
     async def create(self, resource: Resource, body: JsonObject) -> JsonObject:
-        """Create an object; raises `Exists` if there is one of that name."""
+        """Create an object and return it as the cluster has it; raises `Exists` if there is one of that name."""
         meta = body["metadata"]
         what = f"create the {resource.noun} {meta['name']}"
         path = resource.path(meta.get("namespace", ""))
@@ -192,11 +202,11 @@ class Cluster:
         return await self.get(LEASES, namespace, name)
 
     async def create_lease(self, body: JsonObject) -> JsonObject:
-        """Create a Lease; raises `Exists` if there is one."""
+        """Create a Lease and return it; raises `Exists` if there is one."""
         return await self.create(LEASES, body)
 
     async def replace_lease(self, body: JsonObject) -> JsonObject:
-        """Replace the version of the Lease that the body names; raises `Unreachable` if that is not the newest."""
+        """Replace a Lease and return it; raises `Unreachable` if the version that the body names is not the newest."""
         meta = body["metadata"]
         path, what = LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
         return await self._in_thread(lambda: self._call("PUT", path, what, body=body))
@@ -233,7 +243,7 @@ class Cluster:
                 return
 
     def watch(self, resource: Resource, namespace: str, query: Mapping[str, str], version: str, seconds: int) -> Stream:
-        """Watch changes after that version, for at most `seconds`."""
+        """Open a watch on changes after that version, for at most `seconds`; raise `ClusterError` if it is refused."""
         asked = {
             **query,
             "watch": "true",
@@ -285,7 +295,10 @@ class Cluster:
             raise Unreachable(f"The API server cannot be reached: {_short(error)}.") from error
 
     def _credentials(self) -> dict[str, str]:
-        """Return the headers that identify this service; the client reads the token's file again now and then."""
+        """Return the headers that identify this service; raise `Unreachable` if its credentials cannot be read.
+
+        The client reads the token's file again now and then.
+        """
         try:
             auths = self._api.configuration.auth_settings().values()
         except (config.ConfigException, OSError) as error:

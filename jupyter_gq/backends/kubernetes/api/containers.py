@@ -48,7 +48,7 @@ class MainContainer:
 
 
 def read_main_container(pod: JsonMapping) -> MainContainer:
-    """Return what the pod says of its main container."""
+    """Return the fields of a pod's main container, from the pod's JSON; fields without a value are empty."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     meta = pod.get("metadata") or {}
     main = _find_main(spec, names.main_container(meta.get("labels") or {}))
@@ -76,7 +76,7 @@ def read_main_container(pod: JsonMapping) -> MainContainer:
 
 
 def _find_main(spec: JsonMapping, name: str) -> JsonMapping:
-    """Return the spec of the container with this name; that of the first container if no container has it."""
+    """Return the spec of the container with this name, else that of the first container; {} if there is none."""
     containers = spec.get("containers") or ()
     return next((each for each in containers if each.get("name") == name), next(iter(containers), {}))
 
@@ -92,7 +92,7 @@ def _starts_again(policy: str, ended: Ended) -> bool:
 
 
 def _find_blocking_init_containers(spec: JsonMapping, status: JsonMapping) -> Iterator[tuple[JsonMapping, str]]:
-    """Yield why an init container waits, and its image, for each one that is in trouble."""
+    """Yield the waiting state and the image of each init container that waits because of trouble."""
     for each in spec.get("initContainers") or ():
         state = _find_status(status.get("initContainerStatuses"), each).get("state") or {}
         waiting = state.get("waiting") or {}

@@ -88,7 +88,7 @@ class Copy(Generic[V]):
         return len(self._items)
 
     def put(self, view: V) -> None:
-        """Store an object, unless a newer version is known."""
+        """Store an object and tell the listener, unless this version or a newer one, or its deletion, is known."""
         known = self._items.get(view.key)
         if known is not None and known.version >= view.version:
             return
@@ -98,7 +98,7 @@ class Copy(Generic[V]):
         self._tell(known, view)
 
     def remove(self, key: Key, version: int) -> None:
-        """Remove an object, unless a newer version is known."""
+        """Remove an object and tell the listener, unless a newer version is known; older views cannot bring it back."""
         known = self._items.get(key)
         if known is not None and known.version > version:
             return
@@ -109,7 +109,10 @@ class Copy(Generic[V]):
             self._tell(known, None)
 
     def replace(self, views: Mapping[Key, V], version: int) -> None:
-        """Replace all objects by the complete list of that version; keep objects that are known to be newer."""
+        """Replace all objects by the complete list of that version; keep objects that are known to be newer.
+
+        The listener is told each difference.
+        """
         for view in views.values():
             self.put(view)
         for key, known in list(self._items.items()):
@@ -158,13 +161,13 @@ class Reflector(Generic[V]):
         self.lists = 0
 
     def start(self) -> None:
-        """Begin, in the running event loop."""
+        """Start the thread that lists and watches; changes are told in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=f"watch {self._what}", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Stop watching."""
+        """End the thread and its open watch; nothing is told any more."""
         self._ended.set()
         if self._stream is not None:
             self._stream.end()
@@ -201,7 +204,10 @@ class Reflector(Generic[V]):
         self._pause(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
 
     def _once(self, sentence: str) -> None:
-        """Allow a failure once, but not twice in a row."""
+        """Pause shortly after a doubtful end of a watch; report `sentence` as a failure if it is the second one.
+
+        A watch that works in between starts the count anew.
+        """
         if self._doubtful:
             self._failed(sentence)
         else:
@@ -240,7 +246,10 @@ class Reflector(Generic[V]):
                 self._worked()
 
     def _take(self, events: list[JsonObject]) -> None:
-        """Pass on what the events say."""
+        """Send the changes that these events of a watch tell to the event loop.
+
+        Raises `Expired` or `Unreachable` if an event says that the watch has failed.
+        """
         changes: list[tuple[bool, V]] = []
         broken: ClusterError | None = None
         for event in events:

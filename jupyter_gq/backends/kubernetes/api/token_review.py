@@ -8,7 +8,7 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 
 def pod_of(status: JsonMapping, token: str, audience: str) -> PodIdentity | None:
-    """Return the pod of a token; None if the token is not a pod's, or not for that audience."""
+    """Return the pod of a token from the status of its review; None if it is no pod's, or not for that audience."""
     if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
         return None
     user = status.get("user") or {}
@@ -35,7 +35,10 @@ def pod_of(status: JsonMapping, token: str, audience: str) -> PodIdentity | None
 
 
 def _expires(token: str) -> float | None:
-    """Return the expiry that a JWT names; nothing is verified, so only for a token that the cluster vouches for."""
+    """Return the expiry that a JWT names, in seconds since the epoch; None if it names none.
+
+    Nothing is verified, so this is only for a token that the cluster vouches for.
+    """
     try:
         _, claims, _ = token.split(".")
         document = bounded_json.parse(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode())

@@ -92,27 +92,27 @@ class PodView:
 
     @property
     def attempt(self) -> int:
-        """The run that the pod belongs to; 0 if the pod names none."""
+        """The number of the run that the pod belongs to; 0 if the pod names none."""
         return _number(self.labels.get(names.ATTEMPT), 0)
 
     @property
     def task(self) -> int:
-        """The number of the pod's task."""
+        """The number of the pod's task; 0 if the pod names none."""
         return _number(self.labels.get(names.TASK), 0)
 
     @property
     def of_tasks(self) -> int:
-        """The number of tasks of the pod's run."""
+        """The number of tasks of the pod's run; 1 if the pod names none."""
         return _number(self.annotations.get(names.TASKS), 1)
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that the pod holds."""
+        """The slots that the pod holds; empty if it holds no device."""
         return names.listed(self.annotations.get(names.SLOTS))
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices that the pod was given by name."""
+        """The devices that the pod was given by name, one for each slot; empty if the device plugin chose them."""
         return names.listed(self.annotations.get(names.DEVICES))
 
 
@@ -142,7 +142,7 @@ class NodeView:
 
 
 def pod_view(pod: JsonMapping) -> PodView:
-    """Return the view of a pod."""
+    """Return the kept fields of a pod's JSON."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     disruption = conditions.get("DisruptionTarget") or {}
@@ -178,7 +178,7 @@ def pod_view(pod: JsonMapping) -> PodView:
 
 
 def node_view(node: JsonMapping) -> NodeView:
-    """Return the view of a node."""
+    """Return the kept fields of a node's JSON."""
     meta, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     ready = conditions.get("Ready") or {}
@@ -202,7 +202,7 @@ def node_view(node: JsonMapping) -> NodeView:
 
 
 def quantity(text: object) -> Decimal | None:
-    """Return a quantity such as "250m" or "16Gi" as a number; None if the text is none."""
+    """Return a quantity of Kubernetes such as "250m" or "16Gi" as a number; None if the text is no quantity."""
     word = str(text or "")
     scale = Decimal(1)
     for suffix, factor in _SUFFIXES.items():

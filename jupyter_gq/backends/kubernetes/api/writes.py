@@ -129,9 +129,10 @@ class Writes:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create(self, ref: ObjectRef, body: Callable[[], JsonObject], created: Callable[[JsonObject], None]) -> Creation:
-        """See to it that the object is created, and return how far that is.
+        """Send the request to create the object, if it is due; return how far the creation is.
 
-        `body` is called only when a request is sent. `created` is given the object as the cluster has it.
+        A request is due the first time, and after a failure that may pass and the pause that follows. `body` is called
+        only when a request is sent. `created` is given the object as the cluster has it.
         """
         attempts = self._attempts.get(ref.path)
         if attempts is None:
@@ -148,14 +149,14 @@ class Writes:
         return attempts is not None and attempts.creation.state is CreationState.UNDER_WAY
 
     def forget_creation(self, ref: ObjectRef) -> None:
-        """Drop what is known of the creation, so that the object may be created anew."""
+        """Drop what is known of the creation, so that the next call of `create` sends a request again."""
         self._attempts.pop(ref.path, None)
 
     def delete(self, ref: ObjectRef, grace: float | None = None) -> bool:
-        """See to it that the object is deleted; return whether the server has agreed.
+        """Send the request to delete the object, if it is due; return whether the server has agreed to an earlier one.
 
-        `grace` is in seconds; None = the grace of the object itself. A shorter grace than before is passed on; a longer
-        one never adds time.
+        A request is due the first time, and again while its effect is not seen. `grace` is in seconds; None = the grace
+        of the object itself. A shorter grace than before is passed on at once; a longer one never adds time.
         """
         now = self._now()
         deadline = now + grace if grace is not None else None
@@ -172,9 +173,9 @@ class Writes:
         return known.agreed
 
     def ask_why_no_pod(self, job: ObjectRef) -> str | None:
-        """Return why this Job creates no pod, as its last event says.
+        """Return why this Job creates no pod, as its last event says; the first call requests the events.
 
-        None: the events are being read. "": no event says why.
+        None: the events are being read. "": no event says why, or the events cannot be read.
         """
         if job.key not in self._messages:
             self._messages[job.key] = None
@@ -221,7 +222,10 @@ class Writes:
         self._done()
 
     async def _create_or_find(self, resource: Resource, body: JsonObject) -> JsonObject:
-        """Create the object, or return the one that exists if it is the same; raise `ClusterError` otherwise."""
+        """Create the object and return it; if it exists already and has the same labels of ours, return that one.
+
+        Raises `Refused` for a foreign object of that name, and `Unreachable` for one that is still being deleted.
+        """
         meta = body["metadata"]
         try:
             return await self._cluster.create(resource, body)
@@ -246,7 +250,10 @@ class Writes:
             self._done()
 
     def _note_failure(self, attempts: _Attempts, error: Unreachable) -> None:
-        """Decide when to try again, or apply the failing-server rule."""
+        """Choose when to try again after a failed creation, or refuse it.
+
+        A creation is refused after a minute in which the server answered with failures.
+        """
         now = self._now()
         attempts.failures += 1
         if error.status < 500:
@@ -269,7 +276,7 @@ class Writes:
 
 
 def _is_due(known: _Deletion, ref: ObjectRef, deadline: float | None, now: float) -> bool:
-    """Return whether the deletion has to be sent again."""
+    """Return whether a deletion that was sent has to be sent again: for a shorter grace, or without effect so far."""
     if deadline is not None and deadline < known.until - 1.0:
         return True
     is_seen = ref.terminating or (known.agreed and not ref.uid)

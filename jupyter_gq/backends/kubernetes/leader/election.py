@@ -25,7 +25,7 @@ class Times:
 
     @classmethod
     def of(cls, duration: float) -> "Times":
-        """Return times of that duration, in the usual proportions."""
+        """Return times for a Lease of `duration` seconds, all in the proportions of the defaults."""
         usual = cls()
         share = duration / usual.duration
         return cls(
@@ -57,7 +57,7 @@ class Move(StrEnum):
     WAIT = "wait"
 
 
-def held_by(body: JsonMapping) -> Held:
+def parse_lease(body: JsonMapping) -> Held:
     """Return the contents of a Lease object."""
     spec = body.get("spec") or {}
     return Held(
@@ -83,11 +83,15 @@ class Election:
     _until: float | None = field(init=False, default=None)
 
     def leads(self, now: float) -> bool:
-        """Return True if this candidate may act."""
+        """Return True if this candidate may act: it wrote the Lease last, less than `renewed_within` seconds ago."""
         return self._until is not None and now < self._until
 
-    def look(self, found: Held | None, now: float) -> Move:
-        """Note the Lease as it is at this moment (None: there is none), and return the next step."""
+    def next_move(self, found: Held | None, now: float) -> Move:
+        """Record the Lease as read at this moment (None: there is none), and return what to do with it.
+
+        The result is RENEW for one's own Lease, CREATE or TAKE for a free or expired one, and WAIT otherwise. A
+        candidate that does not find its own Lease leads no more.
+        """
         if found is not None and found != self._seen:
             self._seen, self._since = found, now
         seen = self._seen
@@ -100,8 +104,11 @@ class Election:
             return Move.WAIT
         return Move.CREATE if found is None else Move.TAKE
 
-    def wrote(self, written: Held, began: float, now: float) -> None:
-        """Note that the Lease was written; `began` is the moment before the request was sent."""
+    def record_write(self, written: Held, began: float, now: float) -> None:
+        """Record that the Lease was written; the lead is counted from `began`, the moment before the request was sent.
+
+        If the written holder is another one, the lead is given up.
+        """
         self._seen, self._since = written, now
         self._until = began + self.times.renewed_within if written.holder == self.identity else None
 

@@ -25,7 +25,7 @@ from typing import Protocol
 from jupyter_gq.domain.errors import BackendError, MachineError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .election import Election, Move, Times, held_by
+from .election import Election, Move, Times, parse_lease
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +38,11 @@ class LeasePort(Protocol):
         ...
 
     async def create_lease(self, body: JsonObject) -> JsonObject:
-        """Create the Lease; refused if there is one."""
+        """Create the Lease and return it; refused if there is one."""
         ...
 
     async def replace_lease(self, body: JsonObject) -> JsonObject:
-        """Replace the Lease; refused if it is not at the version that the body names."""
+        """Replace the Lease and return it; refused if it is not at the version that the body names."""
         ...
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class Lease:
         now: Callable[[], float],
         times: Times | None = None,
     ) -> None:
-        """Begin without the lead.
+        """Create a candidate that does not lead yet.
 
         `elapsed` is a clock that nobody sets, for all decisions; `now` is the time of day, for people who look.
         """
@@ -102,17 +102,17 @@ class Lease:
 
     @property
     def leads(self) -> bool:
-        """True if this service may act now."""
+        """True if this service may act now: it holds the Lease and has renewed it in time."""
         return self._election.leads(self._elapsed())
 
     @property
     def holder(self) -> str:
-        """The holder of the Lease when last seen."""
+        """The identity of the Lease's holder when last seen; "" = nobody."""
         return self._election.holder()
 
     @property
     def waiting(self) -> str:
-        """The reason why this service does not lead yet."""
+        """The reason why this service does not lead yet, for people who look."""
         return (
             self.failure
             or self._unfit
@@ -120,12 +120,13 @@ class Lease:
         )
 
     async def acquire(self, why_unfit: Callable[[], Awaitable[str]]) -> None:
-        """Return when this service leads.
+        """Try for the Lease every `retry` seconds; return when this service leads.
 
-        If the Lease is free, `why_unfit` says why this service should not take it; "" = it may.
+        If the Lease is free, `why_unfit` says why this service should not take it; "" = it may. Each new reason to wait
+        is logged.
         """
         told = ""
-        while not await self._stand(why_unfit):
+        while not await self._try_if_fit(why_unfit):
             if self.waiting != told:
                 told = self.waiting
                 log.info("%s", told)
@@ -133,7 +134,10 @@ class Lease:
         log.info("this service leads: it holds the lease %s/%s", self._seat.namespace, self._seat.name)
 
     async def keep(self) -> None:
-        """Renew until cancelled. Raises `LeaseLost` if another service has the Lease."""
+        """Renew the Lease every `retry` seconds until cancelled; log when renewals begin to fail or succeed again.
+
+        Raises `LeaseLost` if another service has the Lease.
+        """
         led = True
         while True:
             await asyncio.sleep(self._times.retry)
@@ -145,11 +149,14 @@ class Lease:
                 log.warning("the lease is renewed again" if led else f"the lease is not renewed: {self.failure}")
 
     async def release(self) -> None:
-        """Give the Lease back if it is this service's; a failure is harmless, since the Lease expires."""
+        """Give the Lease back if this service holds it; wait `retry` seconds at most.
+
+        A failure is logged and harmless, since the Lease expires.
+        """
         try:
             async with asyncio.timeout(self._times.retry):
                 body = await self._port.read_lease(self._seat.namespace, self._seat.name)
-                if body is not None and held_by(body).holder == self._seat.identity:
+                if body is not None and parse_lease(body).holder == self._seat.identity:
                     await self._write(body, Move.WAIT)
         except (BackendError, TimeoutError) as error:
             log.info("the lease could not be given back: %s", error)
@@ -158,8 +165,8 @@ class Lease:
         """Close the connections."""
         self._port.close()
 
-    async def _stand(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
-        """Look once, and try if the Lease is free and this service is fit; return True if this service leads then."""
+    async def _try_if_fit(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
+        """Read the Lease, and try to take it if it is free and this service is fit; return True if this one leads."""
         move = await self._try(only_look=True)
         # Checked only then, so that waiting services do not burden what the leader works with.
         self._unfit = "" if move is Move.WAIT else await why_unfit()
@@ -169,7 +176,10 @@ class Lease:
         return self.leads
 
     async def _try(self, *, only_look: bool = False) -> Move:
-        """Look once, act, and return the step that was chosen."""
+        """Read the Lease, do the step that the election chooses, and return that step.
+
+        With `only_look`, nothing is written. A failed step leaves its reason in `failure`; then the result is WAIT.
+        """
         move, self.failure = Move.WAIT, ""
         try:
             # A request that takes longer than a renewal may has failed: its answer would come too late.
@@ -183,7 +193,7 @@ class Lease:
 
     async def _step(self, *, only_look: bool) -> Move:
         body = self._body or await self._port.read_lease(self._seat.namespace, self._seat.name)
-        move = self._election.look(None if body is None else held_by(body), self._elapsed())
+        move = self._election.next_move(None if body is None else parse_lease(body), self._elapsed())
         if move is Move.WAIT or only_look:
             self._body = None
         else:
@@ -198,7 +208,7 @@ class Lease:
         began = self._elapsed()
         self._body = None
         written = await send(wanted)
-        self._election.wrote(held_by(written), began, self._elapsed())
+        self._election.record_write(parse_lease(written), began, self._elapsed())
         self._body = written
 
     def _new(self) -> JsonObject:

@@ -48,7 +48,7 @@ class _DeviceCheck:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Heard:
+class _NodeReport:
     """The last report of a node, and what was kept of older ones."""
 
     report: AgentReport
@@ -68,84 +68,93 @@ class Agents:
 
     def __init__(self, *, silent_after: float, now: Callable[[], float]) -> None:
         self._silent_after, self._now = silent_after, now
-        self._heard: dict[str, _Heard] = {}
+        self._reports: dict[str, _NodeReport] = {}
         #: Node and use of each share, by uid of its pod.
         self._uses: dict[str, tuple[str, ShareUse]] = {}
 
-    def hear(self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]) -> frozenset[str]:
-        """Store a report, and return the pods that see devices other than their own.
+    def store_report(
+        self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]
+    ) -> frozenset[str]:
+        """Store a report; return the uids of pods that saw other devices than their own in two reports in a row.
 
-        `given` maps the uid of a pod to its devices.
+        `given` maps the uid of a pod to its devices; None = not known.
         """
-        before, now = self._heard.get(node), self._now()
-        heard = _Heard(report=report, at=now)
+        before, now = self._reports.get(node), self._now()
+        last = _NodeReport(report=report, at=now)
         if report.allocations is not None:
-            heard.allocations, heard.allocations_at = report.allocations, now
+            last.allocations, last.allocations_at = report.allocations, now
         elif before is not None:
-            heard.allocations, heard.allocations_at = before.allocations, before.allocations_at
-        heard.odd_ids = _find_odd_ids(heard.allocations or (), before.odd_ids if before is not None else {})
+            last.allocations, last.allocations_at = before.allocations, before.allocations_at
+        last.odd_ids = _find_odd_ids(last.allocations or (), before.odd_ids if before is not None else {})
         known = before.checks if before is not None else {}
         for share in report.shares:
-            heard.checks[share.pod_uid] = _update_check(
+            last.checks[share.pod_uid] = _update_check(
                 share.visible, given(share.pod_uid), known.get(share.pod_uid), now
             )
-        self._heard[node] = heard
+        self._reports[node] = last
         self._uses = {uid: use for uid, use in self._uses.items() if use[0] != node}
         for share in report.shares:
             self._uses[share.pod_uid] = (node, _use(share))
-        return frozenset(uid for uid, check in heard.checks.items() if check.right is False and check.times >= _SETTLED)
+        return frozenset(uid for uid, check in last.checks.items() if check.right is False and check.times >= _SETTLED)
 
     def attestation(self, node: str, uid: str) -> AttestationResult:
-        """Return the result of the check whether a pod sees its own devices and no others."""
-        if not self.speaks(node):
+        """Return the result of the device check of a pod, by the latest reports of its node."""
+        if not self.is_reporting(node):
             return AttestationResult.UNWATCHED
-        heard = self._heard[node]
-        check = heard.checks.get(uid)
+        last = self._reports[node]
+        check = last.checks.get(uid)
         if check is not None and check.right is not None:
             if check.right:
                 return AttestationResult.RIGHT
             return AttestationResult.WRONG if check.times >= _SETTLED else AttestationResult.UNCHECKED
         unclear = check is not None and (bool(check.why) or self._now() - check.since >= _UNCLEAR_AFTER)
-        return AttestationResult.UNCLEAR if unclear or _VISIBLE in heard.report.missing else AttestationResult.UNCHECKED
+        return AttestationResult.UNCLEAR if unclear or _VISIBLE in last.report.missing else AttestationResult.UNCHECKED
 
     def explain_unclear_check(self, node: str, uid: str) -> str:
-        """Return why it cannot be told which devices a pod sees; "" if it can."""
-        heard = self._heard.get(node)
-        check = heard.checks.get(uid) if heard is not None else None
+        """Return a sentence that says why it cannot be told which devices a pod sees."""
+        last = self._reports.get(node)
+        check = last.checks.get(uid) if last is not None else None
         why = check.why if check is not None else ""
-        if not why and heard is not None:
-            why = heard.report.missing.get(_VISIBLE, "")
+        if not why and last is not None:
+            why = last.report.missing.get(_VISIBLE, "")
         return why or f"The agent of the node {node} cannot tell which devices the container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
-        """Return True if a report may change a decision: it says more than the present use of shares."""
-        heard = self._heard.get(node)
-        if heard is None or self._now() - heard.at > self._silent_after:
+        """Return True if a report may change a decision.
+
+        A report does if it is the first of its node, comes after a silence, or differs from the last one in more than
+        the use of shares.
+        """
+        last = self._reports.get(node)
+        if last is None or self._now() - last.at > self._silent_after:
             return True
-        seen = {share.pod_uid: share.visible for share in heard.report.shares}
+        seen = {share.pod_uid: share.visible for share in last.report.shares}
         if any(share.visible != seen.get(share.pod_uid) for share in report.shares):
             return True
-        return report != heard.report.model_copy(update={"shares": report.shares})
+        return report != last.report.model_copy(update={"shares": report.shares})
 
     def unfit(self, node: str) -> str:
-        """Return why no new share may go to the node, as a sentence; "" = it may."""
-        heard = self._heard.get(node)
-        if heard is None:
+        """Return why no new share may go to the node, as a sentence; "" = it may.
+
+        Reasons are a silent agent, a driver that does not work, and a device plugin that shares devices.
+        """
+        last = self._reports.get(node)
+        if last is None:
             return f"The agent of the node {node} has not reported yet."
-        if self._now() - heard.at > self._silent_after:
-            return f"The agent of the node {node} has been silent for {self._now() - heard.at:.0f} s."
-        if heard.report.probe != "OK":
-            return f"The driver of the node {node} does not work: {heard.report.detail or heard.report.probe}"
+        if self._now() - last.at > self._silent_after:
+            return f"The agent of the node {node} has been silent for {self._now() - last.at:.0f} s."
+        if last.report.probe != "OK":
+            return f"The driver of the node {node} does not work: {last.report.detail or last.report.probe}"
         return self.refused(node)
 
     def refused(self, node: str) -> str:
-        """Return why the node cannot be used at all; "" = it can."""
-        heard = self._heard.get(node)
-        if heard is not None and (why := heard.report.missing.get("shares")):
+        """Return why no device of the node can be used, because its device plugin shares devices; "" = all can."""
+        last = self._reports.get(node)
+        if last is not None and (why := last.report.missing.get("shares")):
             return f"{node}: {why}"
         shared = [
             device
-            for allocation in (heard.allocations if heard else None) or ()
+            for allocation in (last.allocations if last else None) or ()
             for device in allocation.device_ids
             if _SHARING in device
         ]
@@ -157,9 +166,12 @@ class Agents:
         )
 
     def names_no_uuid(self, node: str, resource: str) -> str:
-        """Return why no device of this resource can be named to a share, as a sentence; "" = nothing is known."""
-        heard = self._heard.get(node)
-        odd = heard.odd_ids.get(resource, "") if heard is not None else ""
+        """Return a sentence if the device plugin was seen to give devices of this resource other ids than UUIDs.
+
+        Such a device cannot be named to a share. "" = nothing like that is known.
+        """
+        last = self._reports.get(node)
+        odd = last.odd_ids.get(resource, "") if last is not None else ""
         if not odd:
             return ""
         return (
@@ -169,10 +181,10 @@ class Agents:
 
     def devices(self, node: str) -> tuple[Device, ...]:
         """Return the devices of a node in the driver's order; empty until an agent has reported them."""
-        heard = self._heard.get(node)
-        if heard is None:
+        last = self._reports.get(node)
+        if last is None:
             return ()
-        found = sorted(heard.report.devices, key=lambda device: (device.index, device.uuid))
+        found = sorted(last.report.devices, key=lambda device: (device.index, device.uuid))
         return tuple(
             Device(
                 id=each.uuid,
@@ -190,11 +202,11 @@ class Agents:
         return next((device for device in self.devices(node) if device.id == uuid), None)
 
     def given(self, node: str, namespace: str, pod: str, resource: str) -> tuple[str, ...] | None:
-        """Return the ids of the devices that the kubelet gave to a pod; None if the kubelet never answered."""
-        heard = self._heard.get(node)
-        if heard is None or heard.allocations is None:
+        """Return the ids of the devices of this resource that the kubelet gave to a pod; None if it never answered."""
+        last = self._reports.get(node)
+        if last is None or last.allocations is None:
             return None
-        found = [a for a in heard.allocations if (a.namespace, a.pod, a.resource) == (namespace, pod, resource)]
+        found = [a for a in last.allocations if (a.namespace, a.pod, a.resource) == (namespace, pod, resource)]
         return tuple(device for allocation in found for device in allocation.device_ids)
 
     def holders(self, node: str, resource: str) -> dict[str, set[tuple[str, str]]]:
@@ -202,23 +214,23 @@ class Agents:
 
         A device plugin gives a device to one pod, but kubelets before 1.34 also list pods that have ended.
         """
-        heard = self._heard.get(node)
+        last = self._reports.get(node)
         found: dict[str, set[tuple[str, str]]] = {}
-        for allocation in (heard.allocations if heard is not None else None) or ():
+        for allocation in (last.allocations if last is not None else None) or ():
             if allocation.resource == resource:
                 for device in allocation.device_ids:
                     found.setdefault(device, set()).add((allocation.namespace, allocation.pod))
         return found
 
-    def told_at(self, node: str) -> float | None:
-        """Return when the node last reported the kubelet's allocations; None = never."""
-        heard = self._heard.get(node)
-        return heard.allocations_at if heard is not None and heard.allocations is not None else None
+    def allocations_reported_at(self, node: str) -> float | None:
+        """Return when the node last reported the kubelet's allocations, by the clock of this object; None = never."""
+        last = self._reports.get(node)
+        return last.allocations_at if last is not None and last.allocations is not None else None
 
-    def speaks(self, node: str) -> bool:
-        """Return True if the agent of the node reports at present."""
-        heard = self._heard.get(node)
-        return heard is not None and self._now() - heard.at <= self._silent_after
+    def is_reporting(self, node: str) -> bool:
+        """Return True if the agent of the node has reported in the last `silent_after` seconds."""
+        last = self._reports.get(node)
+        return last is not None and self._now() - last.at <= self._silent_after
 
     def foreign(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
         """Return the number of devices that foreign pods hold on the node, as far as is known.
@@ -233,7 +245,7 @@ class Agents:
 
         The ids GPU-<uuid>-<n> do not say surely which device a pod has, but each id of a pod stands for another device.
         """
-        known = [device.uuid for device in self._heard[node].report.devices] if node in self._heard else []
+        known = [device.uuid for device in self._reports[node].report.devices] if node in self._reports else []
         devices: set[str] = set()
         own: set[str] = set()
         by_pod: Counter[tuple[str, str]] = Counter()
@@ -249,20 +261,23 @@ class Agents:
     def use(self, uid: str) -> ShareUse | None:
         """Return the use of a pod's share; None if no agent that reports at present knows the pod."""
         found = self._uses.get(uid)
-        return found[1] if found is not None and self.speaks(found[0]) else None
+        return found[1] if found is not None and self.is_reporting(found[0]) else None
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """Forget nodes that are gone."""
+        """Drop the reports of these nodes and the use of their shares."""
         gone = set(nodes)
         for node in gone:
-            self._heard.pop(node, None)
+            self._reports.pop(node, None)
         self._uses = {uid: use for uid, use in self._uses.items() if use[0] not in gone}
 
 
 def _update_check(
     visible: list[str] | None, own: frozenset[str] | None, before: _DeviceCheck | None, now: float
 ) -> _DeviceCheck:
-    """Return the device check after a report: `visible` devices are compared with the pod's `own` ones."""
+    """Return the device check after a report: `visible` devices are compared with the pod's `own` ones.
+
+    The number of equal results in a row is counted. If a device is unknown, or is a slice, the check is undecided.
+    """
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:
         why = f"The pod was given {part}, a slice of a GPU. Which slices a container sees cannot be told."

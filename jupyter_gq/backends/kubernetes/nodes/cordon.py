@@ -29,12 +29,19 @@ class NodeCordons:
         drains: bool,
         on_patched: Callable[[JsonObject], None],
     ) -> None:
-        """`drains`: training leaves cordoned nodes. `on_patched` gets each node as the cluster has it then."""
+        """Create the cordons of a cluster.
+
+        `is_cordoned` says whether a node is cordoned, and `drains` whether training then leaves the node. `on_patched`
+        gets each node as the cluster has it after a change.
+        """
         self.is_cordoned, self.drains = is_cordoned, drains
         self._cluster, self._on_patched = cluster, on_patched
 
     async def set_cordoned(self, node: str, *, cordoned: bool) -> None:
-        """Cordon or uncordon the node; raise `Conflict` without the right to do so, and `BackendError` otherwise."""
+        """Cordon or uncordon the node, and pass its new state on.
+
+        Raise `Conflict` if the service has no right to do so, and `BackendError` if the cluster does not do it.
+        """
         try:
             patched = await self._cluster.patch(NODES, "", node, {"spec": {"unschedulable": cordoned or None}})
         except Refused as error:

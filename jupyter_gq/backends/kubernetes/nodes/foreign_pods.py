@@ -41,20 +41,20 @@ class Others:
         self._cpu: defaultdict[str, int] = defaultdict(int)
         self._memory: defaultdict[str, int] = defaultdict(int)
 
-    def saw(self, before: Claims | None, after: Claims | None) -> None:
-        """Note that a pod changed from one state to another."""
+    def apply_change(self, before: Claims | None, after: Claims | None) -> None:
+        """Replace a pod's former claims in the sums by its new ones; None: the pod did not exist, or is gone."""
         for claims, sign in ((before, -1), (after, 1)):
             if claims is not None and claims.node:
                 self._cpu[claims.node] += sign * claims.cpu_milli
                 self._memory[claims.node] += sign * claims.memory_mib
 
     def on(self, node: str) -> tuple[int, int]:
-        """Return the claims on a node: thousandths of a core, and MiB."""
+        """Return the sum of the claims on a node: thousandths of a core, and MiB."""
         return self._cpu.get(node, 0), self._memory.get(node, 0)
 
 
 def claims_of(pod: JsonMapping, installation: str) -> Claims:
-    """Return the claims of a pod."""
+    """Return the host resources that a pod asks for; a task of this installation's jobs counts on no node."""
     meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     labels = meta.get("labels") or {}
     counted = (labels.get(names.INSTALLATION), labels.get(names.COMPONENT)) == (installation, names.TRAINING)
@@ -69,7 +69,11 @@ def claims_of(pod: JsonMapping, installation: str) -> Claims:
 
 
 def _asked(spec: JsonMapping, resource: str) -> Decimal:
-    """Return what all containers ask for together, or the largest init container, plus the runtime's overhead."""
+    """Return what a pod asks for of a resource, in cores or bytes.
+
+    The amount is that of all containers together, or of the largest init container if that is more, with the overhead
+    of the runtime.
+    """
     together = sum(_amounts(spec.get("containers") or (), resource), Decimal(0))
     before = max(_amounts(spec.get("initContainers") or (), resource), default=Decimal(0))
     overhead = quantity((spec.get("overhead") or {}).get(resource)) or Decimal(0)

@@ -30,7 +30,7 @@ def sliced(labels: Mapping[str, str], pool: PodPool) -> bool:
 
 
 def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> Device:
-    """Return a device as the labels of its node describe it, for a node without an agent's description."""
+    """Return the device with this number on a node as the labels of the node describe it; unknown memory is 0."""
     of = pool.resource if sliced(view.labels, pool) else _GPU
     memory = view.labels.get(f"{of}.memory", "")
     return Device(
@@ -44,9 +44,9 @@ def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool
 
 
 def device_of(view: NodeView, pool: PodPool, told: Sequence[Device], index: int, *, healthy: bool) -> Device:
-    """Return the device of that number.
+    """Return the device with this number: as the agent describes it in `told`, or else as the node's labels do.
 
-    `told` is the agent's description of whole GPUs; () if the node gives slices.
+    `told` has whole GPUs only; () if the node gives slices.
     """
     model = next((device for device in told if device.index == index), None)
     if model is None:
@@ -62,7 +62,10 @@ def device_of(view: NodeView, pool: PodPool, told: Sequence[Device], index: int,
 
 
 def offered_labels(labels: Mapping[str, str], pool: PodPool, *, shares: bool) -> dict[str, str]:
-    """Return the labels that the core sees; which nodes take shares is decided here."""
+    """Return the labels of a node that the core sees: `SHARE_LABEL` is set if `shares`, and removed otherwise.
+
+    A node that gives slices gets `NEVER_SHARED` instead.
+    """
     key, value = SHARE_LABEL
     others = {name: text for name, text in labels.items() if name != key}
     if sliced(labels, pool):

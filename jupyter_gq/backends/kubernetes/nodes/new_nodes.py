@@ -26,14 +26,17 @@ def new_nodes(nodes: Nodes, placeholders: Placeholders) -> tuple[NewNodes, ...]:
 
 
 def _left(pool: str, most: ScaleUp, nodes: Nodes, placeholders: Placeholders) -> int:
-    """Return how many more nodes may come. A requested node is still to come until work can be placed there."""
+    """Return how many more nodes the pool may get.
+
+    A requested node counts as to come until work can be placed there.
+    """
     there, arriving = nodes.of_pool(pool), placeholders.arriving()
     coming = sum(node in arriving or not nodes.slots(node) for node in there)
     return max(0, most.nodes - len(there) + min(coming, placeholders.standing(pool)))
 
 
 def _like(pool: PodPool, has: ScaleUp, nodes: Nodes) -> Node:
-    """Return a node like the present ones of the pool, or else as the labels of the pool describe it."""
+    """Return a template of the pool's new nodes, with devices like the present ones, or as the pool's labels say."""
     name, there = f"new-{pool.name}", nodes.of_pool(pool.name)
     known = (nodes.model(node) for node in there if nodes.slots(node))
     model = next((device for device in known if device is not None), None)

@@ -57,7 +57,11 @@ class BackOff:
         self._pauses: dict[str, _Pause] = {}
 
     def add(self, node: str, sentence: str) -> None:
-        """Note a failure of the node; failures during a pause count as one."""
+        """Let a node take nothing new for 20 seconds after a failure, and log why; each later pause is twice as long.
+
+        A pause is 600 seconds at most. Failures during a pause do not count. Half an hour after the last pause, the
+        next one is short again.
+        """
         now, before = self._now(), self._pauses.get(node)
         if before is not None and now < before.until:
             return
@@ -67,15 +71,15 @@ class BackOff:
         log.warning("the node %s takes nothing new for %.0f s: %s", node, seconds, sentence)
 
     def clear(self, node: str) -> None:
-        """End the back-off of a node: something of ours runs there."""
+        """End the pause of a node and forget its failures: something of ours runs there."""
         self._pauses.pop(node, None)
 
     def keep(self, nodes: Collection[str]) -> None:
-        """Forget all other nodes."""
+        """Forget the pauses of all nodes but these."""
         self._pauses = {node: pause for node, pause in self._pauses.items() if node in nodes}
 
     def until(self, node: str) -> float:
-        """Return when the node may be tried again; 0 = now."""
+        """Return when the pause of the node ends, by the clock of this object; 0 if it does not pause."""
         pause = self._pauses.get(node)
         return pause.until if pause is not None and self._now() < pause.until else 0.0
 
@@ -92,7 +96,7 @@ class Nodes:
         lost_after: float,
         leave_cordoned: bool = True,
     ) -> None:
-        """Begin without nodes.
+        """Create the collection without nodes.
 
         `lost_after` is in seconds. With `leave_cordoned`, a cordoned node is drained.
         """
@@ -112,8 +116,11 @@ class Nodes:
         self._most: dict[str, int] = {}
         self._made: dict[str, tuple[object, Node]] = {}
 
-    def saw(self, before: NodeView | None, after: NodeView | None) -> None:
-        """Note that a node changed."""
+    def apply_change(self, before: NodeView | None, after: NodeView | None) -> None:
+        """Store a node as it is now; None as `after` means that the node is gone.
+
+        The time since when a node has not been ready is recorded. Reports on a node that is gone are forgotten.
+        """
         name = (after or before).name  # type: ignore[union-attr]
         if after is None:
             self._views.pop(name, None)
@@ -127,7 +134,10 @@ class Nodes:
             self._away.setdefault(name, self._now())
 
     def lost(self, node: str) -> str:
-        """Return why everything on the node counts as lost, as a sentence; "" = it does not."""
+        """Return why everything on the node counts as lost, as a sentence; "" = it does not.
+
+        A node is lost after `lost_after` seconds in which it was not ready or gone.
+        """
         since = self._away.get(node)
         if since is None and node and node not in self._views:
             # The node went while nobody looked, as between two services.
@@ -141,7 +151,7 @@ class Nodes:
         return f"The node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
 
     def keep(self, named: Collection[str]) -> None:
-        """Forget nodes that are gone, except those that a run or a pod still names."""
+        """Forget absences and pauses of nodes that are gone, except those that a run or a pod still names."""
         kept = self._views.keys() | set(named)
         self._away = {name: since for name, since in self._away.items() if name in kept}
         self._most = {name: most for name, most in self._most.items() if name in kept}
@@ -149,7 +159,7 @@ class Nodes:
         self.mistrust.keep(kept)
 
     def anything_away(self) -> bool:
-        """Return True if some node is not ready, or gone."""
+        """Return True if some node is not ready, or has gone in the last hour."""
         return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
 
     def restart_clocks(self) -> None:
@@ -162,11 +172,14 @@ class Nodes:
         return find_pool(self._pools(), view.labels) if view is not None else None
 
     def model(self, node: str) -> Device | None:
-        """Return a device of the node for properties that all its devices share; None if there is none."""
+        """Return the device of the node with the least memory, as an example of all; None if the node is in no pool.
+
+        Without a description of the agent, the labels of the node describe the device.
+        """
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return None
-        told = self._told(view, pool)
+        told = self._reported_devices(view, pool)
         return min(told, key=lambda device: device.memory) if told else device_by_labels(view, 0, pool, healthy=True)
 
     def sliced(self, node: str) -> bool:
@@ -175,12 +188,15 @@ class Nodes:
         return view is not None and pool is not None and sliced(view.labels, pool)
 
     def counts_slots(self, node: str) -> bool:
-        """Return True if the device plugin offers as many devices of the pool's resource as there are slots."""
+        """Return True if the device plugin offers one device of the pool's resource for each slot.
+
+        The result is True as well for a node in no pool.
+        """
         pool = self.pool(node)
         return pool is None or PROVIDERS[pool.provider].counts_slots or self.sliced(node)
 
     def ready(self, node: str) -> bool:
-        """Return True if the node answers and takes work."""
+        """Return True if the node is in a pool and open to new work; pauses after failures do not count."""
         view, pool = self._views.get(node), self.pool(node)
         return view is not None and pool is not None and not self._kept_out(view, pool)
 
@@ -219,7 +235,7 @@ class Nodes:
         ours: Callable[[str, str], bool],
         shared: Mapping[str, int] | None = None,
     ) -> tuple[Node, ...]:
-        """Return the nodes that the core may use.
+        """Return the nodes of all pools as the core sees them, also those that are closed, and slots out of use.
 
         `used` are slots of live work by node, `blocked` slots that take nothing new. `ours` tells a pod of ours from a
         foreign one. `shared` is the number of slots of each node on which pods of ours have a share.
@@ -238,7 +254,10 @@ class Nodes:
     def slots_with_device(
         self, node: str, used: Collection[str], blocked: Collection[str], ours: Callable[[str, str], bool]
     ) -> frozenset[str]:
-        """Return the slots of a node that have a device, or can have one, whether the node takes new work or not."""
+        """Return the slots of a node for which a device works and is left, whether the node takes new work or not.
+
+        For the arguments see `offered`.
+        """
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return frozenset()
@@ -246,7 +265,7 @@ class Nodes:
         return self._choose_open(view, pool, self._all_slots(node, used, blocked), used, blocked, foreign)
 
     def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
-        """Return the number of devices in foreign hands, as far as is known."""
+        """Return the number of the node's devices that foreign pods hold, as far as is known."""
         if not self.counts_slots(view.name):
             return self._agents.foreign_parts(view.name, pool.resource, ours)
         foreign = self._agents.foreign(view.name, pool.resource, ours)
@@ -270,7 +289,7 @@ class Nodes:
         foreign: int,
     ) -> frozenset[str]:
         """Return the slots for which a device is left, whether the node takes new work or not."""
-        told = self._told(view, pool)
+        told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
             working = view.devices.get(pool.resource, 0)
             if not all(device.healthy for device in told):
@@ -299,7 +318,7 @@ class Nodes:
         if not closed and self.mistrust.until(view.name):
             closed = f"{view.name} pauses: a container there did not see just its own devices"
         bad = set(slots) - (frozenset() if closed else open_slots)
-        told = self._told(view, pool)
+        told = self._reported_devices(view, pool)
         shares = self._takes_shares(view.name, pool)
         cpu, memory = self.used_by_others(view.name)
         stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory, closed)
@@ -323,11 +342,14 @@ class Nodes:
         return node
 
     def _indexed(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
-        """Return the devices of a node on which a slot is always the device with the same number."""
+        """Return the devices that the agent reported, for a node on which slot N is always device N.
+
+        The result is empty if the device plugin offers nothing of the pool's resource.
+        """
         # The device plugin offers several of each device.
         return self._agents.devices(view.name) if view.devices.get(pool.resource, 0) else ()
 
-    def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
+    def _reported_devices(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
         """Return all devices that the node's agent reported; an empty tuple if the pool consists of slices here."""
         return () if sliced(view.labels, pool) else self._agents.devices(view.name)
 
@@ -337,7 +359,7 @@ class Nodes:
         return not (self._agents.unfit(node) or self._agents.names_no_uuid(node, pool.resource))
 
     def _kept_out(self, view: NodeView, pool: PodPool) -> str:
-        """Return why nothing new goes to the node; "" = something may."""
+        """Return why nothing new goes to the node, as a phrase without a full stop; "" = something may."""
         if not view.ready:
             return f"{view.name} is not ready"
         if view.cordoned:

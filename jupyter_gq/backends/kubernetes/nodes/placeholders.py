@@ -72,7 +72,7 @@ class Placeholders:
         on_created: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
-        """Begin; `on_created` is given each pod that was made, before the watch shows it."""
+        """Begin without placeholders; `on_created` is given each pod that was made, before the watch shows it."""
         self._options, self._writes, self._agents, self._nodes = options, writes, agents, nodes
         self._on_created, self._now = on_created, now
         self._pools: defaultdict[str, _Pool] = defaultdict(_Pool)
@@ -90,7 +90,10 @@ class Placeholders:
     # --- what others ask
 
     def want(self, wanted: Mapping[str, int]) -> None:
-        """Set how many new nodes of each pool would serve somebody now."""
+        """Set how many new nodes of each pool would serve somebody now; pools that are not named need none.
+
+        If fewer are wanted than before, the next back-off of the pool is short again.
+        """
         self._told = True
         for name in {*self._pools, *wanted}:
             pool, count = self._pools[name], wanted.get(name, 0)
@@ -98,8 +101,8 @@ class Placeholders:
                 pool.pause = _FIRST_PAUSE
             pool.wanted = count
 
-    def asked_for(self, pool: str) -> NodeRequest | None:
-        """Return the state of the request for new nodes of a pool; None if there is no open request."""
+    def request_state(self, pool: str) -> NodeRequest | None:
+        """Return the state of the request for new nodes of a pool; None if no placeholder stands or was refused."""
         asking = self._pools.get(pool)
         if asking is None:
             return None
@@ -127,11 +130,14 @@ class Placeholders:
         return [*held, *[node for node in others if self._came_at.get(node, since) > since][:on_their_way]]
 
     def standing(self, pool: str) -> int:
-        """Return how many nodes of the pool were asked for and have not come."""
+        """Return how many placeholders of the pool stand: one for each requested node that is not ready yet."""
         return len(self._standing(self._pools[pool])) if pool in self._pools else 0
 
-    def saw(self, before: PodView | None, after: PodView | None) -> None:
-        """Note that a pod in the namespace of holding pods changed."""
+    def apply_change(self, before: PodView | None, after: PodView | None) -> None:
+        """Record a change of a placeholder: None means that it did not exist before, or is gone. Ignore any other pod.
+
+        If a placeholder has gone that was not told to, its pool asks for no other for a while.
+        """
         pod = after or before
         assert pod is not None
         name = pod.annotations.get(names.GROWS, "")
@@ -147,13 +153,16 @@ class Placeholders:
                 self._reached.add(after.node)
 
     def restart_clocks(self) -> None:
-        """Count times from now: while the API server was away, nothing could be in time."""
+        """Count from now how long placeholders have stood: while the API server was away, no node could get ready."""
         self._bound_at = dict.fromkeys(self._bound_at, self._now())
 
     # --- what is to be done
 
     def step(self, used: Callable[[], Collection[str]]) -> None:
-        """Do for each pool what is next. `used` returns the nodes that work of ours is on, or goes to."""
+        """Delete the placeholders that have served or are not wanted, and create missing ones; nothing before `want`.
+
+        `used` returns the nodes that work of ours is on, or goes to.
+        """
         growing = {pool.name: pool for pool in self._nodes.pools() if pool.scale_up is not None}
         self._look_who_came(growing)
         for name, asking in list(self._pools.items()) if self._told else ():
@@ -206,7 +215,7 @@ class Placeholders:
             asking.pause = min(_LONGEST_PAUSE, asking.pause * 2)
 
     def _make(self, pool: PodPool, number: int, not_on: Collection[str]) -> str:
-        """Make a placeholder; return why that was refused, "" if it was not."""
+        """Request the creation of a placeholder; return why that was refused, or ""."""
         name = names.placeholder_name(pool.name, number)
         pod = ObjectRef(resource=PODS, namespace=self._options.nodes_namespace, name=name)
         creation = self._writes.create(pod, lambda: placeholder_pod(pool, number, self._options, not_on), self._made)
@@ -216,9 +225,9 @@ class Placeholders:
         return ""
 
     def _with_room(self, pool: PodPool, used: Callable[[], Collection[str]]) -> list[str]:
-        """Return the present nodes that are as free as a new one.
+        """Return the present nodes that are as free as a new one, so that a placeholder must not go there.
 
-        Part of a gang may go to such a node, or the node takes nothing now.
+        A node can be free because part of a gang may go there, or because it takes nothing now.
         """
         assert pool.scale_up is not None
         taken = self.arriving() | frozenset(used())
@@ -226,7 +235,7 @@ class Placeholders:
         return [name for name in here if len(self._nodes.slots(name)) >= pool.scale_up.gpus]
 
     def _is_ready(self, pod: PodView, pool: PodPool, used: Callable[[], Collection[str]]) -> bool:
-        """Return True if work is on the pod's node, can be placed there, or will hardly ever be."""
+        """Return True if work is on the placeholder's node or can be placed there, or if that takes too long."""
         if self._now() - self._bound_at.get(pod.uid, self._now()) >= _READY_TIMEOUT or pod.node in used():
             return True
         if not self._nodes.ready(pod.node) or not self._nodes.slots(pod.node):
@@ -260,5 +269,5 @@ class Placeholders:
 
 
 def _instant(text: str) -> Instant:
-    """Return a time that the API server wrote."""
+    """Return a time that the API server wrote, in seconds since the epoch."""
     return Instant(datetime.fromisoformat(text).timestamp())

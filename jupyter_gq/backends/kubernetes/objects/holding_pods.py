@@ -14,7 +14,7 @@ _SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> JsonObject:
-    """Return the pod that holds one whole device for a slot."""
+    """Return the pod that holds one whole device for a slot, pinned to its node; `number` is part of its name."""
     meta = {
         "name": names.reservation_name(slot, number),
         "labels": {

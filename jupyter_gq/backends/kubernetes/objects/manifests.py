@@ -43,7 +43,11 @@ def training_pod(
     image: str,
     options: KubernetesOptions,
 ) -> JsonObject:
-    """Return the pod of one task of a run."""
+    """Return the manifest of the pod of one task of a run.
+
+    `added` has what the pod carries for its devices, and the node to which it is pinned. The overrides of `options` are
+    merged in, except where they touch its name, labels, node and restart policy.
+    """
     name = names.training_name(workload.id, workload.run, task)
     asked = _asked(workload, task)
     runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
@@ -71,7 +75,10 @@ def training_pod(
 
 
 def plain_pod(meta: JsonMapping, spec: JsonObject, options: KubernetesOptions, priority_class: str) -> JsonObject:
-    """Return what all pods of ours have in common; `priority_class` "" = the cluster's default."""
+    """Return a pod with this metadata and spec, and with what all pods of ours have in common.
+
+    `priority_class` "" means the cluster's default.
+    """
     common: JsonObject = {"automountServiceAccountToken": False, "enableServiceLinks": False}
     if priority_class:
         common["priorityClassName"] = priority_class
@@ -100,7 +107,7 @@ def as_job(pod: JsonObject) -> JsonObject:
 
 
 def gang_service(workload: Workload, options: KubernetesOptions) -> JsonObject:
-    """Return the headless service that gives the tasks of a gang their names."""
+    """Return the headless service that gives the tasks of a gang their DNS names."""
     selector = {
         names.INSTALLATION: options.installation,
         names.WORKLOAD: workload.id,
@@ -126,7 +133,7 @@ def gang_service(workload: Workload, options: KubernetesOptions) -> JsonObject:
 
 
 def task_labels(workload: Workload, task: int, installation: str) -> dict[str, str]:
-    """Return the labels that say whose pod it is."""
+    """Return the labels of the pod of a task, which name installation, job, run and task."""
     return {
         **names.labels(installation, names.TRAINING),
         names.WORKLOAD: workload.id,
@@ -151,7 +158,10 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
 
 
 def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
-    """Return the pod with everything that no override changes, and without what its own containers must not see."""
+    """Return the pod with our name, labels, node and restart policy, whatever the overrides say.
+
+    Containers other than the runner are kept from seeing devices.
+    """
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
     spec = hide_devices({**pod["spec"], "restartPolicy": "Never"}, names.RUNNER)
     return pinned({**pod, "metadata": meta, "spec": spec}, node)
@@ -239,7 +249,7 @@ def _volumes(asked: Request, options: KubernetesOptions) -> list[JsonObject]:
 
 
 def pod_security() -> JsonObject:
-    """Return what the restricted pod security asks of a pod."""
+    """Return the security context of a pod that the restricted pod security demands, with the user of the images."""
     return {
         "runAsNonRoot": True,
         "runAsUser": _USER,
@@ -250,5 +260,5 @@ def pod_security() -> JsonObject:
 
 
 def container_security() -> JsonObject:
-    """Return what the restricted pod security asks of a container."""
+    """Return the security context of a container that the restricted pod security demands."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -14,7 +14,10 @@ _KEYS = ("name", "mountPath", "containerPort", "ip")
 
 
 def with_additions(pod: JsonObject, added: PodAdditions) -> JsonObject:
-    """Return the pod with what its first container needs for its devices. The node is pinned separately (`pinned`)."""
+    """Return the pod with these additions; variables, resources and mounts go to its first container.
+
+    The node is pinned separately (`pinned`).
+    """
     meta, spec = pod["metadata"], dict(pod["spec"])
     if added.runtime_class:
         spec["runtimeClassName"] = added.runtime_class
@@ -46,7 +49,7 @@ def _container_with(container: JsonObject, added: PodAdditions) -> JsonObject:
 
 
 def pinned(pod: JsonObject, node: str | None) -> JsonObject:
-    """Return the pod bound to that node; None leaves the node open."""
+    """Return the pod with a node affinity that allows only this node; the unchanged pod if `node` is None."""
     if not node:
         return pod
     spec = pod["spec"]
@@ -56,7 +59,11 @@ def pinned(pod: JsonObject, node: str | None) -> JsonObject:
 
 
 def merged(base: JsonValue, over: JsonValue) -> JsonValue:
-    """Return `over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
+    """Return `over` laid on `base`; `over` wins.
+
+    Mappings are merged by key, and lists of named things by name. Entries of other lists are appended if they are
+    missing.
+    """
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
     if isinstance(base, list) and isinstance(over, list | tuple):
@@ -76,7 +83,7 @@ def _merged_list(base: Sequence[JsonValue], over: Sequence[JsonValue]) -> list[J
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
-    """Return True if both entries are the same thing said twice, such as a variable of one name."""
+    """Return True if two entries of a list are one thing said twice: with the same name, mount path, port or IP."""
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return bool(one == other)
     for key in _KEYS:

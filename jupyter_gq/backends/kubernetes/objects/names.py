@@ -59,7 +59,7 @@ def slug(text: str, most: int = _MOST) -> str:
 
 
 def training_name(job: str, run: int, task: int) -> str:
-    """Return the name of the pod of one task."""
+    """Return the name of the pod of one task, and of its Job where Jobs create pods."""
     tail = f"-{run}-{task}"
     return f"gq-{slug(job, _MOST - 3 - len(tail))}{tail}"
 
@@ -71,22 +71,22 @@ def gang_name(job: str, run: int) -> str:
 
 
 def slot_of(node: str, index: int) -> str:
-    """Return the slot of one GPU of a node, as the core counts them."""
+    """Return the name of a node's slot with this number, such as "gpu-1/0"."""
     return f"{node}/{index}"
 
 
 def node_of(slot: str) -> str:
-    """Return the node of a slot."""
+    """Return the name of the node in the name of a slot."""
     return slot.rpartition("/")[0]
 
 
 def index_of(slot: str) -> int:
-    """Return the number of a slot on its node."""
+    """Return the number in the name of a slot."""
     return int(slot.rpartition("/")[2])
 
 
 def slot_slug(slot: str) -> str:
-    """Return a label value for a slot."""
+    """Return a label value of at most 50 characters that stands for a slot."""
     return slug(slot.replace("/", "_"), 50)
 
 
@@ -102,7 +102,7 @@ def placeholder_name(pool: str, number: int) -> str:
 
 
 def labels(installation: str, component: str) -> dict[str, str]:
-    """Return the labels of every object that we make."""
+    """Return the labels that every object of this component of the installation has."""
     return {NAME: PRODUCT, INSTANCE: installation, COMPONENT: component, INSTALLATION: installation}
 
 
@@ -115,5 +115,5 @@ def main_container(labels: Mapping[str, str]) -> str:
 
 
 def listed(text: str | None) -> tuple[str, ...]:
-    """Return the parts of an annotation that holds a list."""
+    """Return the parts of an annotation that holds a list separated by commas; () if the annotation is missing."""
     return tuple(part for part in (text or "").split(",") if part)

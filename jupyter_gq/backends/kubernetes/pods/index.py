@@ -36,7 +36,10 @@ class PodIndex:
         self._assign_unnumbered(*key)
 
     def forget(self, key: RunKey) -> None:
-        """Drop what is kept of a run that is over and has no pods."""
+        """Drop what is kept of a run that is over, unless it still has pods.
+
+        Pods of its workload that name no run belong to none from now on.
+        """
         if self._current.get(key[0]) == key[1]:
             self._assign_unnumbered(key[0], 0)
         if key not in self._by_run:
@@ -44,7 +47,7 @@ class PodIndex:
             self._deleted.pop(key, None)
 
     def take_deleted(self, key: RunKey) -> list[PodView]:
-        """Return the last views of the run's pods that were deleted since the previous call."""
+        """Return and drop the last views of the run's pods that were deleted since the previous call."""
         return self._deleted.pop(key, [])
 
     def key(self, pod: PodView) -> RunKey:
@@ -86,15 +89,15 @@ class PodIndex:
             del self._deleted[next(iter(self._deleted))]
 
     def of_run(self, key: RunKey) -> tuple[PodView, ...]:
-        """Return the pods of a run."""
+        """Return the present pods of a run."""
         return tuple(self._by_run.get(key, {}).values())
 
     def count(self, key: RunKey) -> int:
-        """Return the number of pods of a run."""
+        """Return the number of present pods of a run."""
         return len(self._by_run.get(key, ()))
 
     def on_node(self, node: str) -> tuple[PodView, ...]:
-        """Return the pods on a node."""
+        """Return the present pods on a node."""
         return tuple(self._by_node.get(node, {}).values())
 
     def nodes(self) -> Set[str]:
@@ -106,7 +109,7 @@ class PodIndex:
         return self._by_uid.get(uid)
 
     def runs(self) -> Iterator[RunKey]:
-        """Iterate over all runs that have a pod. Pods may change meanwhile."""
+        """Iterate over a copy of all runs that have a pod, so that pods may change meanwhile."""
         return iter(list(self._by_run))
 
 

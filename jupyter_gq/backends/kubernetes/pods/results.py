@@ -61,7 +61,8 @@ class Result:
 def read_result(pod: PodView | None, *, stopped: bool) -> Result:
     """Return the result of a task from the last view of its pod.
 
-    `stopped`: the task was asked to end. None as pod: the pod is gone and was never seen to end.
+    `stopped`: the task was asked to end. None as pod: the pod is gone and was never seen to end. A claim of the runner
+    counts most, then the reasons of the cluster, then the exit code.
     """
     if pod is None:
         return _result_of_deleted(stopped)
@@ -90,7 +91,7 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
 def read_server_result(pod: PodView) -> Result:
     """Return the result of a notebook that ended although nobody asked for it.
 
-    A notebook has no runner to report, so the last line of its log is told.
+    A notebook has no runner to report, so the sentence ends with the last line of its log.
     """
     ended = pod.ended
     if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
@@ -103,7 +104,10 @@ def read_server_result(pod: PodView) -> Result:
 
 
 def combine_results(results: Sequence[Result]) -> Result:
-    """Return the result of a run from those of its tasks, in their order: the one that weighs most."""
+    """Return the result of a run from those of its tasks, in their order: the first that weighs most, with its task.
+
+    The order of weight is FAILED, REFUSED, LOST, KILLED, PAUSED, SUCCEEDED.
+    """
     task = min(range(len(results)), key=lambda i: (_WEIGHT.index(results[i].outcome), i))
     worst = results[task]
     return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, len(results))
@@ -117,7 +121,7 @@ def name_task(result: Result, task: int, tasks: int) -> Result:
 
 
 def find_trouble(pod: PodView) -> tuple[str, bool]:
-    """Return why the container does not start, for the owner, and whether time may mend that.
+    """Return why the container does not start, as a sentence for the owner, and whether time may mend that.
 
     ("", True) means that nothing is known to be wrong.
     """

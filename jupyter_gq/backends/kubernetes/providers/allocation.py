@@ -36,8 +36,8 @@ class Allocation:
         return self.milli_per_device >= ONE_GPU
 
 
-def common(allocation: Allocation) -> PodAdditions:
-    """Return what every pod of ours carries for its place, whoever provides the devices."""
+def place_additions(allocation: Allocation) -> PodAdditions:
+    """Return what every pod carries for its place: node, tolerations, and annotations that name slots and devices."""
     pool = allocation.pool
     annotations = {}
     if allocation.slots:
@@ -49,13 +49,15 @@ def common(allocation: Allocation) -> PodAdditions:
     return PodAdditions(node=allocation.node or None, annotations=annotations, tolerations=tolerations)
 
 
-def nothing(allocation: Allocation) -> PodAdditions:
-    """Return the additions for a task without a GPU."""
-    return common(allocation).model_copy(update={"environment": {**share_environment((), ONE_GPU), **NOTHING_VISIBLE}})
+def additions_without_gpu(allocation: Allocation) -> PodAdditions:
+    """Return the additions for a task without a GPU, whose variables hide all devices."""
+    return place_additions(allocation).model_copy(
+        update={"environment": {**share_environment((), ONE_GPU), **NOTHING_VISIBLE}}
+    )
 
 
-def told(allocation: Allocation) -> Mapping[str, str]:
-    """Return the variables that say how much a program has, if the device plugin says which devices."""
+def amount_variables(allocation: Allocation) -> Mapping[str, str]:
+    """Return the variables with a program's GPUs and GPU memory, but no devices: the device plugin names them."""
     count = len(allocation.slots)
     environment = {"JUPYTER_GQ_GPUS": format_gpus(allocation.milli_per_device * count)}
     if allocation.model is not None and allocation.model.memory:
@@ -64,7 +66,10 @@ def told(allocation: Allocation) -> Mapping[str, str]:
     return environment
 
 
-def by_name(allocation: Allocation) -> dict[str, str]:
-    """Return the variables that name the devices and cap the frameworks; the container's runtime is told elsewhere."""
+def device_variables(allocation: Allocation) -> dict[str, str]:
+    """Return the variables that name the devices to a program and cap the memory of frameworks.
+
+    `NVIDIA_VISIBLE_DEVICES` is left out: how the container's runtime is told depends on the pool.
+    """
     environment = share_environment(allocation.devices, allocation.milli_per_device)
     return {name: value for name, value in environment.items() if name != "NVIDIA_VISIBLE_DEVICES"}

@@ -7,7 +7,7 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.limits import memory_quota
 from jupyter_gq.domain.pod_pool import PodPool
 
-from .allocation import Allocation, by_name, common, told
+from .allocation import Allocation, amount_variables, device_variables, place_additions
 
 #: HAMi's webhook leaves pods alone that name another scheduler.
 SCHEDULER = "hami-scheduler"
@@ -27,10 +27,13 @@ class Hami:
         return False
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return memory in MiB, compute in per cent, and the devices that the core chose."""
+        """Return additions with the number of devices and, where known, their UUIDs.
+
+        For a part of each device they have its memory in MiB and its compute in per cent too.
+        """
         pool = allocation.pool
         assert pool is not None
-        added = common(allocation)
+        added = place_additions(allocation)
         vendor = pool.resource.partition("/")[0]
         added.scheduler_name = SCHEDULER
         added.resources = {pool.resource: str(len(allocation.slots))}
@@ -38,10 +41,10 @@ class Hami:
         if uuids:
             added.annotations[f"{vendor}/use-gpuuuid"] = uuids
         if allocation.whole:
-            added.environment = dict(told(allocation))
+            added.environment = dict(amount_variables(allocation))
             return added
         # Inside, the devices are numbered anew by HAMi: names would hide them.
-        caps = by_name(allocation)
+        caps = device_variables(allocation)
         added.environment = {key: value for key, value in caps.items() if key != "CUDA_VISIBLE_DEVICES"}
         quota = min(memory_quota(device, allocation.milli_per_device) for device in allocation.devices)
         added.resources |= {

@@ -10,7 +10,7 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.pod_pool import PodPool
 
-from .allocation import Allocation, common, told
+from .allocation import Allocation, amount_variables, place_additions
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -32,13 +32,13 @@ class Kai:
         return False
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return the fraction of a device, or a count of whole devices."""
+        """Return additions with the fraction of each device, or with the number of whole devices; KAI chooses which."""
         pool = allocation.pool
         assert pool is not None
-        added = common(allocation)
+        added = place_additions(allocation)
         added.scheduler_name = SCHEDULER
         added.labels = {QUEUE_LABEL: QUEUE, PREEMPTIBILITY_LABEL: "non-preemptible"}
-        added.environment = dict(told(allocation))
+        added.environment = dict(amount_variables(allocation))
         if allocation.whole:
             added.resources = {pool.resource: str(len(allocation.slots))}
             return added

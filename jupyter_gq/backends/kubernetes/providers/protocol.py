@@ -27,5 +27,5 @@ class ShareProvider(Protocol):
         ...
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return what the pod of a task must carry to get its devices."""
+        """Return what the pod of a task must carry to get its devices: resources, variables, annotations and more."""
         ...

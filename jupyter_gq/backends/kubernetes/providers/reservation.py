@@ -8,7 +8,7 @@ See docs/decisions/0050-enforce-shares-by-caps-and-a-device-check.md.
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.pod_pool import Hold, PodPool, Visibility
 
-from .allocation import NOTHING_VISIBLE, Allocation, by_name, common, told
+from .allocation import NOTHING_VISIBLE, Allocation, amount_variables, device_variables, place_additions
 
 #: Kind under which the NVIDIA device plugin describes its devices to CDI.
 _CDI = "k8s.device-plugin.nvidia.com/gpu"
@@ -32,17 +32,20 @@ class Reservation:
         return not whole or pool.hold is Hold.ALWAYS
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Return the device by UUID if a reservation pod holds it, else a count for the device plugin."""
+        """Return additions that name devices held by reservation pods, in the way of the pool's visibility.
+
+        For whole devices that no reservation pod holds, they have a number for the device plugin.
+        """
         pool = allocation.pool
         assert pool is not None
-        added = common(allocation)
+        added = place_additions(allocation)
         if not allocation.devices:
             # The variable of the runtime would compete with the device plugin's own.
             added.resources = {pool.resource: str(len(allocation.slots))}
-            added.environment = dict(told(allocation))
+            added.environment = dict(amount_variables(allocation))
             return added
         added.runtime_class = _RUNTIME_CLASS
-        added.environment = by_name(allocation)
+        added.environment = device_variables(allocation)
         uuids = [device.id for device in allocation.devices]
         match pool.visibility:
             case Visibility.ENV:

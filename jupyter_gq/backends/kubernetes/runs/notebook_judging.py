@@ -50,7 +50,7 @@ class TicketFacts:
 
     @classmethod
     def of(cls, run: Run) -> "TicketFacts":
-        """Return the facts of a run as they are now."""
+        """Return the facts of a notebook's run as they are now."""
         placement = run.workload.placement if run.workload is not None else ()
         return cls(
             phase=run.phase,
@@ -66,7 +66,7 @@ class TicketFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TicketSurroundings:
+class ExternalFacts:
     """The part of the cluster's and the Hub's state that the rules read."""
 
     #: What the pod must carry, or what is waited for; None if no pod may be created.
@@ -76,7 +76,7 @@ class TicketSurroundings:
     #: Why a device of the notebook is no longer ours; "" = all are.
     taken_device: str = ""
     #: The Hub has taken the request to stop the server.
-    hub_has_heard: bool = False
+    hub_has_accepted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,43 +91,44 @@ class TicketJudgement:
     delays: TaskDelays = NO_DELAYS
 
 
-def judge_ticket(
-    run: TicketFacts, around: TicketSurroundings, options: KubernetesOptions, now: float
-) -> TicketJudgement:
-    """Apply the rules of this module at `now`, a time of the monotonic clock."""
+def judge_ticket(run: TicketFacts, external: ExternalFacts, options: KubernetesOptions, now: float) -> TicketJudgement:
+    """Return a judgement by the rules of this module: the ticket has ended, has to end, or goes on with a sentence.
+
+    `now` is a time of the monotonic clock.
+    """
     pod = run.pod
     if pod is None:
-        return _judge_without_pod(run, around, options, now)
+        return _judge_without_pod(run, external, options, now)
     if run.is_over:
         return TicketJudgement(result=_read_result(run, pod))
-    if around.lost:
+    if external.lost:
         if run.verdict is not None:
             return TicketJudgement(result=run.verdict.result)
-        return TicketJudgement(verdict=_verdict(Outcome.LOST, around.lost))
+        return TicketJudgement(verdict=_verdict(Outcome.LOST, external.lost))
     if run.stop_deadline is not None:
         return TicketJudgement(sentence=describe_overdue(pod, run.stop_deadline, now), delays=run.delays)
     if not pod.has_begun:
         return _judge_start(run, pod, options, now)
-    return TicketJudgement(sentence=_tell_taken_device(around.taken_device))
+    return TicketJudgement(sentence=_tell_taken_device(external.taken_device))
 
 
 def _judge_without_pod(
-    run: TicketFacts, around: TicketSurroundings, options: KubernetesOptions, now: float
+    run: TicketFacts, external: ExternalFacts, options: KubernetesOptions, now: float
 ) -> TicketJudgement:
     if run.phase is RunPhase.RELEASED:
         return TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED))
     if run.stop_deadline is not None:
-        is_over = around.hub_has_heard or now >= run.stop_deadline
+        is_over = external.hub_has_accepted or now >= run.stop_deadline
         return TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED) if is_over else None)
-    if around.prepared is None:
+    if external.prepared is None:
         return TicketJudgement(verdict=_verdict(Outcome.LOST, "The pod is gone."))
-    if around.prepared.is_refused:
-        return TicketJudgement(verdict=_verdict(Outcome.REFUSED, around.prepared.sentence))
+    if external.prepared.is_refused:
+        return TicketJudgement(verdict=_verdict(Outcome.REFUSED, external.prepared.sentence))
     limit = options.attach_timeout
     if run.ready_since is not None and now - run.ready_since >= limit:
         sentence = f"The server was not started within {limit:.0f} seconds, so the share is free again."
         return TicketJudgement(verdict=_verdict(Outcome.LOST, sentence))
-    return TicketJudgement(sentence=around.prepared.sentence)
+    return TicketJudgement(sentence=external.prepared.sentence)
 
 
 def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now: float) -> TicketJudgement:
@@ -143,7 +144,10 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
 
 
 def _read_result(run: TicketFacts, pod: PodView) -> Result:
-    """Apply the ended-pod rule."""
+    """Return the result of a ticket whose server has ended or whose pod was deleted.
+
+    An earlier verdict stays. If somebody asked for the end, or only deleted the pod, the result is SUCCEEDED.
+    """
     if run.verdict is not None:
         return run.verdict.result
     was_asked = run.phase is RunPhase.RELEASED or run.stop_deadline is not None

@@ -23,7 +23,7 @@ from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
 
-from .notebook_judging import TicketFacts, TicketSurroundings, judge_ticket
+from .notebook_judging import ExternalFacts, TicketFacts, judge_ticket
 from .phases import RunEvent, RunPhase
 from .run import Examined, Run, Verdict, slots_in_use
 from .server_stops import ServerStops
@@ -52,7 +52,7 @@ class NotebookRuns:
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """Prepare the devices of the ticket from now on, and wait for its pod. A known ticket is left alone."""
+        """Record a ticket, claim its devices, and look for its pod. A known ticket is left alone."""
         workload = launch.workload
         key = (workload.id, workload.run)
         if key in self.runs:
@@ -69,7 +69,10 @@ class NotebookRuns:
         self._devices.fix_devices(workload, launch.detail.named_devices)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """Ask the Hub to end the server; the ticket ends within `grace` seconds if there is no pod."""
+        """Ask the Hub to end the server; the ticket ends within `grace` seconds if there is no pod.
+
+        A pod is waited for without end. Nothing happens if the ticket is unknown or has ended.
+        """
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return
@@ -77,14 +80,17 @@ class NotebookRuns:
         self._stops.ask(run)
 
     def fail(self, key: RunKey, sentence: str) -> None:
-        """Ask the Hub to end the server, with this sentence as the reason, unless there is a verdict already."""
+        """Record that the ticket ends as FAILED with this sentence, and ask the Hub to stop its server.
+
+        Nothing happens if the ticket is unknown, has ended, or has a verdict already.
+        """
         run = self.runs.get(key)
         if run is not None and run.ended is None and run.verdict is None:
             run.give_up(Verdict(result=Result(outcome=Outcome.FAILED, sentence=sentence)), self._now())
             self.stop(key, Seconds(0))
 
     def release(self, key: RunKey) -> None:
-        """Note that the spawner gave the ticket back and ends the pod itself."""
+        """Record that the spawner gave the ticket back and ends the pod itself; ask the Hub no more."""
         run = self.runs.get(key)
         if run is not None and run.ended is None:
             run.apply(RunEvent.RELEASED, self._now())
@@ -92,7 +98,7 @@ class NotebookRuns:
             self._stops.withdraw(key)
 
     def forget(self, key: RunKey) -> None:
-        """Drop the ticket: its result is recorded."""
+        """Drop a ticket whose result is recorded, its claims to devices, and a request to the Hub that is under way."""
         run = self.runs.pop(key, None)
         if run is not None and run.workload is not None:
             self._devices.release(run.workload)
@@ -102,7 +108,10 @@ class NotebookRuns:
     # --- what the spawner asks
 
     def pod_additions(self, key: RunKey) -> PodAdditions | None:
-        """Return what the pod of the ticket must carry; None while that is not known, or if no pod is wanted."""
+        """Return what the pod of the ticket must carry, and reserve its devices if that is not done.
+
+        None: the devices are not ready, or no pod is wanted, because the ticket is unknown, ends or was given back.
+        """
         run = self.runs.get(key)
         if run is None or run.is_ending or run.phase is RunPhase.RELEASED or run.ended is not None:
             return None
@@ -129,14 +138,14 @@ class NotebookRuns:
         return self._devices.fixed_devices(run.workload) if run is not None and run.workload is not None else {}
 
     def describe_preparation(self, key: RunKey) -> str:
-        """Return what is being waited for, as a sentence; "" = nothing."""
+        """Return what the ticket is waiting for, as a sentence; "" = nothing, or the ticket is unknown or has ended."""
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return ""
         return self._prepare(run).sentence or run.sentence
 
     def image_of(self, ticket: str) -> str:
-        """Return the image of the ticket's pod, by digest if that is known; "" if there is no pod."""
+        """Return the image of the pod that holds this ticket, by digest if that is known; "" if there is no pod."""
         for key in self.runs:
             if key[0] == ticket:
                 for pod in self.pods.of_run(key):
@@ -151,7 +160,7 @@ class NotebookRuns:
         return [run.ended or self._examine(run, is_calm) for run in list(self.runs.values())]
 
     def _examine(self, run: Run, is_calm: bool) -> Observation:
-        """Advance the ticket if something may have changed."""
+        """Advance the ticket if something may have changed, and return its observation; else return the last one."""
         revision, before = self.pods.revision(run.key), run.examined
         is_same = before is not None and before.revision == revision and not self._devices.is_failing(run.key)
         if is_calm and is_same and before is not None and before.report is not None:
@@ -182,11 +191,14 @@ class NotebookRuns:
         return slots
 
     async def close(self) -> None:
-        """Give up the requests to the Hub that are under way."""
+        """Cancel the requests to the Hub that are under way."""
         await self._stops.close()
 
     def _read_pods(self, run: Run) -> None:
-        """Note the last view of the ticket's pod. A server that was restarted has a new pod: the live one counts."""
+        """Store the last view of the ticket's pod; once there is a pod, move the ticket to STARTING.
+
+        A server that was restarted has a new pod: the live one counts.
+        """
         for deleted in self.pods.take_deleted(run.key):
             run.pods = {0: deleted}
         found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.is_over, pod.version))
@@ -205,12 +217,12 @@ class NotebookRuns:
         self._note_beginning(run)
         if run.workload is not None and not run.is_over(0) and (devices := run.named_devices()):
             self._devices.claim(run.workload, devices)
-        around = self._surroundings(run)
-        judgement = judge_ticket(TicketFacts.of(run), around, self._options, self._now())
+        external = self._external_facts(run)
+        judgement = judge_ticket(TicketFacts.of(run), external, self._options, self._now())
         run.sentence, run.delays = judgement.sentence, {0: judgement.delays}
         if judgement.verdict is not None:
             return self._end_with(run, judgement.verdict)
-        if run.stop_deadline is not None and not run.is_over(0) and not around.lost:
+        if run.stop_deadline is not None and not run.is_over(0) and not external.lost:
             self._stops.ask(run)
         if judgement.result is not None:
             return self._end(run, judgement.result)
@@ -225,8 +237,11 @@ class NotebookRuns:
         if run.phase in (RunPhase.KNOWN, RunPhase.STARTING):
             run.apply(RunEvent.BEGAN, self._now())
 
-    def _surroundings(self, run: Run) -> TicketSurroundings:
-        """Gather what the rules read of the cluster and of the Hub."""
+    def _external_facts(self, run: Run) -> ExternalFacts:
+        """Return the facts of the cluster and of the Hub by which a ticket is judged.
+
+        Before there is a pod, the phase of the ticket follows whether its devices are ready.
+        """
         pod, prepared = run.pods.get(0), None
         if run.creates_pods:
             prepared = self._prepare(run)
@@ -234,11 +249,11 @@ class NotebookRuns:
                 run.apply(RunEvent.DEVICES_READY, self._now())
             elif run.phase is RunPhase.CREATING and prepared.additions is None:
                 run.apply(RunEvent.DEVICES_WITHDRAWN, self._now())
-        return TicketSurroundings(
+        return ExternalFacts(
             prepared=prepared,
             lost=self._nodes.lost(pod.node) if pod is not None and not run.is_over(0) else "",
             taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
-            hub_has_heard=self._stops.heard(run.key),
+            hub_has_accepted=self._stops.has_accepted(run.key),
         )
 
     def _end_with(self, run: Run, verdict: Verdict) -> Observation:
@@ -262,7 +277,10 @@ def _by_digest(image: str, image_id: str) -> str:
 
 
 def _describe_choice(additions: PodAdditions) -> dict[str, str]:
-    """Return what the server has to know before it starts a kernel: who chose its devices."""
+    """Return the variable that says who chose the server's devices; empty without a device.
+
+    A server has to know that before it starts a kernel.
+    """
     if names.SLOTS not in additions.annotations:
         return {}
     return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in additions.annotations else CHOSEN}

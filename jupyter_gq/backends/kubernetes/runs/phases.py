@@ -150,7 +150,10 @@ ENDING = frozenset({RunPhase.STOPPING, RunPhase.REFUSING, RunPhase.ABORTING})
 
 
 def next_phase(run: str, phase: RunPhase, event: RunEvent) -> RunPhase:
-    """Return the phase after `event`; raise `IllegalTransition` if the table has no such arrow."""
+    """Return the phase after `event`; raise `IllegalTransition` if the table has no such arrow.
+
+    `run` is for the error.
+    """
     try:
         return TRANSITIONS[phase][event]
     except KeyError as error:

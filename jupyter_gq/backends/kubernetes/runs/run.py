@@ -32,7 +32,7 @@ class Progress:
     entered: Mapping[RunPhase, float]
 
     def after(self, run: str, event: RunEvent, now: float) -> "Progress":
-        """Return the progress after `event`; raise `IllegalTransition` if the table has no such arrow."""
+        """Return the progress after `event` at time `now`; raise `IllegalTransition` if the table has no arrow."""
         phase = next_phase(run, self.phase, event)
         return self if phase is self.phase else Progress(phase=phase, entered={**self.entered, phase: now})
 
@@ -72,7 +72,7 @@ class Verdict:
 
     @property
     def event(self) -> RunEvent:
-        """The event that the verdict is to the run."""
+        """The event of the run's table for this verdict: REFUSED for that outcome, else ABORTED."""
         return RunEvent.REFUSED if self.result.outcome is Outcome.REFUSED else RunEvent.ABORTED
 
 
@@ -133,7 +133,10 @@ class Run:
 
     @property
     def is_new(self) -> bool:
-        """Whether the launch wants pods to be created. A workload that runs or stops already is only looked for."""
+        """Whether the launch wants pods to be created.
+
+        The pods of a workload that runs or stops already are only looked for.
+        """
         return self.workload is not None and self.workload.state not in (State.RUNNING, State.STOPPING)
 
     @property
@@ -148,7 +151,7 @@ class Run:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks, as far as it is known."""
+        """The number of tasks: as it was launched, or else as far as the pods tell it."""
         if self.workload is not None:
             return self.workload.tasks
         told = max((pod.of_tasks for pod in self.pods.values()), default=1)
@@ -160,11 +163,14 @@ class Run:
         return self.workload is not None and any(task.devices for task in self.workload.placement)
 
     def apply(self, event: RunEvent, now: float) -> None:
-        """Change the phase; raise `IllegalTransition`, and change nothing, if the table has no such arrow."""
+        """Change the phase; raise `IllegalTransition`, and change nothing, if the table has no arrow for `event`."""
         self.progress = self.progress.after(f"{self.id} (run {self.number})", event, now)
 
     def request_stop(self, deadline: float, now: float) -> None:
-        """Note that the run shall end by `deadline`, or earlier if that was asked for before."""
+        """Record that the run shall end by `deadline` on the monotonic clock, or earlier if that was asked for before.
+
+        If the run was refused, the refusal is dropped: a run that shall stop needs no place any more.
+        """
         self.apply(RunEvent.STOP_REQUESTED, now)
         self.stop_deadline = deadline if self.stop_deadline is None else min(self.stop_deadline, deadline)
         if self.phase is RunPhase.STOPPING:
@@ -172,7 +178,10 @@ class Run:
         self.examined = None
 
     def give_up(self, verdict: Verdict, now: float) -> None:
-        """End the run for this reason. The caller has checked that there is no verdict yet."""
+        """Record a verdict, and move the run to REFUSING or ABORTING; it has ended once its pods have.
+
+        The caller has checked that there is no verdict yet.
+        """
         self.apply(verdict.event, now)
         self.verdict, self.examined = verdict, None
 
@@ -198,7 +207,7 @@ class Run:
         return task in self.gone or (task in self.pods and self.pods[task].is_over)
 
     def observe(self) -> Observation:
-        """Return what is reported of the run while it has not ended."""
+        """Return the observation of a run that has not ended: STARTING until all tasks have begun, then RUNNING."""
         return Observation(
             workload=self.id,
             run=self.number,
@@ -208,7 +217,10 @@ class Run:
         )
 
     def finish(self, result: Result, now: float, day: float) -> Observation:
-        """End the run with this result, at `day` by the time of day; return what is reported from now on."""
+        """Move the run to ENDED; return the observation of its result, which is reported from now on.
+
+        `now` is on the monotonic clock, and `day` in seconds since the epoch.
+        """
         self.apply(RunEvent.FINISHED, now)
         self.ended = Observation(
             workload=self.id,
@@ -222,7 +234,7 @@ class Run:
 
 
 def describe_overdue(pod: PodView, deadline: float, now: float) -> str:
-    """Return a sentence on a pod that exists long after it should have ended; "" if there is nothing to say."""
+    """Return a sentence on a pod that still ends a minute after its deadline; "" otherwise."""
     late = now - deadline
     if not pod.terminating or late < _OVERDUE:
         return ""

@@ -28,7 +28,11 @@ class ServerStops:
         self._withdrawn: set[RunKey] = set()
 
     def ask(self, run: Run) -> None:
-        """Ask the Hub to stop the server, unless a request is under way, was just made, or is not needed any more."""
+        """Ask the Hub in the background to stop the server of a run, if that is due.
+
+        No request is sent while one is under way, for 10 seconds after one, and once the pod is being deleted. None is
+        needed if the Hub has taken one before there was a pod, or after `withdraw`.
+        """
         at, heard = self._asked.get(run.key, (float("-inf"), False))
         pod = run.pods.get(0)
         if run.key in self._asking or (pod is not None and pod.terminating):
@@ -38,11 +42,11 @@ class ServerStops:
         self._asking[run.key] = asyncio.get_running_loop().create_task(self._ask(run))
 
     def withdraw(self, key: RunKey) -> None:
-        """Ask no more for this run: the Hub stops the server by itself."""
+        """Ask no more for this run until `forget`: the Hub stops the server by itself."""
         self._withdrawn.add(key)
 
-    def heard(self, key: RunKey) -> bool:
-        """Return whether the Hub has taken the request."""
+    def has_accepted(self, key: RunKey) -> bool:
+        """Return whether the Hub has taken the last request for this run."""
         return self._asked.get(key, (0.0, False))[1]
 
     def forget(self, key: RunKey) -> None:

@@ -68,7 +68,10 @@ class TrainingRuns:
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """Want this run from now on, and begin to create its pods. A run that is launched already is left alone."""
+        """Record that this run is wanted, claim its devices, and begin to create its pods.
+
+        A launched run is left alone.
+        """
         workload = launch.workload
         key = (workload.id, workload.run)
         run = self.runs.get(key)
@@ -88,7 +91,10 @@ class TrainingRuns:
                 run.sentence = self._create_pods(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """End the run within `grace` seconds. A later deadline than an earlier one has no effect."""
+        """Ask for the end of the run, and delete its pods with `grace` seconds; do nothing if there is no such run.
+
+        A later deadline than an earlier one has no effect.
+        """
         run = self.runs.get(key) or self._find(key)
         if run is None or run.ended is not None:
             return
@@ -96,13 +102,16 @@ class TrainingRuns:
         self._delete_pods(run)
 
     def fail(self, key: RunKey, sentence: str) -> None:
-        """End the run as FAILED with this sentence, unless there is a verdict on it already."""
+        """Record that the run ends as FAILED with this sentence, and let later steps delete its pods.
+
+        Nothing happens if the run is unknown, has ended, or has a verdict already.
+        """
         run = self.runs.get(key)
         if run is not None and run.ended is None and run.verdict is None:
             self._give_up(run, Outcome.FAILED, sentence)
 
     def forget(self, key: RunKey) -> None:
-        """Delete what is left of the run in the cluster: its result is recorded."""
+        """Forget a run whose result is recorded; delete what is left of it in the cluster, now and in later steps."""
         run = self.runs.get(key) or self._find(key)
         self.runs.pop(key, None)
         if run is None:
@@ -116,7 +125,10 @@ class TrainingRuns:
     # --- each step
 
     def step(self) -> list[Observation]:
-        """Advance each run by what its pods and its devices allow now; return the observations for the controller."""
+        """Advance each run by what its pods and its devices allow now; return the observations for the controller.
+
+        A run that is known by its pods only is returned from 10 seconds after it was found.
+        """
         self._has_stepped = True
         for key in self.pods.runs():
             if key[0] and key not in self.runs and key not in self._removing:
@@ -131,7 +143,10 @@ class TrainingRuns:
         return [report for run, report in reports if run.launch is not None or run.known_at <= hidden]
 
     def _examine(self, run: Run, is_calm: bool) -> Observation:
-        """Advance the run if something may have changed: of thousands of runs hardly any does between two steps."""
+        """Advance the run if something may have changed, and return its observation; else return the last one.
+
+        Of thousands of runs hardly any changes between two steps.
+        """
         revision, before = self.pods.revision(run.key), run.examined
         if is_calm and before is not None and before.revision == revision and not self._devices.is_failing(run.key):
             if before.report is not None:
@@ -168,14 +183,14 @@ class TrainingRuns:
         return Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
 
     def _adopt(self, key: RunKey) -> None:
-        """Take up a run that is known by its pods only, unless all are being deleted before their work has ended."""
+        """Record a run that is known by its pods only, unless all are being deleted before their work has ended."""
         if all(pod.terminating and not pod.is_over for pod in self.pods.of_run(key)):
             return
         log.info("found a run by its pods: workload=%s run=%d", *key)
         self._find(key)
 
     def _find(self, key: RunKey) -> Run | None:
-        """Take up a run that is known by its pods only; None if it has no pod."""
+        """Record and return a run that is known by its pods only; return None if it has no pod."""
         if not self.pods.of_run(key):
             return None
         run = self.runs[key] = self._new_run(key)
@@ -183,7 +198,7 @@ class TrainingRuns:
         return run
 
     def _read_pods(self, run: Run) -> None:
-        """Note the present views of the run's pods, and what they say of its start."""
+        """Store the present and the last views of the run's pods; if each task has one, move the run to STARTING."""
         run.pods.update({pod.task: pod for pod in self.pods.take_deleted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
@@ -232,7 +247,10 @@ class TrainingRuns:
                 self._nodes.back_off.add(node, judgement.verdict.result.sentence)
 
     def _cluster_facts(self, run: Run, facts: RunFacts) -> ClusterFacts:
-        """Gather what the rules read of the cluster."""
+        """Return the facts of the cluster by which a run is judged.
+
+        If a Job has made no pod in time, its events are requested.
+        """
         nodes = {pod.node for task, pod in facts.pods.items() if pod.node and task not in facts.over}
         job = find_silent_job(facts, self._options, self._now())
         return ClusterFacts(
@@ -248,7 +266,10 @@ class TrainingRuns:
     # --- creating
 
     def _create_pods(self, run: Run) -> str:
-        """Create the missing pods once all devices are there; return what is waited for, as a sentence."""
+        """Create the missing pods once all devices are there; return what is waited for, as a sentence.
+
+        The run is given up, and "" returned, if it has no image, or if its devices or its pods are refused.
+        """
         workload, missing = run.workload, run.missing_tasks()
         assert workload is not None
         assert run.launch is not None
@@ -320,7 +341,7 @@ class TrainingRuns:
             self._writes.delete(ObjectRef.of_pod(pod), grace)
 
     def _is_over(self, run: Run) -> bool:
-        """Return whether the work of the run has ended and none will begin: what runs on a lost node does not count."""
+        """Return whether the work of the run has ended and none will begin. Pods on a lost node count as ended."""
         if run.creates_pods or self._is_creating(run):
             return False
         return all([pod.is_over or self._nodes.lost(pod.node) for pod in run.live_pods()])
@@ -352,7 +373,7 @@ class TrainingRuns:
         return describe_overdue(pod, run.stop_deadline, self._now())
 
     def _remove(self, run: Run) -> None:
-        """Delete what is left of a run in REMOVING; drop the run when nothing is left."""
+        """Delete what is left of a run in REMOVING; drop the run once nothing is left."""
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)

@@ -22,7 +22,7 @@ MISMATCH = (
 
 
 def attest(agents: Agents, pod: PodView | None) -> Attestation:
-    """Return what the agent of its node found of the pod's devices; None: the cluster has not shown the pod yet."""
+    """Return the device check of a pod, by the reports of its node; None as pod: the cluster has not shown it yet."""
     if pod is None:
         return Attestation(result=AttestationResult.UNCHECKED, required=True, sentence="The pod has not been seen yet.")
     result = agents.attestation(pod.node, pod.uid)

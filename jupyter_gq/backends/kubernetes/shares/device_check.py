@@ -30,7 +30,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import (
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned, variables, with_additions
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import find_trouble
-from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.visible import MESSAGE_VARIABLE
@@ -88,7 +88,7 @@ class DeviceCheck:
         timeout: float = _TIMEOUT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`options.runner_image` is an image with this package; `timeout` is the seconds until a pod is given up."""
+        """Create a check with pods of the image `options.runner_image`; a pod is given up after `timeout` seconds."""
         self._cluster, self._options, self._timeout, self._sleep = cluster, options, timeout, sleep
         self._mark = secrets.token_hex(3)
 
@@ -104,13 +104,16 @@ class DeviceCheck:
         return sorted(fit, key=lambda view: (-view.devices[pool.resource], view.name))
 
     async def run(self, node: str, pool: PodPool) -> Report:
-        """Try all ways on a node of the pool. Without a whole device from the device plugin the trial ends."""
+        """Try all ways on a node of the pool, one pod after the other, and return what was seen.
+
+        If the container with a whole device from the device plugin does not see exactly one, nothing else is tried.
+        """
         provider, slots = Reservation(), (names.slot_of(node, 0),)
         allocation = Allocation(node=node, pool=pool, slots=slots)
         whole = await self._try("whole", provider.additions(allocation))
         if whole.devices is None or len(whole.devices) != 1:
             return Report(node=node, whole=whole)
-        void = await self._try("void", nothing(Allocation(node=node, pool=pool)))
+        void = await self._try("void", additions_without_gpu(Allocation(node=node, pool=pool)))
         named = replace(allocation, devices=(_device(whole.devices[0], pool),))
         ways = []
         for way in Visibility:
@@ -119,7 +122,7 @@ class DeviceCheck:
         return Report(node=node, whole=whole, void=void, ways=tuple(ways))
 
     async def _try(self, what: str, added: PodAdditions) -> Finding:
-        """Create a pod with these additions, return what its container saw, and delete the pod."""
+        """Create a pod with these additions, wait for its end, delete it, and return what its container saw."""
         pod = self._pod(what, added)
         meta = pod["metadata"]
         try:

@@ -11,7 +11,7 @@ from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
-from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
@@ -40,7 +40,10 @@ class DevicePreparation:
         self._nodes, self._agents, self._reservation_pods = nodes, agents, reservation_pods
 
     def claim(self, workload: Workload, devices: Mapping[str, str]) -> None:
-        """Reserve the devices of a run. `devices`: by slot, the ones that its pods were given already."""
+        """Claim the devices of a run that need reservation pods.
+
+        `devices` has, by slot, the ones that its pods were given already.
+        """
         for task in workload.placement:
             pool = self._nodes.pool(task.node)
             if pool is not None and self._needs_reservation(pool, workload, task):
@@ -65,7 +68,10 @@ class DevicePreparation:
                 self._reservation_pods.release(slot, _key(workload))
 
     def prepare(self, workload: Workload) -> Sequence[PreparedTask]:
-        """Prepare the devices of all tasks; return what the pod of each carries, in the order of the tasks."""
+        """Reserve the devices of all tasks; return, in the order of the tasks, what each pod carries or waits for.
+
+        Once all are ready, the run is bound to the devices that its pods will name.
+        """
         tasks = workload.placement or (TaskPlacement(node=""),) * workload.tasks
         prepared = [self._prepare_task(workload, task) for task in tasks]
         if all(each.additions is not None for each in prepared):
@@ -83,7 +89,9 @@ class DevicePreparation:
 
     def _prepare_task(self, workload: Workload, task: TaskPlacement) -> PreparedTask:
         if not task.devices:
-            return PreparedTask(additions=nothing(Allocation(node=task.node, pool=self._nodes.pool(task.node))))
+            return PreparedTask(
+                additions=additions_without_gpu(Allocation(node=task.node, pool=self._nodes.pool(task.node)))
+            )
         pool = self._nodes.pool(task.node)
         if pool is None:
             sentence = f"The node {task.node} is in no pool any more, or gone."
@@ -103,7 +111,10 @@ class DevicePreparation:
         return PreparedTask(additions=PROVIDERS[pool.provider].additions(allocation))
 
     def _prepare_reserved(self, workload: Workload, task: TaskPlacement, pool: PodPool) -> PreparedTask:
-        """Prepare the devices of a task that needs reservation pods."""
+        """Claim the devices of a task that needs reservation pods; return what its pod carries once all are reserved.
+
+        Before that, the result says what is waited for, or why a device is refused.
+        """
         for slot in task.devices:
             self._reservation_pods.claim(slot, pool, _key(workload))
         refusal = self._first(self._failure(slot, workload) for slot in task.devices)

@@ -57,7 +57,7 @@ class ReservationPods:
         on_created: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
-        """`on_created` is given each pod that was created, before the watch shows it."""
+        """Create the collection without slots; `on_created` is given each created pod before the watch shows it."""
         self._options, self._writes, self._nodes, self._now = options, writes, nodes, now
         self._on_created = on_created
         self._slots = Slots(options, agents=agents, nodes=nodes)
@@ -67,7 +67,10 @@ class ReservationPods:
     # --- claims of runs
 
     def claim(self, name: str, pool: PodPool, key: RunKey, device: str = "") -> Claim:
-        """Reserve the slot's device for a run; `device` is the one that its pod was given already."""
+        """Record that a run wants the slot's device, and return the claim; `step` then creates a reservation pod.
+
+        `device` is the one that the run's pod was given already.
+        """
         slot = self._slots.get_or_add(name)
         slot.pool = pool
         claim = slot.claims.setdefault(key, Claim(key=key))
@@ -76,7 +79,10 @@ class ReservationPods:
         return claim
 
     def fix_device(self, name: str, key: RunKey, device: str) -> None:
-        """Let the run use this device of the slot and no other: a pod that names it may be on its way."""
+        """Bind the run's claim to this device of the slot: a pod that names it may be on its way.
+
+        Nothing happens if the run has no claim to the slot.
+        """
         claim = self._find_claim(name, key)
         if claim is not None:
             claim.fixed_device = device
@@ -87,7 +93,7 @@ class ReservationPods:
         return claim.fixed_device if claim is not None else ""
 
     def release(self, name: str, key: RunKey) -> None:
-        """Drop the run's claim to the slot's device."""
+        """Drop the run's claim to the slot's device; the reservation pod lingers."""
         slot = self._slots.get(name)
         if slot is not None:
             slot.claims.pop(key, None)
@@ -128,7 +134,10 @@ class ReservationPods:
         return slot.sentence if slot is not None else ""
 
     def free(self, name: str) -> bool:
-        """Delete a lingering reservation pod of the slot at once; return whether none holds the device any more."""
+        """Return whether no reservation pod holds the slot's device; if one does, have it deleted at the next step.
+
+        A pod is deleted only if nobody wants the device any more.
+        """
         slot = self._slots.get(name)
         if slot is None:
             return True
@@ -185,7 +194,7 @@ class ReservationPods:
         self._slots.note_work(before, after)
 
     def restart_clocks(self) -> None:
-        """Count all delays from now: while the API server was away, nothing could be in time."""
+        """Count all waits and all lingering from now: while the API server was away, nothing could be in time."""
         now = self._now()
         for slot in self._slots:
             slot.wanted_since = None if slot.wanted_since is None else now
@@ -194,7 +203,10 @@ class ReservationPods:
     # --- each step
 
     def step(self) -> None:
-        """Do what is next for each slot."""
+        """Create reservation pods that slots need, delete those that nobody needs, and fail claims that took too long.
+
+        Slots that are free again are forgotten.
+        """
         for slot in self._slots:
             if slot.pool is None:  # pods may be seen before their node is
                 slot.pool = self._nodes.pool(names.node_of(slot.name))
@@ -233,7 +245,10 @@ class ReservationPods:
             self._fail(slot, slot.sentence, back_off=untried is None)
 
     def _holds_unknown_device(self, slot: Slot) -> bool:
-        """Return whether a pod holds a device that is not known at present, and no run waits to learn which."""
+        """Return whether a running pod holds a device that is not known now, and nothing is to be done about it.
+
+        So it is if shares run on the slot already, or if no run waits for it.
+        """
         if not any(pod.phase == "Running" for pod in self._slots.staying_pods(slot)):
             return False
         if any(self._slots.device_of(slot, pod) for pod in slot.pods.values()):
@@ -242,7 +257,10 @@ class ReservationPods:
         return bool(slot.used_device) or not slot.claims
 
     def _release_unwanted(self, slot: Slot) -> None:
-        """Apply the linger rule."""
+        """Delete the slot's unused pods `linger` seconds after their device was last wanted.
+
+        Pods on a cordoned node, and those that `free` asked for, are deleted at once.
+        """
         now = self._now()
         slot.unwanted_since = now if slot.unwanted_since is None else slot.unwanted_since
         # An administrator who drains a node waits for its reservation pods.
@@ -251,7 +269,7 @@ class ReservationPods:
             self._delete_unused(slot, slot.pods.values())
 
     def _delete_extra_pods(self, slot: Slot) -> None:
-        """Delete all pods of the slot but the one that holds the right device."""
+        """Delete the unused pods of the slot, except for the one that holds the right device."""
         keeper = self._slots.find_holder(slot)
         assert keeper is not None
         self._delete_unused(slot, [pod for pod in self._slots.staying_pods(slot) if pod.uid != keeper.uid])
@@ -271,7 +289,7 @@ class ReservationPods:
                     self.failing.discard(claim.key)
 
     def _create_missing_pod(self, slot: Slot, pool: PodPool) -> str:
-        """Create a pod if the slot needs one more; return why the cluster refuses it, or ""."""
+        """Create a reservation pod if the slot needs one more; return why the cluster refuses it, or ""."""
         pods = [pod for pod in slot.pods.values() if not self._slots.is_lent(slot, pod)]
         if any(self._slots.is_going(pod) or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
             return ""
@@ -294,7 +312,11 @@ class ReservationPods:
         return ""
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
-        """Apply the timeout rule and the same-device rule."""
+        """Record that the slot's device cannot be reserved: its claims fail, and its useless pods are deleted.
+
+        A run that has a pod fails only if its device was given to others. With `back_off`, the node takes nothing new
+        for a while. No pod is created for the slot during that pause, nor for `unschedulable_after` seconds.
+        """
         node = names.node_of(slot.name)
         is_taken = self._slots.is_device_taken(slot)
         if is_taken:

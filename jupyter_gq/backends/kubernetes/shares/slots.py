@@ -88,11 +88,11 @@ class Slot:
 
     @property
     def used_device(self) -> str:
-        """The device on which shares of the slot run, or will; "" = any device will do."""
+        """The device that pods or claims of the slot name, so that no other will do; "" = any device will do."""
         return next((device for device in self._named_devices() if device), "")
 
     def uses(self, device: str) -> bool:
-        """Return whether shares of the slot run on this device, or will."""
+        """Return whether a pod or a claim of the slot names this device."""
         return bool(device) and device in self._named_devices()
 
     def _named_devices(self) -> Iterator[str]:
@@ -163,7 +163,7 @@ class Slots:
     def pool_for_pods(self, slot: Slot) -> PodPool | None:
         """Return the pool by whose rules a reservation pod is created for the slot.
 
-        None: no pod is created, because the node is gone or its devices are not shared like that.
+        None: no pod is created, because the node is gone or in no pool, or the pool's provider needs no such pods.
         """
         if slot.pool is None or names.node_of(slot.name) not in self._nodes.names():
             return None
@@ -180,7 +180,10 @@ class Slots:
         )
 
     def find_holder(self, slot: Slot) -> PodView | None:
-        """Return the pod that holds a device for the slot: a pod of its own, or a lent one; None if there is none."""
+        """Return the pod that holds a device for the slot; None if there is none.
+
+        The pod is one of the slot's own, or one of another slot that was given the device in use here.
+        """
         own = (pod for pod in slot.pods.values() if self.serves(slot, pod))
         found = min(own, key=lambda pod: pod.name, default=None)
         if found is not None or not slot.used_device:
@@ -189,18 +192,21 @@ class Slots:
         return next((pod for pod in others if self.device_of(slot, pod) == slot.used_device), None)
 
     def is_occupied(self, slot: Slot) -> bool:
-        """Return whether a reservation pod of the slot holds a device of its own, or may."""
+        """Return whether a reservation pod of the slot holds a device that is not lent, or may.
+
+        A pod that is gone counts until the kubelet has forgotten it.
+        """
         return any(not self.is_lent(slot, pod) for pod in slot.pods.values()) or self.kubelet_remembers(slot)
 
     def is_device_taken(self, slot: Slot) -> bool:
-        """Return whether the device of the slot's shares was given to others, as the kubelet says.
+        """Return whether the device of the slot's shares was given to others, as the kubelet says; False if unknown.
 
         The device was taken if the kubelet names only pods of others for it, or has given out as many devices as the
         node offers without this one. A reservation pod that is not placed says nothing: the node may be cordoned, or
         full.
         """
         node = names.node_of(slot.name)
-        if not slot.used_device or slot.pool is None or not self._agents.speaks(node):
+        if not slot.used_device or slot.pool is None or not self._agents.is_reporting(node):
             return False
         holders = self._agents.holders(node, slot.pool.resource)
         if pods := holders.get(slot.used_device):
@@ -208,13 +214,17 @@ class Slots:
         return 0 < len(self._nodes.slots(node)) <= len(holders)
 
     def kubelet_remembers(self, slot: Slot) -> bool:
-        """Return whether a reservation pod of the slot is gone and the kubelet has not said since that it is."""
+        """Return whether the kubelet may still count a device for a reservation pod of the slot that is gone.
+
+        The result is True until a later report lists no such pod; then the slot forgets the pod. While the agent is
+        silent, the result is False.
+        """
         if slot.pods_gone_at is None or slot.pool is None:
             return False
         node = names.node_of(slot.name)
-        if not self._agents.speaks(node):
+        if not self._agents.is_reporting(node):
             return False
-        told = self._agents.told_at(node)
+        told = self._agents.allocations_reported_at(node)
         if told is None or told <= slot.pods_gone_at:
             return True
         present = {pod.name for pod in slot.pods.values()}
@@ -239,7 +249,7 @@ class Slots:
         """Return the device that a reservation pod holds; "" unless the kubelet names exactly one, by its UUID."""
         if pod.phase != "Running" or self.is_going(pod) or slot.pool is None:
             return ""
-        told = self._agents.told_at(pod.node)
+        told = self._agents.allocations_reported_at(pod.node)
         if told is None or told < self.first_seen.get(pod.uid, told):
             # The kubelet names pods, not uids: an earlier report may be about an older pod of the same name.
             return ""
@@ -257,7 +267,10 @@ class Slots:
         return not slot.uses(uuid) and any(each.uses(uuid) for each in self._others_on_node(slot))
 
     def may_go(self, slot: Slot, pod: PodView) -> bool:
-        """Return whether no share runs on the device of one of the slot's own pods, as far as that is known."""
+        """Return whether no share needs one of the slot's own pods, as far as that is known.
+
+        A pod whose device is not known stays while a slot of the node misses the device of its shares.
+        """
         if not pod.node or pod.finished:
             return True
         if uuid := self.device_of(slot, pod):
@@ -266,7 +279,7 @@ class Slots:
         return not any(each.used_device and not self._may_be_reserved(each) for each in self._others_on_node(slot))
 
     def _may_be_reserved(self, slot: Slot) -> bool:
-        """Return whether the device of the slot is reserved, or may be by a pod of its own."""
+        """Return whether a pod holds the right device for the slot, or a running pod of its own may."""
         return self.find_holder(slot) is not None or any(pod.phase == "Running" for pod in self.staying_pods(slot))
 
     def _others_on_node(self, slot: Slot) -> Iterator[Slot]:
@@ -274,7 +287,7 @@ class Slots:
         return (each for each in self._by_node.get(names.node_of(slot.name), {}).values() if each is not slot)
 
     def refusal(self, slot: Slot) -> str:
-        """Return why the device of the slot can never be named to a share, as a sentence; "" = it may be."""
+        """Return why the slot's device can never be named to a share, as a sentence; "" if nothing is known of that."""
         return self._agents.names_no_uuid(names.node_of(slot.name), slot.pool.resource) if slot.pool is not None else ""
 
     def find_untried(self, slot: Slot) -> PodView | None:
@@ -282,7 +295,7 @@ class Slots:
         return next((pod for pod in self.staying_pods(slot) if not pod.node and not pod.unschedulable), None)
 
     def describe(self, slot: Slot) -> str:
-        """Return what is being waited for, as a sentence."""
+        """Return why the device of the slot is not reserved yet, as a sentence."""
         node = names.node_of(slot.name)
         for pod in slot.pods.values():
             if self.is_lent(slot, pod):

@@ -64,7 +64,7 @@ class Paper:
         self.nodes = Nodes(pools=lambda: self.pools, agents=self.agents, now=self.clock.now, lost_after=60.0)
         self.gpus = gpus
         self.view = NodeView(name="n1", version=1, ready=True, devices={GPU: gpus})
-        self.nodes.saw(None, self.view)
+        self.nodes.apply_change(None, self.view)
         #: Pods that were made, before the watch shows them.
         self.taken = []
         self.slots = ReservationPods(
@@ -79,7 +79,7 @@ class Paper:
 
     def node(self, **fields):
         before, self.view = self.view, replace(self.view, **fields)
-        self.nodes.saw(before, self.view)
+        self.nodes.apply_change(before, self.view)
 
     def step(self, seconds=0.0):
         self.clock.at += seconds
@@ -126,7 +126,7 @@ class Paper:
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(self.gpus)]
         report = AgentReport(probe=probe, devices=devices, allocations=None if silent_kubelet else allocations)
-        return self.agents.hear("n1", report, lambda uid: None)
+        return self.agents.store_report("n1", report, lambda uid: None)
 
     def offered(self, used=(), blocked=()):
         (node,) = self.nodes.offered({"n1": set(used)}, set(blocked), lambda namespace, pod: namespace == "nodes")

@@ -38,7 +38,7 @@ async def test_of_a_node_that_is_gone_and_that_nobody_names_nothing_is_kept(pape
     assert not nodes.anything_away()
     assert nodes._away == {}
     assert set(nodes._most) == {"n1"}
-    assert set(agents._heard) | set(agents._uses) == set()
+    assert set(agents._reports) | set(agents._uses) == set()
     assert nodes.back_off._pauses == nodes.mistrust._pauses == {}
 
 

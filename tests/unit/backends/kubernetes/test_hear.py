@@ -43,7 +43,7 @@ async def test_an_agent_does_not_speak_for_the_pods_of_another_node(paper, kind)
 async def test_of_pods_that_nobody_knows_nothing_is_kept(paper):
     for number in range(3):
         paper.report("n1", shares={f"unknown-{number}": WRONG, f"another-{number}": WRONG})
-    assert paper.runs.agents._heard["n1"].checks == {}
+    assert paper.runs.agents._reports["n1"].checks == {}
     assert paper.runs.agents._uses == {}
 
 

@@ -110,7 +110,7 @@ def test_what_was_offered_stays_on_the_books():
 def test_pods_of_others_take_free_slots_and_blocked_ones_take_nothing():
     paper = Paper(gpus=3)
     paper.report([("other", "GPU-0")])
-    paper.agents._heard["n1"].allocations[0].namespace = "elsewhere"
+    paper.agents._reports["n1"].allocations[0].namespace = "elsewhere"
     assert healthy(paper.offered(used=["n1/2"])) == [True, False, True]
     assert healthy(Paper().offered(blocked=["n1/0"])) == [False, True]
 
@@ -194,9 +194,9 @@ def test_what_others_ask_for_is_not_there_for_us():
     ours = {"jupyter-gq.org/installation": "gq", "app.kubernetes.io/component": "gq-training"}
     others = Others()
     for each in (pod("a"), pod("b"), pod("task", ours), pod("nowhere", node="")):
-        others.saw(None, claims_of(each, "gq"))
+        others.apply_change(None, claims_of(each, "gq"))
     assert others.on("n1") == (4000, 2048)
-    others.saw(claims_of(pod("b"), "gq"), None)
+    others.apply_change(claims_of(pod("b"), "gq"), None)
     paper = Paper()
     paper.node(cpu_milli=8000, memory_mib=4096)
     paper.nodes.used_by_others = others.on

@@ -9,9 +9,9 @@ from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.runs import notebook_judging
 from jupyter_gq.backends.kubernetes.runs.notebook_judging import (
+    ExternalFacts,
     TicketFacts,
     TicketJudgement,
-    TicketSurroundings,
     judge_ticket,
 )
 from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
@@ -33,9 +33,9 @@ READY = PreparedTask(additions=PodAdditions())
 FAILURE = Verdict(result=Result(outcome=Outcome.FAILED, sentence="DEVICE_MISMATCH"))
 
 
-def judged(phase, pod=None, around=None, **fields):
+def judged(phase, pod=None, external=None, **fields):
     run = TicketFacts(phase=phase, pod=pod, holds_devices=fields.pop("holds_devices", True), **fields)
-    return judge_ticket(run, around or TicketSurroundings(), OPTIONS, NOW)
+    return judge_ticket(run, external or ExternalFacts(), OPTIONS, NOW)
 
 
 def ended(judgement):
@@ -53,8 +53,8 @@ def test_the_released_ticket_rule():
 def test_the_stopped_ticket_rule():
     assert judged(RunPhase.STOPPING, stop_deadline=NOW + 1) == GOES_ON
     assert judged(RunPhase.STOPPING, stop_deadline=NOW) == SUCCEEDED
-    heard = TicketSurroundings(hub_has_heard=True)
-    assert judged(RunPhase.STOPPING, around=heard, stop_deadline=NOW + 60) == SUCCEEDED
+    heard = ExternalFacts(hub_has_accepted=True)
+    assert judged(RunPhase.STOPPING, external=heard, stop_deadline=NOW + 60) == SUCCEEDED
     assert judged(RunPhase.STOPPING, POD, heard, stop_deadline=NOW) == GOES_ON, "its pod is still there"
 
 
@@ -64,10 +64,10 @@ def test_the_missing_pod_rule():
 
 
 def test_the_no_place_rule():
-    waits = TicketSurroundings(prepared=PreparedTask(sentence="A device of n1 is being reserved."))
-    assert judged(RunPhase.WAITING, around=waits) == TicketJudgement(sentence="A device of n1 is being reserved.")
-    refused = TicketSurroundings(prepared=PreparedTask(sentence="The node n1 is gone.", is_refused=True))
-    assert ended(judged(RunPhase.WAITING, around=refused)) == (
+    waits = ExternalFacts(prepared=PreparedTask(sentence="A device of n1 is being reserved."))
+    assert judged(RunPhase.WAITING, external=waits) == TicketJudgement(sentence="A device of n1 is being reserved.")
+    refused = ExternalFacts(prepared=PreparedTask(sentence="The node n1 is gone.", is_refused=True))
+    assert ended(judged(RunPhase.WAITING, external=refused)) == (
         Outcome.REFUSED,
         "The node n1 is gone.",
         RunEvent.REFUSED,
@@ -75,10 +75,10 @@ def test_the_no_place_rule():
 
 
 def test_the_attach_rule():
-    ready = TicketSurroundings(prepared=READY)
-    assert judged(RunPhase.WAITING, around=ready) == GOES_ON
-    assert judged(RunPhase.CREATING, around=ready, ready_since=NOW - 179) == GOES_ON
-    outcome, sentence, event = ended(judged(RunPhase.CREATING, around=ready, ready_since=NOW - 180))
+    ready = ExternalFacts(prepared=READY)
+    assert judged(RunPhase.WAITING, external=ready) == GOES_ON
+    assert judged(RunPhase.CREATING, external=ready, ready_since=NOW - 179) == GOES_ON
+    outcome, sentence, event = ended(judged(RunPhase.CREATING, external=ready, ready_since=NOW - 180))
     assert sentence == "The server was not started within 180 seconds, so the share is free again."
     assert (outcome, event) == (Outcome.LOST, RunEvent.ABORTED)
 
@@ -111,7 +111,7 @@ def test_the_ended_pod_rule(phase, pod, wanted):
 
 
 def test_the_lost_node_rule():
-    lost = TicketSurroundings(lost="The node n1 is gone.")
+    lost = ExternalFacts(lost="The node n1 is gone.")
     for phase, deadline in ((RunPhase.RUNNING, None), (RunPhase.STOPPING, NOW + 60)):
         judgement = judged(phase, POD, lost, stop_deadline=deadline)
         assert ended(judgement) == (Outcome.LOST, "The node n1 is gone.", RunEvent.ABORTED)
@@ -135,7 +135,7 @@ def test_the_unplaced_rule():
 
 
 def test_the_taken_device_rule():
-    taken = TicketSurroundings(taken_device="n1/0 could not be held: why")
+    taken = ExternalFacts(taken_device="n1/0 could not be held: why")
     judgement = judged(RunPhase.RUNNING, POD, taken)
     assert judgement.verdict is judgement.result is None
     assert judgement.sentence == (

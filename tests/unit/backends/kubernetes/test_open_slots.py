@@ -80,7 +80,7 @@ def test_a_failure_that_the_agent_and_the_device_plugin_tell_counts_once():
         report.devices[1].healthy = False
 
     paper.report()
-    failed(paper.agents._heard["n1"].report)
+    failed(paper.agents._reports["n1"].report)
     assert len(open_of(paper.offered())) == 3, "the agent sees it first"
     paper.node(devices={GPU: 3})
     assert len(open_of(paper.offered())) == 3
@@ -101,7 +101,7 @@ def test_shares_join_where_the_device_works_and_not_where_it_has_failed():
     held_on(paper, "n1/3", "GPU-1")
     paper.node(devices={GPU: 3})
     assert 3 in open_of(paper.offered(used=["n1/3"])), "another device has failed"
-    paper.agents._heard["n1"].report.devices[1].healthy = False
+    paper.agents._reports["n1"].report.devices[1].healthy = False
     assert open_of(paper.offered(used=["n1/3"])) == [0, 1]
 
 
@@ -120,9 +120,9 @@ def test_a_slot_of_hami_is_the_device_of_its_number_although_another_one_is_gone
     paper.node(devices={GPU: 40})
     paper.report()
     assert open_of(paper.offered()) == [0, 1, 2, 3]
-    del paper.agents._heard["n1"].report.devices[1]
+    del paper.agents._reports["n1"].report.devices[1]
     assert open_of(paper.offered()) == [0, 2, 3]
-    paper.agents._heard["n1"].report.devices[1].healthy = False
+    paper.agents._reports["n1"].report.devices[1].healthy = False
     assert open_of(paper.offered(used=["n1/3"])) == [0, 3]
 
 
@@ -132,7 +132,7 @@ async def test_hami_gives_the_device_of_the_slot_and_not_the_next_one_of_the_lis
     paper.node("n1", devices={GPU: 20})
     paper.report()
     await paper.launch("job", "a", "n1/1")
-    del paper.runs.agents._heard["n1"].report.devices[0]
+    del paper.runs.agents._reports["n1"].report.devices[0]
     (added,) = paper.runs.training._devices.prepare(paper.runs.training.runs["job-a", 1].workload)
     assert added.additions.annotations["nvidia.com/use-gpuuuid"] == "GPU-1"
     await paper.launch("job", "b", "n1/0")

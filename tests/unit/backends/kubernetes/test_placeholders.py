@@ -58,19 +58,19 @@ class Growing:
             annotations={names.GROWS: "p"},
         )
         self.pods[name] = replace(before or start, **fields)
-        self.asked.saw(before, self.pods[name])
+        self.asked.apply_change(before, self.pods[name])
         return self.pods[name]
 
     def gone(self, name=FIRST):
-        self.asked.saw(self.pods.pop(name), None)
+        self.asked.apply_change(self.pods.pop(name), None)
 
     def node(self, name="n1", *, gpus=2, agent=True, **fields):
         """A node of the pool comes."""
         view = NodeView(name=name, ready=True, labels={"pool": "p"}, devices={GPU: gpus} if gpus else {}, **fields)
-        self.nodes.saw(None, view)
+        self.nodes.apply_change(None, view)
         if agent:
             devices = [AgentDevice(uuid=f"{name}-{i}", index=i, model="A100", memory_mib=40_000) for i in range(gpus)]
-            self.agents.hear(name, AgentReport(probe="OK", devices=devices), lambda uid: None)
+            self.agents.store_report(name, AgentReport(probe="OK", devices=devices), lambda uid: None)
 
     @property
     def made(self):
@@ -111,7 +111,7 @@ def test_another_process_goes_on_with_those_that_stand(growing):
     growing.want(1)
     pod = growing.pod()
     growing.asked = growing.service()
-    growing.asked.saw(None, pod)
+    growing.asked.apply_change(None, pod)
     growing.writes.made.clear()
     growing.want(1)
     assert (growing.made, growing.deleted) == ([], [])
@@ -190,7 +190,7 @@ def test_what_is_there_when_the_service_begins_has_not_just_come(growing):
     pod = growing.pod()
     growing.node("n1")
     growing.asked = growing.service()
-    growing.asked.saw(None, pod)
+    growing.asked.apply_change(None, pod)
     growing.asked.step(lambda: ())
     growing.want(1)
     assert growing.asked.arriving() == frozenset()
@@ -265,15 +265,15 @@ def test_one_that_was_evicted_goes_and_another_is_made_after_a_while(growing):
 def test_what_the_cluster_refuses_is_said_and_tried_again_ever_more_seldom(growing):
     growing.writes.refusal = "no PriorityClass with name x was found"
     growing.want(1)
-    assert growing.asked.asked_for("p").sentence == "no PriorityClass with name x was found"
+    assert growing.asked.request_state("p").sentence == "no PriorityClass with name x was found"
     growing.writes.refusal = ""
     growing.want(1, 59)
     assert growing.made == []
     growing.want(1, 2)
     assert growing.made == [FIRST]
-    assert growing.asked.asked_for("p") is None
+    assert growing.asked.request_state("p") is None
     growing.pod()
-    assert growing.asked.asked_for("p").since == 1000.0
+    assert growing.asked.request_state("p").since == 1000.0
 
 
 @pytest.mark.parametrize("pools", [[], [replace(POOL, scale_up=None)]])
@@ -285,7 +285,7 @@ def test_those_of_a_pool_that_does_not_grow_any_more_go(growing, pools):
     assert growing.deleted == [FIRST]
     growing.gone()
     growing.want(0)
-    assert growing.asked.asked_for("p") is None
+    assert growing.asked.request_state("p") is None
 
 
 def test_it_keeps_off_the_nodes_that_are_there_and_free(growing):

@@ -5,7 +5,7 @@ import pytest
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.manifests import as_job, training_pod
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
-from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import Hold, PodPool, Provider, Visibility, find_pool
 from tests.builders import a_job
@@ -34,7 +34,7 @@ def test_whole_devices_are_asked_for_by_count_and_never_named():
 
 
 def test_without_a_gpu_nothing_is_visible_whatever_the_image_says():
-    added = nothing(Allocation(node="n1", pool=None))
+    added = additions_without_gpu(Allocation(node="n1", pool=None))
     assert added.environment["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert added.environment["CUDA_VISIBLE_DEVICES"] == ""
     assert (added.resources, added.annotations) == ({}, {})
@@ -104,10 +104,10 @@ def test_whatever_is_pinned_to_a_node_of_a_pool_bears_its_taints():
     """With a GPU or without: else it would wait there for ever."""
     tolerated = ({"key": "gpu", "operator": "Exists"},)
     assert additions(allocation(tolerations=tolerated)).tolerations == [dict(tolerated[0])]
-    assert nothing(Allocation(node="n", pool=PodPool(name="p", tolerations=tolerated))).tolerations == [
+    assert additions_without_gpu(Allocation(node="n", pool=PodPool(name="p", tolerations=tolerated))).tolerations == [
         dict(tolerated[0])
     ]
-    assert nothing(Allocation(node="n", pool=None)).tolerations == []
+    assert additions_without_gpu(Allocation(node="n", pool=None)).tolerations == []
 
 
 def test_a_node_is_of_the_first_pool_that_takes_it():

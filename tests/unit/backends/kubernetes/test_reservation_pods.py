@@ -372,7 +372,7 @@ def test_what_was_held_for_running_pods_is_held_on_although_its_pool_left_the_se
 def test_nothing_is_reserved_on_a_node_that_is_gone():
     paper = Paper()
     paper.work("w", SLOT, "GPU-1")
-    paper.nodes.saw(paper.view, None)
+    paper.nodes.apply_change(paper.view, None)
     paper.step()
     paper.step(100)
     assert paper.writes.made == []
@@ -380,10 +380,10 @@ def test_nothing_is_reserved_on_a_node_that_is_gone():
 
 def test_pods_that_were_seen_before_their_node_count_like_others():
     paper = Paper()
-    paper.nodes.saw(paper.view, None)
+    paper.nodes.apply_change(paper.view, None)
     paper.work("w", SLOT, "GPU-1")
     paper.pod(SLOT, phase="Running")
-    paper.nodes.saw(None, paper.view)
+    paper.nodes.apply_change(None, paper.view)
     assert kept(paper)
 
 

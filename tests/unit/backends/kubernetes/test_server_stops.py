@@ -65,17 +65,17 @@ async def test_it_is_asked_once_until_it_answers(stops, hub):
     run = a_run(pods={0: POD})
     await asked(stops, run)
     await asked(stops, run)
-    assert (len(hub.asked), stops.heard(run.key)) == (1, False)
+    assert (len(hub.asked), stops.has_accepted(run.key)) == (1, False)
     hub.open.set()
     await asked(stops, run)
-    assert (len(hub.asked), stops.heard(run.key)) == (1, True)
+    assert (len(hub.asked), stops.has_accepted(run.key)) == (1, True)
 
 
 @pytest.mark.parametrize("deaf", [False, True])
 async def test_a_pod_that_stands_is_asked_for_again_after_a_while(stops, hub, clock, deaf):
     hub.deaf, run = deaf, a_run(pods={0: POD})
     await asked(stops, run)
-    assert stops.heard(run.key) is not deaf
+    assert stops.has_accepted(run.key) is not deaf
     clock.at += 9
     await asked(stops, run)
     assert len(hub.asked) == 1
@@ -110,7 +110,7 @@ async def test_what_is_forgotten_leaves_nothing_behind(stops, hub):
     hub.open.set()
     for _ in range(3):
         await asyncio.sleep(0)
-    assert not stops.heard(run.key)
+    assert not stops.has_accepted(run.key)
     stops.withdraw(run.key)
     stops.forget(run.key)
     await asked(stops, run)

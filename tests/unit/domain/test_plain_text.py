@@ -1,0 +1,43 @@
+"""Tests that texts from outside neither forge lines nor reorder the text around them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_gq.domain.plain_text import strip_controls
+
+BIDIRECTIONAL = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("digits", "digits"),
+        ("über 数字 🔥", "über 数字 🔥"),
+        ("one\ntwo\r\nthree\tfour", "one two  three four"),
+        ("a\u2028b\u2029c\x85d", "a b c d"),
+        ("\x1b[31mred\x1b[0m \x1b]0;title\x07x", "red x"),
+        ("\x1b[2Jx\x07\x00\x7f\x9b31m", "x"),
+        ("invoice\u202egnp.exe", "invoicegnp.exe"),
+        ("\u2066a\u2069\u200f\u061c", "a"),
+        ("क्\u200dष 👩\u200d💻", "क्\u200dष 👩\u200d💻"),
+        ("half \ud800", "half "),
+        ("mark\ufdd0\ufdef", "mark"),
+        ("", ""),
+    ],
+)
+def test_only_visible_characters_are_left_of_a_name(text, plain):
+    assert strip_controls(text) == plain
+
+
+def test_a_text_with_lines_keeps_line_ends_and_tabs_only():
+    assert strip_controls("one\r\n\ttwo\x1b[0m\u202e\x07\n", lines=True) == "one\n\ttwo\n"
+
+
+@given(st.text())
+def test_nothing_that_controls_is_left_and_a_second_time_changes_nothing(text):
+    plain = strip_controls(text)
+    assert strip_controls(plain) == plain
+    assert len(plain.splitlines()) <= 1
+    assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in plain)
+    assert not set(plain) & set(BIDIRECTIONAL)
