@@ -168,7 +168,7 @@ class Uploader:
 
     def _record_failure(self, error: Exception) -> float:
         if self._failures == 0:
-            log.warning("The service does not take outputs; they are kept here for now: %s", error)
+            log.warning("The service does not take outputs; outputs are kept here for now: %s", error)
         self._failures += 1
         self.trouble = str(error)
         return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._failures - 1, 10))
