@@ -443,10 +443,7 @@ def _describe_log(style: str, level: object) -> dict[str, Any]:
     return {
         "handlers": {"console": {"formatter": "json" if style == "json" else "console"}},
         "formatters": {"json": json_formatter} if style == "json" else {},
-        "loggers": {
-            "SchedulerService": {"level": level, "handlers": []},
-            "jupyter_gq": {"level": level, "handlers": []},
-        },
+        "loggers": {"jupyter_gq": {"level": level}},
         "root": {"level": "WARNING", "handlers": ["console"]},
     }
 
