@@ -48,6 +48,7 @@ from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, S
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.engine import parse_url
 from jupyter_gq.store.reachability import check_reachable, has_content, peek_setting
+from jupyter_gq.store.reserve import RESERVE
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -419,7 +420,7 @@ class SchedulerService(Application):
 
         Raises `StoreUnavailable` if the database does not answer.
         """
-        store = SqlStore(self._url())
+        store = SqlStore(self._url(), reserve=RESERVE)
         try:
             store.check_pages()
             store.take_over()

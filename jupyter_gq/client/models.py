@@ -23,7 +23,9 @@ MAX_NAME = 100
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
-HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "workloads_set_aside", "devices_missing"]
+HealthCode = Literal[
+    "ok", "config_refused", "disk_full", "step_failed", "runs_unobserved", "workloads_set_aside", "devices_missing"
+]
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
@@ -546,7 +548,7 @@ class Health(BaseModel):
     status: Literal["ok", "degraded"]
     code: HealthCode = Field(
         default="ok",
-        description="The first thing that is wrong: config_refused, step_failed, runs_unobserved, "
+        description="The first thing that is wrong: config_refused, disk_full, step_failed, runs_unobserved, "
         "workloads_set_aside or devices_missing.",
     )
     version: str = Field(default="", description="For admins.")

@@ -30,7 +30,7 @@ from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.audit import CONFIG_FILE, Action, AuditEntry
-from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import NotLeading, StorageFull, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.store.protocol import Store
@@ -335,7 +335,7 @@ class Controller:
             raise
         except Exception as error:
             if repr(error) != self._failures.get(what):
-                if isinstance(error, StoreUnavailable | NotLeading):
+                if isinstance(error, StorageFull | StoreUnavailable | NotLeading):
                     log.warning("nothing is started or stopped for now. %s", error)
                 else:
                     log.exception("%s failed and is tried again", what)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+from dataclasses import replace
 from typing import TypeVar
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -25,7 +26,7 @@ from .delivery.shipper import OutputShipper
 from .files.job import Job
 from .output.executed_notebook import load_earlier_outputs, write_notebook
 from .output.recorder import Recorder
-from .problems import KernelError, describe_disk_error
+from .problems import OUTPUT_DROPPED, KernelError, describe_disk_error, is_disk_full
 from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ KERNEL_STOP_TIMEOUT = 5.0
 SHUTDOWN_WINDOW = 1.5
 #: Minimum of seconds between two writings of the notebook.
 SAVE_INTERVAL = 2.0
+#: Seconds between two attempts to write outputs while the disk is full.
+ROOM_INTERVAL = 1.0
 #: Seconds to wait until the service has the last outputs; the service reads the rest from the run's folder.
 DELIVERY_TIMEOUT = 2.0
 #: Seconds to wait if the folder does not outlive the run: for a service that is down, and for one that answers, and
@@ -87,10 +90,13 @@ class Run:
         if result.outcome == "PAUSED":
             self._shipper.emit([{"op": "run", "state": "pause"}])
         await shut_down(self.kernel, self._connection, self._limit_to_deadline(KERNEL_STOP_TIMEOUT))
+        dropped = False
         try:
             await self._save()
         except OSError as error:
-            result = describe_failure(describe_disk_error(error)) if result is SUCCEEDED else result
+            dropped = is_disk_full(error)
+            if not dropped and result is SUCCEEDED:
+                result = describe_failure(describe_disk_error(error))
         self._closing = True
         delivered = await self._shipper.close(
             self._limit_to_deadline(self._delivery_timeout()), refused=REFUSED_DELIVERY_TIMEOUT
@@ -98,7 +104,9 @@ class Run:
         if self._job.ephemeral and result is SUCCEEDED and not delivered:
             lost = UNDELIVERED_SENTENCE.format(why=self._shipper.trouble.rstrip("."))
             result = PAUSED if self._job.stop.is_requested else describe_failure(lost)
-        if self._disk_error.done() and result is SUCCEEDED:
+        if result is SUCCEEDED and (dropped or (self._shipper.is_incomplete and not delivered)):
+            result = replace(SUCCEEDED, sentence=OUTPUT_DROPPED)
+        if self._disk_error.done() and result.outcome == "SUCCEEDED":
             result = describe_failure(describe_disk_error(self._disk_error.result()))
         self._job.folder.write_result(result.to_document(now()))
         return 1 if result.outcome == "FAILED" else 0
@@ -256,6 +264,8 @@ class Run:
         """Flush the changed outputs if that is due now, else schedule a flush for them and the changes that follow."""
         if self._timer is None:
             wait = self._recorder.seconds_until_flush(monotonic())
+            if wait is not None and self._shipper.has_no_room:
+                wait = ROOM_INTERVAL  # meanwhile the recorder folds the changes, which bounds their size
             if wait == 0:
                 self._recorder.flush(monotonic())
             elif wait is not None:
@@ -263,23 +273,26 @@ class Run:
 
     def _flush_after_wait(self) -> None:
         self._timer = None
+        self._shipper.write_waiting()
         self._schedule_flush()
 
     async def _keep_saving(self) -> None:
         """Write the notebook every few seconds until cancelled, less often if it is large.
 
-        If the disk refuses, `_disk_error` is set, which ends the run.
+        A full disk is tried again. If the disk refuses for another reason, `_disk_error` is set, which ends the run.
         """
         pause = SAVE_INTERVAL
         while True:
             await asyncio.sleep(pause)
             before = monotonic()
+            self._shipper.write_waiting()
             try:
                 await self._save()
             except OSError as error:
-                if not self._disk_error.done():
-                    self._disk_error.set_result(error)
-                return
+                if not is_disk_full(error):
+                    if not self._disk_error.done():
+                        self._disk_error.set_result(error)
+                    return
             pause = max(SAVE_INTERVAL, 20 * (monotonic() - before))
 
     async def _save(self) -> None:

@@ -89,6 +89,15 @@ class Store(Protocol):
         """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         ...
 
+    @property
+    def shortage(self) -> str:
+        """Why the database takes neither new outputs nor new jobs, as `confirm` found it; "" = it has room."""
+        ...
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` if the room that is left on the disk is for changes of state only."""
+        ...
+
     def save(
         self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
     ) -> tuple[StoredEvent, ...]:

@@ -26,8 +26,9 @@ class SqlStore:
     Opening runs the migrations that the database lacks. Several threads may use one object.
     """
 
-    def __init__(self, url: str) -> None:
-        self._database = Transactions(url)
+    def __init__(self, url: str, *, reserve: int = 0) -> None:
+        """`reserve` is the size in bytes of the reserve that a SQLite file keeps for changes of state."""
+        self._database = Transactions(url, reserve=reserve)
         self._decoder = RowDecoder()
 
     @property
@@ -124,6 +125,7 @@ class SqlStore:
         A piece that would leave a gap is not stored, nor are the pieces after it. A `set` deletes the earlier pieces of
         its cell, which it makes superfluous. Raises `NotFound` for new pieces of a workload that was never saved.
         """
+        self._database.require_room()
         with self._database.write() as connection:
             last = statements.last_output(connection, workload)
             new = _continuation(last, outputs)
@@ -196,6 +198,7 @@ class SqlStore:
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
         """Insert or replace a file of a workload. The workload itself may be saved later."""
+        self._database.require_room()
         with self._database.write() as connection:
             statements.put_file(connection, {"workload": workload, "name": name, "content": content})
 
@@ -222,6 +225,16 @@ class SqlStore:
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """
         self._database.confirm()
+        self._database.keep_reserve()
+
+    @property
+    def shortage(self) -> str:
+        """Why the database takes neither new outputs nor new jobs; "" = it has room."""
+        return self._database.shortage
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` if the room that is left on the disk is for changes of state only."""
+        self._database.require_room()
 
     def close(self) -> None:
         """Close all connections to the database."""

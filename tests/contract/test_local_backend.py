@@ -18,7 +18,7 @@ from jupyter_gq.backends.local.control_groups import find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.processes import ProcessTable, boot_id
 from jupyter_gq.backends.protocol import Outcome, Phase
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.kubernetes.waiting import eventually
 
@@ -176,7 +176,7 @@ async def test_a_full_disk_starts_nothing_and_leaves_nothing(small_disk):
     workload = local.workload(tasks=2)
     local.prepare(workload)
     fill(small_disk)
-    with pytest.raises(BackendError, match="No space left"):
+    with pytest.raises(StorageFull, match="No space left"):
         await local.request(workload)
     assert await local.observed(workload) is None
     (small_disk / "filler").unlink()

@@ -24,13 +24,13 @@ from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import Kind
 
 from .accounts import Account, Accounts
 from .control_groups import add_process, find_own_group, kill_group, make_group, remove_group
 from .environment import base_environment, gang_environment
-from .files import is_missing
+from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
 from .ledger import Ledger, Run, TaskProcess
 from .members import Members
@@ -120,7 +120,7 @@ class LocalRuns:
         try:
             self._record(run)
             self._start_tasks(run, launch, account)
-        except BackendError:
+        except (BackendError, StorageFull):
             await self._clean_up(self._ledger.get(*run.key) or run)
             raise
         log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks, extra=workload.log_fields)
@@ -158,7 +158,7 @@ class LocalRuns:
     # -- starting
 
     def _start_tasks(self, run: Run, launch: Launch, account: Account) -> None:
-        """Start the tasks one after the other, and record each process; raise `BackendError` at the first failure."""
+        """Start the tasks one after the other, and record each process; raise the error of the first failure."""
         manifest = read_manifest(self._root, run.job, account)
         cwd = choose_working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
         given = manifest.get("environment")
@@ -190,11 +190,12 @@ class LocalRuns:
         return share_environment(devices, launch.workload.request.milli_per_device)
 
     def _record(self, run: Run) -> None:
-        """Store the run in the ledger; raise `BackendError` if the disk refuses."""
+        """Store the run in the ledger; raise `StorageFull` or `BackendError` if the disk refuses."""
         try:
             self._ledger.put(run)
         except OSError as error:
-            raise BackendError(f"The run could not be recorded: {error.strerror or error}.") from error
+            kind = StorageFull if error.errno in DISK_FULL_ERRORS else BackendError
+            raise kind(f"The run could not be recorded: {error.strerror or error}.") from error
 
     def _adopt(self, run: Run, table: ProcessTable) -> Run:
         """Return the run with the processes that were started but not recorded, found by their mark; record them."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from jupyter_gq.backends.processes import read_process
 from jupyter_gq.client.user_files import LARGE_FILE
-from jupyter_gq.domain.errors import BackendError, UnusableFile
+from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .accounts import Account, acting_as
 from .environment import MARK
-from .files import make_private_folder, open_log, read_owned_json, write_private
+from .files import DISK_FULL_ERRORS, make_private_folder, open_log, read_owned_json, write_private
 from .folders import job_folder, task_folder
 from .ledger import Run, TaskProcess
 
@@ -32,10 +32,15 @@ class TaskStarter:
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Start one task in the folder `cwd` and return its process; raise `BackendError` if that fails."""
+        """Start one task in the folder `cwd` and return its process; raise an error with a sentence if that fails.
+
+        The error is `StorageFull` if the disk has no room, and `BackendError` otherwise.
+        """
         try:
             return self._start(run, task, account, cwd, inputs)
         except OSError as error:
+            if error.errno in DISK_FULL_ERRORS:
+                raise StorageFull(f"The disk with the jobs has no room for a start: {error.strerror}.") from error
             what = error.filename or self.command[0]
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 

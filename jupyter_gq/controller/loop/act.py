@@ -25,7 +25,7 @@ from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange,
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
-from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable, Superseded
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
@@ -36,6 +36,7 @@ from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
 from .observe import ObservedRuns, RunKey
+from .run_end import make_backoff_change
 
 log = logging.getLogger(__name__)
 
@@ -220,6 +221,12 @@ class Executor:
         self._context.known_runs.add(key)
         try:
             await self._context.backend_of(workload.kind).launch(self._launch_of(record, token))
+        except StorageFull as error:
+            # Somebody else may have filled the disk, so the job waits for room instead of failing.
+            self._context.known_runs.discard(key)
+            backoff = make_backoff_change(record, Event.REQUEUED, str(error), self._context.clock.now())
+            self._context.records.commit([backoff])
+            return
         except (BackendError, OSError) as error:
             self._context.known_runs.discard(key)
             self._record_failed_launch(workload, error)

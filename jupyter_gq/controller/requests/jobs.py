@@ -81,6 +81,7 @@ class Jobs:
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         self._check_limits(caller, submission.queue)
+        self._context.store.require_room()
         workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
         record = Record(

@@ -31,6 +31,7 @@ class ServiceStatus:
         set_aside = self._list_set_aside()
         wrong: dict[HealthCode, bool] = {
             "config_refused": error is not None,
+            "disk_full": bool(context.store.shortage),
             "step_failed": bool(self.failures),
             "runs_unobserved": bool(context.unobserved),
             "workloads_set_aside": bool(set_aside),
@@ -44,7 +45,10 @@ class ServiceStatus:
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
-            failures=[f"{what}: {failure}" for what, failure in sorted(self.failures.items())],
+            failures=[
+                *filter(None, [context.store.shortage]),
+                *(f"{what}: {failure}" for what, failure in sorted(self.failures.items())),
+            ],
             warnings=[*context.settings_source.warnings, *self.names.warnings],
             set_aside=set_aside,
         )

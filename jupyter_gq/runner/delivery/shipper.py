@@ -5,12 +5,14 @@ import contextlib
 import logging
 import math
 import sys
+from collections.abc import Iterator
 
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic, now
 from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.files.run_log import RunLog
+from jupyter_gq.runner.problems import is_disk_full
 
 from .spool import Spool
 from .uploader import Uploader
@@ -19,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds to wait at the start of a later run until the service says which pieces it has.
 ASK_TIMEOUT = 3.0
+#: Bytes of pieces that may wait for room on the disk before the recorder makes no more of them.
+MOST_WAITING = 8 * 1024 * 1024
 #: Seconds that the last heartbeat may take if no time is left.
 LAST_HEARTBEAT_TIMEOUT = 0.3
 
@@ -62,27 +66,48 @@ class OutputShipper:
     def emit(self, pieces: list[JsonObject]) -> None:
         """Log the pieces and append them to the spool, in order; the spool numbers them.
 
-        If the disk refuses, `disk_error` is set; after that, pieces are dropped.
+        On a full disk the pieces wait in memory, and the log lacks them. If the disk refuses for another reason,
+        `disk_error` is set; after that, pieces are dropped.
         """
         if self._disk_error.done():
             return
-        try:
+        with self._tolerating_a_full_disk():
             self._run_log.write(pieces)
-            if self.spool is not None:
+        if self.spool is not None:
+            with self._tolerating_a_full_disk():
                 self.spool.append(pieces, run=self._job.folder.run, at=now())
-        except OSError as error:
-            self._disk_error.set_result(error)
-            return
         if self._uploader is not None:
             self._uploader.wake()
 
+    @property
+    def has_no_room(self) -> bool:
+        """Whether so many pieces wait for room on the disk that no other should be made."""
+        return self.spool is not None and self.spool.waiting_size > MOST_WAITING
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether pieces wait for room on the disk, and would be lost with this process."""
+        return self.spool is not None and self.spool.waiting_size > 0
+
+    def write_waiting(self) -> None:
+        """Write the pieces that wait for room on the disk, if there is room now."""
+        if self.spool is not None and not self._disk_error.done():
+            with self._tolerating_a_full_disk():
+                self.spool.write_waiting()
+
+    @contextlib.contextmanager
+    def _tolerating_a_full_disk(self) -> Iterator[None]:
+        """Suppress errors of the disk within the block; set `disk_error` to the first that is not about room."""
+        try:
+            yield
+        except OSError as error:
+            if not is_disk_full(error) and not self._disk_error.done():
+                self._disk_error.set_result(error)
+
     def end_log_line(self) -> None:
         """Let the next text in the log begin on a new line; if the disk refuses, `disk_error` is set."""
-        try:
+        with self._tolerating_a_full_disk():
             self._run_log.end_line()
-        except OSError as error:
-            if not self._disk_error.done():
-                self._disk_error.set_result(error)
 
     def note_notebook_saved(self) -> None:
         """Drop delivered pieces from a large spool: the saved notebook holds them."""
@@ -121,6 +146,7 @@ class OutputShipper:
             for task in self._tasks:
                 task.cancel()
             self._channel.close()
+        self.write_waiting()
         if self.spool is not None:
             self.spool.close()
         return delivered
