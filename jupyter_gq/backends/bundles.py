@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import TooLarge
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -53,6 +54,13 @@ class BundleStore(Protocol):
         """Return some of the outputs that an ended run has left in its files, from position `start` on.
 
         Raises `UnusableFile` if the job has put something else into their place.
+        """
+        ...
+
+    def disk_use(self, job: str) -> MiB | None:
+        """Return the space that all files of a job take; None if they are not on a disk of this machine.
+
+        Several threads may call this.
         """
         ...
 

@@ -186,6 +186,9 @@ class JobView(BaseModel):
     prefix: list[CellRef] = Field(default_factory=list)
     progress: Progress | None = None
     last_seq: int = 0
+    disk: str | None = Field(
+        default=None, description="Disk space that the files of a running job take; None = not measured."
+    )
     eviction: Eviction | None = None
     error: JobError | None = None
 

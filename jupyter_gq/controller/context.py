@@ -12,7 +12,7 @@ from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.domain.amount import ONE_GPU, Instant, MilliGpu
+from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, NewNodes, Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
@@ -65,6 +65,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Disk space of the files of each running job, by id, from the last measurement.
+    disk_use: dict[str, MiB] = field(default_factory=dict)
     #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
     ended_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.

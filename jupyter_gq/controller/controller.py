@@ -41,6 +41,7 @@ from .events import Broker
 from .loop.act import Executor
 from .loop.decide import Decider
 from .loop.deferred_launches import DeferredLaunches
+from .loop.disk_limit import DiskLimit
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
@@ -139,6 +140,7 @@ class Controller:
     retention: Retention = field(init=False)
     forecasts: Forecasts = field(init=False)
     names: NameCheck = field(init=False)
+    disk_limit: DiskLimit = field(init=False)
 
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for requests that wait.
@@ -188,6 +190,7 @@ class Controller:
         self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
         self.names = NameCheck(context, self.directory)
+        self.disk_limit = DiskLimit(context)
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
@@ -210,6 +213,7 @@ class Controller:
             asyncio.create_task(self.retention.run(), name="jupyter-gq retention"),
             asyncio.create_task(self.forecasts.run(), name="jupyter-gq forecasts"),
             asyncio.create_task(self.names.run(), name="jupyter-gq names"),
+            asyncio.create_task(self.disk_limit.run(), name="jupyter-gq disk limit"),
         ]
         try:
             while True:

@@ -180,6 +180,8 @@ export interface components {
             prefix: components["schemas"]["CellRef-Output"][];
             progress: components["schemas"]["Progress-Output"] | null;
             last_seq: number;
+            /** @description Disk space that the files of a running job take; None = not measured. */
+            disk: string | null;
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;
         };

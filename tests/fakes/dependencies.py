@@ -24,6 +24,8 @@ class FakeBundles:
         self.logs: dict[str, str] = {}
         #: Outputs that the last run of each job has left, in portions.
         self.left: dict[str, list[list[dict[str, Any]]]] = {}
+        #: Disk space of each job's files.
+        self.used: dict[str, MiB] = {}
         self._full = full
         #: Jobs whose files the disk does not delete.
         self.stuck: set[str] = set()
@@ -46,6 +48,9 @@ class FakeBundles:
             return LeftOutputs(pieces=(), following=None)
         following = start + 1 if start + 1 < len(portions) else None
         return LeftOutputs(pieces=portions[start], following=following)
+
+    def disk_use(self, job: str) -> MiB | None:
+        return self.used.get(job)
 
     def delete(self, job: str, owner: str) -> None:
         if job in self.stuck:

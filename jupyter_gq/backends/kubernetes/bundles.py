@@ -118,6 +118,9 @@ class StoredBundles:
         """Return nothing: the files of a run end with its pod, and the runner delivers all outputs before that."""
         return LeftOutputs(pieces=(), following=None)
 
+    def disk_use(self, job: str) -> None:
+        """Return None: the cluster limits the disk of a pod (`ephemeral-storage`)."""
+
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; no error if there are none."""
         self._files.delete_files(job)

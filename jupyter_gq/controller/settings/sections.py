@@ -79,6 +79,13 @@ class TrainingQueues(Configurable):
         help="Most jobs of one user that may wait and run at one time, over all queues; one more is refused. "
         "Default: 1000.",
     ).tag(config=True)
+    max_job_disk = Number(
+        100,
+        unit="GiB",
+        help="GiB of disk that the files of one job may take on this machine: its checkpoints, outputs and logs. A job "
+        "that takes more is ended. They are measured every minute while the job runs. On a cluster, the pods' own "
+        "limits count. 0 = no limit. Default: 100.",
+    ).tag(config=True)
     max_jobs_per_queue = Number(
         10_000,
         minimum=1,

@@ -126,6 +126,7 @@ class Presenter:
             idle=context.settings.policy.idle,
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
+            disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
         )

@@ -19,7 +19,7 @@ from jupyter_gq.client.models import (
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
-from jupyter_gq.domain.amount import Instant, format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.amount import Instant, MiB, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -76,6 +76,8 @@ class ViewContext:
     idle: IdleRule
     #: The last sample of a notebook's share.
     usage: ShareUse | None = None
+    #: Disk space of a job's files; None = not measured.
+    disk: MiB | None = None
     #: What is wrong with the running workload; "" = nothing.
     trouble: str = ""
     #: How strongly a notebook's share is enforced.
@@ -115,6 +117,7 @@ def job_view(record: Record, context: ViewContext) -> JobView:
         prefix=_cell_refs(detail.prefix),
         progress=_progress_view(detail.progress),
         last_seq=context.last_seq,
+        disk=None if context.disk is None else format_memory(context.disk),
         eviction=eviction_view(detail.eviction),
         error=_error_view(detail.error) if phase == "failed" else None,
     )

@@ -32,6 +32,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     prefix: [],
     progress: null,
     last_seq: 0,
+    disk: null,
     eviction: null,
     error: null,
     ...given

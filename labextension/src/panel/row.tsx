@@ -148,6 +148,7 @@ function listDetails(job: JobView, now: number): [string, string][] {
     ['Paused', job.eviction === null ? null : `${job.eviction.sentence} (${formatInstant(job.eviction.at)})`],
     ['Runs', job.run > 1 ? String(job.run) : null],
     ['Time', seconds === null ? null : formatSpan(seconds)],
+    ['Disk', job.disk],
     ['Sent', formatInstant(job.submitted_at)],
     ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],
     ['Notebook', stripControls(job.notebook_path) || null]
