@@ -56,9 +56,10 @@ class Rights:
         self._margin = Fraction(policy.reclaim_margin)
 
     def rank(self, victim: Workload) -> int | None:
-        """Return the rank of a candidate; None if it may not go as things stand, or if its rank is above `most`.
+        """Return `ABOVE` or `WITHIN` for a candidate that may go as things stand, and None for any other.
 
-        If only its rank forbids a candidate to go, `refused_by_rank` becomes True.
+        A candidate that ranks above `most` may not go either. If only its rank forbids it to go,
+        `refused_by_rank` becomes True.
         """
         found = self._rank(victim)
         if found is None or found <= self.most:
