@@ -84,10 +84,10 @@ class Observer:
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
     async def record(self, observed: ObservedRuns) -> None:
-        """Record starts and ends of runs, with the processes and troubles of running ones.
+        """Record starts and ends of runs, with the processes and troubles of running ones, and evictions of notebooks.
 
-        Then end runs that should not exist, let backends forget recorded ends, and log live work without a record or
-        ticket.
+        Then end runs that should not exist, let backends forget recorded ends, and log live work without a
+        record or ticket.
         """
         now = self._context.clock.now()
         changes = [

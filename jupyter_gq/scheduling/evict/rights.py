@@ -85,10 +85,10 @@ class Rights:
         return self._allocations.accounts.counts_host and any(self._host)
 
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
-        """Return the order in which these victims may go, if any: the nearest queues first, then by rising size.
+        """Return all victims, sorted: first those that share most queues with the workload, then smaller before larger.
 
-        Near victims only make the rights of the workload grow. Among the victims of one giver the last one may be as
-        large as it likes, so the largest goes last.
+        No right is checked. If these victims may go in any order, they may go in this one: close relatives
+        leave more shares to the workload, and the last victim of a queue may be of any size.
         """
         return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
 

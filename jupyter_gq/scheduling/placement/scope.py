@@ -201,7 +201,9 @@ class Scope:
         pool, everywhere = self.filter.pool, range(len(layout.nodes))
         any_node = not any(_is_of_pool_or_bare(layout, number, pool) for number in everywhere)
         for number in nodes:
-            if (any_node or _is_of_pool_or_bare(layout, number, pool)) and self.filter.takes_node(layout.nodes[number].labels):
+            if (any_node or _is_of_pool_or_bare(layout, number, pool)) and self.filter.takes_node(
+                layout.nodes[number].labels
+            ):
                 self.ranks[layout.bare[number]] = ()
 
 
