@@ -89,7 +89,8 @@ class LocalRuns:
     async def launch(self, launch: Launch) -> None:
         """Start all tasks of this run; do nothing if all of them were started before.
 
-        On an error the tasks that have started are killed, and `BackendError` is raised with a sentence.
+        If only some were started, kill them and start the whole run again. On an error the tasks that have started are
+        killed, and `BackendError` is raised with a sentence.
         """
         workload = launch.workload
         earlier = self._ledger.get(workload.id, workload.run)
@@ -141,7 +142,10 @@ class LocalRuns:
         return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Remove a run whose end is recorded from the ledger; its files stay."""
+        """Remove a run from the ledger; do nothing if it is unknown. Its files stay.
+
+        The caller must have recorded the end of the run.
+        """
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
