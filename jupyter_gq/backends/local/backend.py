@@ -142,7 +142,7 @@ class LocalRuns:
         return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Remove a run from the ledger; do nothing if it is unknown. Its files stay.
+        """Remove a run from the ledger; do nothing if it is unknown. The files of its job stay.
 
         The caller must have recorded the end of the run.
         """

@@ -91,9 +91,9 @@ class TrainingRuns:
                 run.sentence = self._create_pods(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """Ask for the end of the run, and delete its pods with `grace` seconds; do nothing if it is unknown or has ended.
+        """Ask for the end of the run, and delete its pods with `grace` seconds.
 
-        A later deadline than an earlier one has no effect.
+        A later deadline than an earlier one has no effect. Nothing happens if the run is unknown or has ended.
         """
         run = self.runs.get(key) or self._find(key)
         if run is None or run.ended is not None:

@@ -245,10 +245,10 @@ class ReservationPods:
             self._fail(slot, slot.sentence, back_off=untried is None)
 
     def _holds_unknown_device(self, slot: Slot) -> bool:
-        """Return whether a running pod holds a device that is not known now, and no pod is to be created or deleted for it.
+        """Return whether a running pod holds a device that is not known now, and no further pod is to be created.
 
-        That holds if shares run on the slot already, or if no run waits for it. The slot's sentence then tells why its
-        device is not known.
+        No pod is created if shares run on the slot already, or if no run waits for it. The slot's sentence then says
+        what the device waits for.
         """
         if not any(pod.phase == "Running" for pod in self._slots.staying_pods(slot)):
             return False
