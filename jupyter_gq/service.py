@@ -418,7 +418,7 @@ class _LateCallback:
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file with their records is missing.
+    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file for their records is missing or empty.
 
     A new database would know none of these jobs. Other databases are not checked.
     """
@@ -435,6 +435,9 @@ def expect_database(url: str, state: Path) -> None:
 
 
 def _hub_api() -> tuple[str, str]:
-    """Return the address of the Hub's API and this service's token for it, from the environment."""
+    """Return the address of the Hub's API and this service's token for it, from the environment.
+
+    Without the variables the address is that of a Hub on this machine, and the token is "".
+    """
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")

@@ -47,10 +47,11 @@ class Expired(ClusterError):
 
 
 def error_of(status: int, body: bytes, what: str) -> ClusterError:
-    """Return the error for an answer that is no success, with a sentence; `what` was asked for, as in "create the pod gq-1".
+    """Return the error for an answer that is no success, with a sentence that says what was asked for.
 
-    The class is `Expired` for 410, and `Unreachable` if another try may help: a busy or failing server, or two writers
-    at once. Any other answer is final: `Missing`, `Exists` or `Refused`.
+    `what` was asked for, as in "create the pod gq-1". The class is `Expired` for 410, and `Unreachable` if another try
+    may help: a busy or failing server, or two writers at once. Any other answer is final: `Missing`, `Exists` or
+    `Refused`.
     """
     message, reason = _read(body)
     told = message or f"HTTP status {status}"

@@ -101,7 +101,7 @@ class Agents:
         """Return the result of the device check of a pod, by the latest reports of its node.
 
         The result is UNWATCHED while the agent is silent, RIGHT after one check, and WRONG after two wrong ones in a
-        row. It is UNCLEAR if the check cannot be made, and otherwise UNCHECKED.
+        row. If the check cannot be made, the result is UNCLEAR, otherwise UNCHECKED.
         """
         if not self.is_reporting(node):
             return AttestationResult.UNWATCHED

@@ -142,7 +142,7 @@ class NotebookRuns:
         return additions.model_copy(update={"labels": labels, "environment": environment})
 
     def named_devices(self, key: RunKey) -> dict[str, str]:
-        """Return the devices that the pod was told to name, by slot; empty if it names none or the ticket is unknown."""
+        """Return the devices that the pod was told to name, by slot; empty if there are none, or no such ticket."""
         run = self.runs.get(key)
         return self._devices.fixed_devices(run.workload) if run is not None and run.workload is not None else {}
 
