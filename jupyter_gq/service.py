@@ -417,7 +417,8 @@ class SchedulerService(Application):
     def _open_store(self) -> SqlStore:
         """Open the store and take it over, so that only this service writes to it from now on.
 
-        Raises `StoreUnavailable` if the database does not answer.
+        Raises `StoreUnavailable` if the database does not answer, and `DamagedDatabase` if a page of a SQLite file is
+        damaged.
         """
         store = SqlStore(self._url())
         try:
@@ -459,7 +460,7 @@ class _LateCallback:
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file for their records is missing or empty.
+    """Raise `AdminError` if the state folder has files of jobs, but the SQLite file for their records is missing or empty.
 
     A new database would know none of these jobs. Other databases are not checked.
     """
