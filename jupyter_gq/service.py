@@ -460,7 +460,7 @@ class _LateCallback:
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder has files of jobs, but the SQLite file for their records is missing or empty.
+    """Raise `AdminError` if the state folder has files of jobs, but their SQLite database is missing or empty.
 
     A new database would know none of these jobs. Other databases are not checked.
     """

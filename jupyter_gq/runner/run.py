@@ -122,7 +122,10 @@ class Run:
             self._stopped_early.set_result(None)  # no target has begun, so no result of one is worth waiting for
 
     def _delivery_timeout(self) -> float:
-        """Return how many seconds the end of the run may wait for a service that lacks outputs."""
+        """Return how many seconds the end of the run may wait for a service that lacks outputs.
+
+        The wait is one hour if the folder is lost with the run, otherwise 2 s.
+        """
         return EPHEMERAL_DELIVERY_TIMEOUT if self._job.ephemeral else DELIVERY_TIMEOUT
 
     def _limit_to_deadline(self, seconds: float) -> float:

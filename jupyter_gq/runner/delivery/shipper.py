@@ -104,10 +104,11 @@ class OutputShipper:
         return "" if self._uploader is None else self._uploader.trouble
 
     async def close(self, seconds: float, *, refused: float) -> bool:
-        """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
+        """Deliver the remaining pieces and a last heartbeat for at most `seconds`, then end the delivery.
 
-        A service that answers and does not take the pieces is waited for at most `refused` seconds. Return False if the
-        service lacks pieces that it still wants; True otherwise, also if nothing is delivered at all.
+        The spool is closed. A service that answers and does not take the pieces is waited for at most `refused`
+        seconds. Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is
+        delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:

@@ -144,9 +144,10 @@ class Uploader:
             await self._channel.heartbeat(run, fraction, text, saved_at())
 
     async def _send_some(self) -> float:
-        """Send a batch of pieces and update `stored` and `is_unwanted`; return the seconds to wait before the next one.
+        """Send a batch of pieces, and update `stored`, `is_unwanted` and `trouble`.
 
-        A failure is not raised; the first of several in a row is logged.
+        Return the seconds to wait before the next batch. A failure is not raised; the first of several in a row is
+        logged.
         """
         try:
             pieces = self._spool.read(self.stored)
