@@ -45,7 +45,8 @@ from .loop.invariants import check_capabilities, check_limits, check_placements,
 from .loop.leadership import Leadership
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
-from .loop.observe import ObservedRuns, Observer
+from .loop.observe import Observer
+from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
 from .loop.store_outage import StoreOutage

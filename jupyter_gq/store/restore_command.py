@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore the backup, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
     try:
-        copied = restore(arguments.file, database_url(arguments.database), kept=arguments.replace)
+        copied = restore(arguments.file, database_url(arguments.database, may_be_missing=True), kept=arguments.replace)
     except JupyterGQError as error:
         raise AdminError(str(error)) from error
     print(f"Restored: {describe_rows(copied)}.")
