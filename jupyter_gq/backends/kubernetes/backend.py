@@ -190,8 +190,8 @@ class KubernetesRuns:
     async def observe(self) -> Sequence[Observation]:
         """Take the next step of every run, reservation pod and placeholder, and return the state of every run.
 
-        Runs that are known only by their pods are returned some seconds later. The result of `nodes` is renewed too.
-        Raises `BackendError` while the cluster cannot be watched.
+        A job's run that is known only by its pods is returned 10 seconds after it was found. The result of `nodes` is
+        renewed too. Raises `BackendError` while the cluster cannot be watched.
         """
         await self.open()
         failure = next((watch.failure for watch in self._watches if watch.failure), "")

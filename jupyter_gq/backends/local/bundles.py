@@ -54,9 +54,10 @@ class LocalBundles:
         )
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the ends of the logs of that run's tasks, together `tail` bytes; None before there is a log.
+        """Return the ends of the logs of that run's tasks; None before there is a log.
 
-        Each task gets an equal part of `tail`. A headline names the task if several tasks have a log.
+        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several tasks have a
+        log.
         """
         account = self._accounts.look_up(owner)
         files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]

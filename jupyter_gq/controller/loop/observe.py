@@ -135,7 +135,7 @@ class Observer:
             if observation.phase is Phase.RUNNING and observation.sentence and self._is_present(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
-            log.warning("%s: %s", name, told[name])
+            log.warning("%s: %s", name, told[name], extra={"workload": name})
         self._context.troubles = kept | told
 
     def _is_present(self, workload: str, run: int) -> bool:

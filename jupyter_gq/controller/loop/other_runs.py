@@ -65,7 +65,9 @@ class OtherRuns:
                 continue
             own, forgetful = observed.find(seen.workload, record.workload.run), backend.capabilities.forgetful
             if can_adopt(record, own if record.workload.holds else None, seen, forgetful=forgetful):
-                log.warning("run %d of %s is alive and not in its record, which adopts it", seen.run, seen.workload)
+                ids = {"workload": seen.workload, "run": seen.run}
+                told = "run %d of %s is alive and not in its record, which adopts it"
+                log.warning(told, seen.run, seen.workload, extra=ids)
                 adopted[seen.workload] = seen
                 changes += adopt(record, seen, now, forgetful=forgetful)
         self._context.records.commit_each(changes)
@@ -97,13 +99,14 @@ class OtherRuns:
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
         """Let the backend forget a run that has ended, or stop a live run with the usual grace; failures are logged."""
+        ids = {"workload": workload, "run": run}
         try:
             if observation.phase is Phase.ENDED:
                 await backend.forget(workload, run)
             else:
                 await self._stop_needless(backend, (workload, run))
         except (BackendError, OSError) as error:
-            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error)
+            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error, extra=ids)
 
     async def _stop_needless(self, backend: Backend, key: RunKey) -> None:
         """Stop a live run with the usual grace: once, and `STOP_AGAIN` seconds after its grace again."""
@@ -111,7 +114,8 @@ class OtherRuns:
         if now < self._stop_again_at.get(key, now):
             return
         grace = self._context.settings.grace
-        log.warning("run %d of %s is alive and should not be: it is told to end within %.0f s", run, workload, grace)
+        told = "run %d of %s is alive and should not be: it is told to end within %.0f s"
+        log.warning(told, run, workload, grace, extra={"workload": workload, "run": run})
         await backend.stop(workload, run, grace)
         self._stop_again_at[key] = Instant(now + grace + STOP_AGAIN)
 

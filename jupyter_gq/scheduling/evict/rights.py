@@ -119,7 +119,7 @@ class Rights:
         return None
 
     def _shared(self, victim: Workload) -> int:
-        """Return how many queues are above both the victim and the workload."""
+        """Return how many queues are on the paths of both the victim and the workload."""
         return len(set(self._allocations.account(victim).chain) & set(self._account.chain))
 
     def _are_lawful(self, gone: Sequence[Workload]) -> bool:

@@ -124,7 +124,7 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=-1, nominated=1)
 
     def withdraw(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `nominate`."""
+        """Give these places, which `nominate` took for the workload, back to the future."""
         self._shift_all(workload, placement, future=1, nominated=-1)
 
     def place(
@@ -170,7 +170,7 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=-1)
 
     def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `reserve_devices`."""
+        """Give what `reserve_devices` took at these places back to the future."""
         self._shift_all(workload, placement, future=1)
 
     def exists(self, placement: Iterable[TaskPlacement]) -> bool:

@@ -113,7 +113,7 @@ class Allocations:
         return place
 
     def nominate_again(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Undo `withdraw`."""
+        """Nominate the workload again for the place that `withdraw` freed, and take the place in the ledger."""
         self.ledger.nominate(workload, place)
         self.nominate(workload, place)
 
@@ -183,7 +183,7 @@ class Allocations:
             self.restore_usage(each)
 
     def _count(self, workload: Workload, sign: int) -> None:
-        """Add the usage that `release` removes (`sign` 1), or remove it (-1)."""
+        """Add to the accounts the usage that `release` removes (`sign` 1), or remove that usage (-1)."""
         if workload.id in self.nominated:
             self._usage.add_nominated(workload, sign)
         else:

@@ -91,7 +91,7 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
 def read_server_result(pod: PodView) -> Result:
     """Return the result of a notebook that ended although nobody asked for it.
 
-    A notebook has no runner to report, so the last line of its log is told.
+    A notebook has no runner to report, so the sentence ends with the last line of its log.
     """
     ended = pod.ended
     if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:

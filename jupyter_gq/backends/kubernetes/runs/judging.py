@@ -110,7 +110,7 @@ class Judgement:
 
 
 def judge(run: RunFacts, cluster: ClusterFacts, options: KubernetesOptions, now: float) -> Judgement:
-    """Return whether a run has to end by the rules of this module, what delays its start, and since when.
+    """Return a judgement by the rules of this module: whether the run has to end, and what delays its start.
 
     `now` is a time of the monotonic clock.
     """

@@ -92,7 +92,7 @@ class TicketJudgement:
 
 
 def judge_ticket(run: TicketFacts, external: ExternalFacts, options: KubernetesOptions, now: float) -> TicketJudgement:
-    """Return whether a ticket has ended or has to end, by the rules of this module, or else what its owner is told.
+    """Return a judgement by the rules of this module: the ticket has ended, has to end, or goes on with a sentence.
 
     `now` is a time of the monotonic clock.
     """

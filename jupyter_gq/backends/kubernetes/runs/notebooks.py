@@ -238,7 +238,7 @@ class NotebookRuns:
             run.apply(RunEvent.BEGAN, self._now())
 
     def _external_facts(self, run: Run) -> ExternalFacts:
-        """Return what the rules read of the cluster and of the Hub.
+        """Return the facts of the cluster and of the Hub by which a ticket is judged.
 
         Before there is a pod, the phase of the ticket follows whether its devices are ready.
         """
@@ -266,7 +266,8 @@ class NotebookRuns:
         if run.workload is not None:
             self._devices.release(run.workload)
         ended = "notebook ended: workload=%s run=%d outcome=%s %s"
-        log.info(ended, run.id, run.number, result.outcome, result.sentence)
+        ids = {"workload": run.id, "run": run.number}
+        log.info(ended, run.id, run.number, result.outcome, result.sentence, extra=ids)
         return run.finish(result, self._now(), self._day())
 
 
