@@ -16,6 +16,7 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
 from .adoption import correct_place
+from .left_outputs import LeftOutputs
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import OtherRuns
 from .run_end import interpret
@@ -32,8 +33,8 @@ def _plain(seen: Observation) -> Observation:
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, left_outputs: LeftOutputs) -> None:
+        self._context, self._left_outputs = context, left_outputs
         self._other_runs = OtherRuns(context)
         #: Backends whose failure has been logged, by identity: a failure is logged once.
         self._failing: set[int] = set()
@@ -59,6 +60,7 @@ class Observer:
             self._failing.discard(id(backend))
             runs.update({(seen.workload, seen.run): (backend, _plain(seen)) for seen in observations})
         self._context.known_runs = set(runs)
+        self._context.ended_runs = {key for key, (_, seen) in runs.items() if seen.phase is Phase.ENDED}
         self._context.unobserved = frozenset(unobserved)
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
@@ -67,6 +69,7 @@ class Observer:
 
         Then deal with the runs that no record names, and log pods without a ticket.
         """
+        self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
         now = self._context.clock.now()
         adopted = self._other_runs.adopt(observed)
         changes = [

@@ -5,7 +5,7 @@ Rules
 Adopted: the record of the workload takes over a live run if that is possible; see `adoption`.
 
 Kept: another live run of a waiting workload, or of a workload that the store never heard of, goes on and is reported,
-if its backend keeps unknown runs. Its devices take nothing new. A waiting workload backs off meanwhile.
+if its backend keeps unknown runs. The devices of that run take nothing new. A waiting workload backs off meanwhile.
 
 Stopped: a live run beside the present one of its workload, or of a workload that has ended, is told to end with the
 usual grace.
@@ -98,11 +98,15 @@ class OtherRuns:
         self._stop_again_at = {key: at for key, at in self._stop_again_at.items() if key in observed.runs}
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
-        """Let the backend forget a run that has ended, or stop a live run with the usual grace; failures are logged."""
+        """Let the backend forget an ended run whose outputs are stored, or stop a live run with the usual grace.
+
+        Failures are logged.
+        """
         ids = {"workload": workload, "run": run}
         try:
             if observation.phase is Phase.ENDED:
-                await backend.forget(workload, run)
+                if (workload, run) not in self._context.ended_runs:
+                    await backend.forget(workload, run)
             else:
                 await self._stop_needless(backend, (workload, run))
         except (BackendError, OSError) as error:
