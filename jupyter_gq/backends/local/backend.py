@@ -19,7 +19,7 @@ from dataclasses import replace
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, boot_id, reap
-from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Instant, Seconds
@@ -115,7 +115,8 @@ class LocalRuns:
             tasks=(None,) * workload.tasks,
             launched_at=self._now(),
             boot=boot_id(),
-            devices=tuple(sorted({device for task in workload.placement for device in task.devices})),
+            placement=workload.placement,
+            token_hash=hash_token(launch.token),
             group=make_group(self._own_group, f"jupyter-gq-{workload.id}-{workload.run}"),
         )
         try:
@@ -256,7 +257,8 @@ class LocalRuns:
             since=Instant(run.launched_at),
             pids=tuple(sorted(left)),
             owner=run.owner,
-            devices=run.devices,
+            placement=run.placement,
+            token_hash=run.token_hash,
         )
 
     def _observe_end(self, run: Run) -> Observation:
