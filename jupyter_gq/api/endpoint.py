@@ -270,7 +270,8 @@ class Endpoint(RequestHandler):
         elif reply.text is not None:
             self.finish(reply.text)
         elif isinstance(reply.body, BaseModel):
-            self.finish(reply.body.model_dump_json())
+            document = reply.body.model_dump_json()
+            self.finish(document if self._find().verbatim else self._with_names(document))
         else:
             self.finish(json.dumps(reply.body))
 
@@ -341,7 +342,12 @@ class Endpoint(RequestHandler):
         for name, value in refused.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(refused.problem.model_dump_json())
+        self.finish(self._with_names(refused.problem.model_dump_json()))
+
+    def _with_names(self, document: str) -> str:
+        """Return a JSON document with the names of users and their work that the requester may see."""
+        services = self._wiring.services
+        return document if services is None else services.mentions.render(document, self._requester.caller)
 
     def _method_and_path(self) -> tuple[str | None, str]:
         return self.request.method, self.request.path

@@ -24,6 +24,7 @@ from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange,
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
@@ -352,7 +353,9 @@ def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
     """
     if by is None:
         return None
-    return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
+    if reason is EvictReason.PREEMPTED:
+        return mention(by.workload.owner, by.workload.name, "another user's job")
+    return describe_preemptor(by.workload)
 
 
 def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:
