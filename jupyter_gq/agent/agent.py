@@ -32,7 +32,7 @@ class Agent:
     def __init__(
         self, observer: NodeObserver, service: ServiceConnection, backoff: Backoff, *, report_every: float
     ) -> None:
-        """`report_every` is the longest interval between two reports in seconds; the service may ask for a shorter."""
+        """Create an agent without orders; it reports every `report_every` seconds, or more often on request."""
         self._observer, self._service, self._backoff = observer, service, backoff
         self._report_every = report_every
         #: Newest orders of the service, kept while the service is down; None before its first answer.

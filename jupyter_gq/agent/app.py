@@ -152,7 +152,7 @@ class NodeAgent(Application):
         )
 
     def _choose_probe(self) -> DeviceProbe:
-        """Return the driver's probe unless the configuration sets the mode of `SimulatedDevices`."""
+        """Return the driver's or the simulated probe, as `SimulatedDevices.mode` says; its default is "never" here."""
         # Elsewhere the default mode is "auto": a node of a cluster must not simulate GPUs unless it is configured to.
         config = Config({"SimulatedDevices": {"mode": "never"}})
         config.merge(self.config)

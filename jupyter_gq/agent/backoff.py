@@ -16,7 +16,10 @@ class Backoff:
     def __init__(
         self, random_fraction: Callable[[], float], *, first: float = FIRST_WAIT, longest: float = MAX_WAIT
     ) -> None:
-        """`random_fraction` returns a random number from 0 to 1; the waits are in seconds."""
+        """Create a backoff with waits from `first` to `longest` seconds.
+
+        `random_fraction` returns a random number from 0 to 1.
+        """
         self._random_fraction, self._first, self._longest = random_fraction, first, longest
         self._next = first
 

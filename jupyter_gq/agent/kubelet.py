@@ -56,7 +56,7 @@ class KubeletSocket:
     """A client of the kubelet's PodResources API at a Unix socket."""
 
     def __init__(self, socket: Path, *, timeout: float = _TIMEOUT) -> None:
-        """`timeout` is that of one answer, in seconds."""
+        """Create a client of this socket, with a timeout in seconds for each answer."""
         self._socket, self._timeout = socket, timeout
 
     def read(self) -> KubeletView:

@@ -27,7 +27,7 @@ class NodeObserver:
     """
 
     def __init__(self, node: ObservableNode, timeout: float) -> None:
-        """`timeout` is in seconds."""
+        """Create an observer of `node`, with a timeout in seconds for each observation."""
         self._node, self._timeout = node, timeout
         #: The observation that exceeded the timeout and has not ended yet.
         self._hanging: asyncio.Future[AgentReport] | None = None

@@ -29,7 +29,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def _build_pool() -> DescriptorPool:
-    """Return a pool with a descriptor of each message in the table."""
+    """Return a protobuf descriptor pool with the messages of the table."""
     file = FileDescriptorProto(name="podresources/v1/api.proto", package="v1", syntax="proto3")
     for message, fields in _MESSAGES.items():
         described = file.message_type.add(name=message)
@@ -51,7 +51,7 @@ _POOL = _build_pool()
 
 
 def message_class(name: str) -> type[Message]:
-    """Return the class of the message with this name."""
+    """Return the protobuf class of the message with this name."""
     return cast(type[Message], GetMessageClass(_POOL.FindMessageTypeByName(f"v1.{name}")))
 
 

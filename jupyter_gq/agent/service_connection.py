@@ -42,7 +42,7 @@ class ServiceConnection:
     """The connection of the agent of one node to the service."""
 
     def __init__(self, url: str, token_file: Path, node: str, *, longest_wait: float) -> None:
-        """`longest_wait` is the longest time in seconds for which a report asks the service to wait."""
+        """Create a connection for the agent of `node`; a report may ask the service to wait `longest_wait` seconds."""
         self._transport = _PodTransport(url, token_file, longest_wait + _EXTRA_TIMEOUT)
         self._path = join_path("agents", node, "report")
 

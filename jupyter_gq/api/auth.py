@@ -53,7 +53,7 @@ class HubAuthenticator:
         timeout: float = 5.0,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Prepare to ask; `api_token` is the service's own token, which shows the groups of users.
+        """Prepare to ask the Hub; `api_token` is the service's own token, which shows the groups of users.
 
         `service` is the name of this service at the Hub, `timeout` the seconds for one answer, and `clock` counts
         seconds.

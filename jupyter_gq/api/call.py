@@ -100,7 +100,7 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        """The user or service that asks; raises `LookupError` on a route that demands no Hub token."""
+        """The user or service that asks; raises `LookupError` if the request showed no Hub token."""
         if self.requester.caller is None:
             raise LookupError("this route is declared without a scope and has no caller")
         return self.requester.caller

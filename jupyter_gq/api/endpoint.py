@@ -4,14 +4,12 @@ import asyncio
 import json
 import logging
 import re
-import secrets
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from types import TracebackType
 
 from pydantic import BaseModel
 from tornado.iostream import StreamClosedError
-from tornado.web import HTTPError, RequestHandler, stream_request_body
+from tornado.web import HTTPError, stream_request_body
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.errors import JupyterGQError, NotLeading
@@ -20,7 +18,8 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
-from .errors import ApiRefusal, refusal, refusal_of
+from .errors import ApiRefusal, refusal
+from .incident import LogsIncidents
 from .parse import parse_count, parse_model
 from .pods import no_pods
 from .route import PATH_PARTS, Media, Parameter, Route
@@ -44,7 +43,7 @@ SECURITY_HEADERS = {
 
 
 @stream_request_body
-class Endpoint(RequestHandler):
+class Endpoint(LogsIncidents):
     """The handler of all methods of one path. The body is read only after the requester was authorised to send it."""
 
     def initialize(self, wiring: Wiring, routes: Mapping[str, Route]) -> None:
@@ -182,7 +181,8 @@ class Endpoint(RequestHandler):
     async def _current_caller(self) -> Caller | None:
         """Return the caller as their token shows them now; None if the token no longer opens this route.
 
-        If the Hub cannot be asked, the caller stays as the request began, so that an outage ends no allowed stream.
+        If the Hub cannot be asked, the caller from the start of the request is returned: an outage ends no allowed
+        stream.
         """
         try:
             return (await self._authorise(self._find())).caller
@@ -319,25 +319,15 @@ class Endpoint(RequestHandler):
         if self._pump is not None:
             self._pump.cancel()
 
-    def log_exception(
-        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Log an unexpected error under a new id, which the answer tells the requester. Refusals are not logged."""
-        if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
-            self._incident = secrets.token_hex(4)
-            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value)
-
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Send the error of this request as a `Problem`, with the status and headers of its refusal.
 
         An unexpected error is answered with 500 and the id under which it is logged, never with a traceback.
         """
         error = errors.raised_error(kwargs)
-        refused = refusal_of(error)
-        if refused is None and isinstance(error, HTTPError) and status_code < 500:
+        refused = self.refusal_for(error)
+        if isinstance(error, HTTPError) and status_code < 500:
             refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
-        if refused is None:
-            refused = errors.internal(getattr(self, "_incident", "none"))
         self.set_status(refused.status)
         for name, value in refused.headers.items():
             self.set_header(name, value)
@@ -348,9 +338,6 @@ class Endpoint(RequestHandler):
         """Return a JSON document with the names of users and their work that the requester may see."""
         services = self._wiring.services
         return document if services is None else services.mentions.render(document, self._requester.caller)
-
-    def _method_and_path(self) -> tuple[str | None, str]:
-        return self.request.method, self.request.path
 
 
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:

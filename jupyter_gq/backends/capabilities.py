@@ -82,7 +82,7 @@ class PodPreparation(Protocol):
     """The preparation of the pod of a notebook server: reserved devices, and additions to the pod."""
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return the additions that a spawner merges into its pod; None while the devices are being reserved."""
+        """Return what a spawner merges into its pod; None while devices are being reserved, or if no pod is wanted."""
         ...
 
     def named_devices(self, workload: str, run: int) -> Mapping[str, str]:
@@ -156,7 +156,7 @@ class NodeSupply(Protocol):
         ...
 
     def node_request(self, pool: str) -> NodeRequest | None:
-        """Return the state of the request for this pool; None if no node has been requested yet."""
+        """Return the state of the request for nodes of this pool; None if no node is being requested."""
         ...
 
 

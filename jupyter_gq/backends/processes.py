@@ -77,7 +77,7 @@ class ProcessTable:
         return {member for member in found if member in self._by_pid and not self._by_pid[member].dead}
 
     def find_marked(self, variable: str, value: str, uid: int | None = None) -> set[int]:
-        """Return the ids of living processes with this variable in their environment, if it may be read.
+        """Return the ids of living processes that have this variable with this value, if their environment may be read.
 
         With `uid`, return only processes of that user, because another user could copy the mark.
         """
@@ -111,7 +111,7 @@ class ProcessTableCache:
     """A cache of the process table: reading it takes 0.1 ms for each process, and backends need it every second."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """`now` returns the time in seconds."""
+        """Create an empty cache; `now` returns the time in seconds."""
         self._now = now
         self._table = ProcessTable(())
         self._read_at = float("-inf")

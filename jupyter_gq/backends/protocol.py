@@ -86,7 +86,7 @@ class Backend(Protocol):
         ...
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes and devices that this backend can use now."""
+        """Return the nodes of this backend with their devices, also those that are marked as closed for new work."""
         ...
 
     async def launch(self, launch: Launch) -> None:

@@ -22,7 +22,10 @@ def unguarded_containers(spec: JsonMapping, main: str) -> frozenset[str]:
 
 
 def hide_devices(spec: JsonObject, main: str) -> JsonObject:
-    """Return a copy of a pod's spec in which the unguarded containers beside `main` see no device."""
+    """Return a copy of a pod's spec in which `NVIDIA_VISIBLE_DEVICES=void` hides all devices from unguarded containers.
+
+    Unguarded are the containers that `unguarded_containers` finds beside `main`; all others are unchanged.
+    """
     hidden = unguarded_containers(spec, main)
     parts = {
         part: [

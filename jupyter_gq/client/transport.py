@@ -24,7 +24,7 @@ def join_path(*parts: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A response with a status below 400."""
+    """A response with a status from 200 to 299."""
 
     #: HTTP status.
     status: int

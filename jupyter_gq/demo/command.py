@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def default_folder() -> Path:
-    """Return the folder in which the demo keeps its files between runs."""
+    """Return the folder in which the demo keeps its files between runs, below the user's data folder."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "jupyter-gq" / "demo"
 
@@ -127,7 +127,10 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _delete_demo(folder: Path) -> None:
-    """Delete the files of an earlier demo; raise `DemoError` if the folder has files of somebody else."""
+    """Delete the folder of an earlier demo; do nothing if it is missing or empty.
+
+    Raises `DemoError` if the folder has files but no log of a demo.
+    """
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not (folder / _LOG).exists():
@@ -136,7 +139,10 @@ def _delete_demo(folder: Path) -> None:
 
 
 def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
-    """Return the empty folder that the user names, or else a temporary one; raise `DemoError` if it is not empty."""
+    """Return the folder for the story: a new temporary one, or the one that the user names, which must be empty.
+
+    `--reset` first deletes an earlier demo there. Raises `DemoError` if the folder is not empty.
+    """
     if arguments.dir is None:
         return Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
     folder: Path = arguments.dir.resolve()
@@ -204,7 +210,10 @@ def _print_step(step: StepReport) -> None:
 
 
 def _find_config(folder: Path) -> Path:
-    """Return the Hub's configuration file: the repository's own in a checkout, else a copy that the user can edit."""
+    """Return the Hub's configuration file: the repository's own in a checkout, else a copy in `folder`.
+
+    The copy is made once, so that the user can edit it.
+    """
     shipped = find_packaged_folder("hub_config") / _CONFIG
     if os.access(shipped, os.W_OK) and (shipped.parent.parent / "pyproject.toml").exists():
         return shipped
@@ -215,7 +224,7 @@ def _find_config(folder: Path) -> Path:
 
 
 def _install_stop_event() -> asyncio.Event:
-    """Return an event that is set once a signal tells the demo to end."""
+    """Return an event that SIGINT, SIGTERM and SIGHUP set from now on instead of ending this process."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

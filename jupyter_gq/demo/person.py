@@ -119,7 +119,10 @@ class Person:
             connection.close()
 
     async def send(self, notebook: JsonObject, path: str, kernel: str, target: str, **options: str) -> JsonObject:
-        """Send the code cell with the id `target` to training, replaying the code cells before it; return the job."""
+        """Send the code cell with the id `target` to training and return the job.
+
+        The code cells before it are replayed first. Raises `ProductRefused` if the product refuses the job.
+        """
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         before = code[: [cell["id"] for cell in code].index(target)]
         body = {

@@ -100,12 +100,12 @@ class DemoHub:
 
     @property
     def url(self) -> str:
-        """The URL for a browser."""
+        """The URL of the Hub for a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """The log of the hub and the service."""
+        """The path of the log file of the Hub and the service."""
         return self.folder / "jupyterhub.log"
 
     @property
@@ -191,7 +191,7 @@ class DemoHub:
             settings.write_text('{"fetchNews": "false", "checkForUpdates": false}\n')
 
     def _end_of_log(self) -> str:
-        """Return the last lines of the log, as the end of an error message."""
+        """Return the last 15 lines of the log, as the end of an error message."""
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
         return f"The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines)
 

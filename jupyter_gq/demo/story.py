@@ -180,7 +180,7 @@ class Story:
         self._record_step("ann", "The finished plot is in Ann's notebook")
 
     def _record_step(self, who: str, what: str) -> None:
-        """Report that a step has happened, with its time and duration."""
+        """Append a report of a step that has just happened, with its time and duration, and pass it to `report`."""
         now = monotonic()
         step = StepReport(at=now - self._began, took=now - self._step_began, who=who, what=what)
         self._step_began = now
@@ -233,7 +233,7 @@ async def get_notebook(person: Person) -> JsonObject:
 
 
 async def get_run_text(person: Person, job: str, run: int) -> str:
-    """Return the text that the job's target cell printed in one run."""
+    """Return the text that the job's target cells printed in the run with this number."""
     page = await person.ask_service("GET", f"jobs/{job}/outputs?after=0")
     return "".join(
         event["output"].get("text", "")

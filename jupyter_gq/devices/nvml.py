@@ -35,7 +35,10 @@ class NvmlProbe:
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
-        """`now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it."""
+        """Create a probe that does not open the driver yet.
+
+        `now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it.
+        """
         self._now = now
         self._load = load or _import_pynvml
         self._opened: Nvml | None = None

@@ -19,7 +19,7 @@ class Memory(Protocol):
 
     @property
     def total(self) -> int:
-        """The total memory."""
+        """The total memory, in bytes."""
 
 
 class RunningProcess(Protocol):
@@ -63,19 +63,19 @@ class Nvml(Protocol):
     NVML_ERROR_GPU_IS_LOST: int
 
     def nvmlInit(self) -> None:
-        """Open the driver."""
+        """Open the driver; a further call is only counted."""
 
     def nvmlDeviceGetCount(self) -> int:
         """Return the number of devices."""
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Handle:
-        """Return a device by its index."""
+        """Return the handle of the device with this index."""
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Handle:
-        """Return a device by its UUID."""
+        """Return the handle of the device with this UUID."""
 
     def nvmlDeviceGetMemoryInfo(self, handle: Handle) -> Memory:
-        """Return the memory of a device."""
+        """Return the sizes of a device's memory, in bytes."""
 
     def nvmlDeviceGetUUID(self, handle: Handle) -> str | bytes:
         """Return the UUID of a device."""
@@ -93,4 +93,4 @@ class Nvml(Protocol):
         """Return the processes that compute on a device through MPS."""
 
     def nvmlDeviceGetProcessUtilization(self, handle: Handle, since: int) -> Sequence[UtilisationSample]:
-        """Return the samples that are newer than `since`, in microseconds since the epoch."""
+        """Return the samples of each process's use of a device since `since`, in microseconds since the epoch."""

@@ -23,7 +23,9 @@ _LARGEST_INTEGER = 2**63 - 1
 #: Digits and sign of the longest integer of 64 bits.
 _LONGEST_INTEGER = 20
 _LONGEST_FLOAT = 400
-_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: A string, up to the end of the document if its end is missing. The quantifiers are possessive: a search never goes
+#: back, so it takes time in proportion to the document, and no memory for each character.
+_TEXT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:

@@ -52,7 +52,8 @@ def configure(
 
     `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0 chooses a
     free port and keeps its number in `state_dir` (default: c.SchedulerService.state_dir, or "jupyter-gq-state" in the
-    hub's working folder). `admins` may see and change all jobs and become administrators of the hub.
+    hub's working folder). `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
+    `build_proxy_command`. An open browser tab no longer counts as activity.
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
@@ -69,9 +70,10 @@ def configure(
 
 
 def build_proxy_command(choice: ProxyChoice = "auto") -> list[str]:
-    """Return the command of the proxy: Node's if Node and the proxy are installed for good, else the pure-Python one.
+    """Return the command line that starts the Hub's proxy.
 
-    Raise `ValueError` if `choice` is "node" and Node's proxy is not installed.
+    "auto" takes Node's proxy if Node and the proxy are installed for good, else the pure-Python one. "python" and
+    "node" name one of them. Raises `ValueError` if `choice` is "node" and Node's proxy is not installed.
     """
     node = _find_node_proxy() if choice != "python" else None
     if node is not None:
@@ -96,7 +98,7 @@ def _find_node_proxy() -> str | None:
 
 
 def _is_for_node(command: Path) -> bool:
-    """Tell whether a command is a script for Node."""
+    """Tell whether a command is a script whose first line names Node; False if it cannot be read."""
     try:
         with command.open("rb") as file:
             first_line = file.readline(256)
@@ -201,13 +203,16 @@ def _await_port(port: int) -> int:
 
 
 def _choose_port() -> int:
-    """Return a free port outside the range for outgoing connections, which could take it before the service does."""
+    """Return a free port of the loopback interface from 20000 to 31999; any free port if many tries fail.
+
+    Outgoing connections could take a port outside this range before the service does.
+    """
     tried = random.SystemRandom().sample(_PORTS, 100)
     return next((port for port in tried if _probe_port(port)), 0) or _probe_port(0)
 
 
 def _probe_port(wanted: int) -> int:
-    """Return the port `wanted` if it is free, 0 if it is taken; return any free port if `wanted` is 0."""
+    """Return the loopback port `wanted` if it is free, 0 if it is taken; return any free port if `wanted` is 0."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -51,6 +51,7 @@ def configure_kubernetes(
     chart, which sets it. `service_token` is for a Hub that is not Zero to JupyterHub's, which makes a token itself.
     `notebook_url` is the root URL of the service for servers if they need another one, such as the Hub's proxy.
     `admins` may see and change all jobs and become administrators of the hub. `spawner` is an entry point or a class.
+    Raises `ValueError` in a Hub that does not know the service's address or token.
     """
     c.SchedulerService.backend = "kubernetes"
     path = f"{get_base_url(c)}services/{SERVICE}/"

@@ -19,7 +19,7 @@ class Database(Protocol):
         """Delete a record."""
 
     def commit(self) -> None:
-        """Write all changes."""
+        """Commit the transaction of the session."""
 
 
 class HubUser(Protocol):
@@ -29,7 +29,10 @@ class HubUser(Protocol):
     db: Database
 
     def new_api_token(self, *, note: str, expires_in: int, scopes: list[str]) -> str:
-        """Make a token; raise `ValueError` if the user does not hold the scopes."""
+        """Make and store a token of the user with these scopes, which expires after `expires_in` seconds; return it.
+
+        Raises `ValueError` if the user does not hold the scopes.
+        """
 
 
 class SpawnHandler(Protocol):
@@ -63,5 +66,5 @@ class ProfileSpawner(AnySpawner, Protocol):
         ...
 
     def _render_options_form(self, profile_list: list[JsonMapping]) -> str:
-        """Return the HTML of the profiles' part of the form."""
+        """Return the HTML of the form in which the user chooses one of these profiles."""
         ...

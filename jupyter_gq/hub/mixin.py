@@ -110,6 +110,14 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         self._board = StatusBoard()
         super().__init__(*args, **kwargs)
 
+    @default("http_timeout")
+    def _patient_timeout(self) -> int:
+        """Two minutes instead of the Hub's 30 seconds.
+
+        A server that was too slow on a busy machine would end with "Spawn failed" and without a reason on the page.
+        """
+        return 120
+
     @default("user_options")
     def _no_options(self) -> JsonObject:
         return {}
@@ -126,7 +134,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
     @property
     def gpu_status(self) -> SpawnStatus:
-        """The status of the start."""
+        """The present status of the server's start: step, share, sentence and place in line."""
         return self._board.now
 
     @property
@@ -216,7 +224,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         self._board.show(SpawnStatus(step="starting", gpus=gpus, sentence=sentence))
 
     async def stop(self, now: bool = False) -> None:
-        """Stop the server, then give its share back."""
+        """Stop the server, then give its share back, even if the server could not be stopped."""
         try:
             await await_if_needed(super().stop(now=now))
         finally:
@@ -274,7 +282,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return state
 
     def load_state(self, state: JsonObject) -> None:
-        """Restore the ticket after a restart of the Hub."""
+        """Restore the ticket and its amount of GPUs after a restart of the Hub, without the share's variables."""
         super().load_state(state)
         saved = state.get(_STATE)
         if saved:
@@ -289,13 +297,13 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- the service ------------------------------------------------------------------------------------------------
 
     def _make_refusal(self, error: StartRefused, gpus: str) -> Exception:
-        """Show the sentence of the refusal to all viewers; return the exception to raise."""
+        """Show the sentence of the refusal to all viewers; return the Hub's exception for the caller to raise."""
         self._board.show(SpawnStatus(step="ended", gpus=gpus, sentence=error.sentence))
         return make_refusal(self, error.sentence, error.reason, error.status)
 
     @contextmanager
     def _open_service(self, token: str) -> "Iterator[ServiceClient]":
-        """Provide a client of the service with this token."""
+        """Provide a client of the service that uses this token; it is closed at the end of the block."""
         client = ServiceClient(self.service_url, token, timeout=self.service_timeout)
         try:
             yield client
@@ -367,7 +375,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
 
 async def await_if_needed(result: Awaitable[T] | T) -> T:
-    """Return the result of a method that may be plain or a coroutine (awaited); the Hub allows either."""
+    """Return `result`, awaited if it is a coroutine or a future: the Hub allows plain and asynchronous methods."""
     if asyncio.iscoroutine(result) or asyncio.isfuture(result):
         awaited: T = await result
         return awaited

@@ -170,7 +170,7 @@ def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
 
 
 def _find_eviction(me: Me) -> Eviction | None:
-    """Return the eviction of the user's last share; None if there was none or the server only ended."""
+    """Return how the user's last share was taken; None if none was, or if the server only ended by itself."""
     return me.last_eviction if me.last_eviction and me.last_eviction.reason != _ENDED else None
 
 
@@ -240,7 +240,7 @@ def _describe_memory(gpus: str, pool: PoolView | None) -> str:
 
 
 def _summarize_pool(pool: PoolView, me: Me) -> PoolSummary:
-    """Return the summary of the pool for notebooks."""
+    """Return the pool's totals for the page, and the usage bar with the user's part and that of others."""
     total, free, yours = parse_quota(pool.total), parse_quota(pool.free), parse_quota(me.used)
     used = max(0, total - free)
     mine = min(yours, used)
@@ -263,7 +263,7 @@ def _format_utc(at: float) -> str:
 
 @cache
 def _load_templates() -> Environment:
-    """Return the environment of our templates, which escapes all values."""
+    """Return the Jinja environment of our templates, loaded once; it escapes all values."""
     return Environment(
         loader=PackageLoader("jupyter_gq.hub"),
         autoescape=select_autoescape(default=True, default_for_string=True),

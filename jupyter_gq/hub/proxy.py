@@ -83,13 +83,16 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             self.exchanges[route] -= 1
 
     def on_connection_close(self) -> None:
-        """End the request at the server too; tornado calls this if the browser closes its connection."""
+        """Abandon the exchange with the server; tornado calls this if the browser closes its connection."""
         super().on_connection_close()
         if self._exchange is not None:
             self._exchange.abandon()
 
     async def start_ws_client(self, path: str | None = None) -> None:
-        """Open the WebSocket connection to the server; answer with the server's refusal, or with 503 if it is away."""
+        """Open the WebSocket connection from the proxy to the server.
+
+        If the server refuses, answer the browser with the refusal; if it cannot be reached, with 503.
+        """
         url = await self.get_target_url(path)
         if url is None:
             return
@@ -113,7 +116,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         return chosen if chosen in subprotocols else None
 
     def open(self, *_: str) -> None:
-        """Send the messages that the server sent before the browser was connected."""
+        """Send the browser the messages that came from the server before the browser was connected."""
         messages, self._early_messages = self._early_messages, []
         for message in messages:
             self._send_to_browser(message)

@@ -86,7 +86,7 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
 
 
 def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) -> Bundle:
-    """Return the bundle of these steps, with the sources of the cells, their kernel and no outputs."""
+    """Return the bundle of a job that runs these steps: manifest, kernel, and a notebook without outputs."""
     refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
     manifest = Manifest(
         mode=request.mode,

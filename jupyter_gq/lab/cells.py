@@ -60,7 +60,7 @@ def find_syntax_error(source: str) -> SyntaxFault | None:
 
 
 def import_parser() -> None:
-    """Import the modules of `find_syntax_error`, so that the first click does not wait for the import."""
+    """Import the slow modules of `find_syntax_error`, so that the first request does not wait for them."""
     find_syntax_error("")
 
 

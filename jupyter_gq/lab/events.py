@@ -44,7 +44,7 @@ class EventRelay:
         self.message = "Connecting to the GPU scheduler."
 
     async def run(self) -> None:
-        """Relay events until cancelled; connect again whenever the stream ends."""
+        """Relay events until cancelled; connect again, with backoff, whenever the stream ends or fails."""
         pause = FIRST_PAUSE
         while True:
             try:

@@ -52,7 +52,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
 
     @property
     def extension(self) -> Extension:
-        """The extension of this server."""
+        """The server extension to which this handler belongs."""
         return cast(Extension, self.extensionapp)  # jupyter_server knows only that it is some extension
 
     async def respond(
@@ -103,7 +103,10 @@ class StatusHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with the status. Never fail: if the service cannot be used, `message` says why and what to do."""
+        """Answer with whether the service can be used, a sentence on that, and the names of user and server.
+
+        This never fails: if the service cannot be used, the sentence says why and what to do.
+        """
         here = self.extension.hub_environment
         if here.on_hub:
             available, message = await (await self.extension.connect()).status()
@@ -152,7 +155,7 @@ class JobsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with a page of the user's jobs, relayed from the service."""
+        """Answer with a page of at most `limit` jobs of the user that come after the job `before`, from the service."""
         before = self.get_query_argument("before", None)
         await self.respond(lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before))
 
@@ -180,7 +183,7 @@ class OutputsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Answer with the outputs of a job after a given piece, relayed from the service."""
+        """Answer with the pieces of a job's output above the number `after` of the query, relayed from the service."""
         await self.respond(lambda connection: connection.service.outputs(job, after=self.read_number("after") or 0))
 
 
@@ -270,7 +273,7 @@ class KernelHistoryHandler(GQHandler):
     async def get(self, kernel: str) -> None:
         """Answer with the cells that the kernel ran since its start, in order, or with 404 if it is not running.
 
-        For a page loaded after the kernel's start. `seconds` is null while a cell runs.
+        A page that was loaded after the kernel's start asks for them. `seconds` is null while a cell runs.
         """
         await self.respond(lambda connection: self._history(kernel))
 

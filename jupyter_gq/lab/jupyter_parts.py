@@ -49,13 +49,13 @@ class Kernels(Protocol):
         """Return the ids of the kernels that run."""
 
     def get_kernel(self, kernel_id: str) -> RunningKernel:
-        """Return the manager of one kernel."""
+        """Return the manager of one kernel; raise an error if the kernel does not run."""
 
     def __contains__(self, kernel_id: object) -> bool:
         """Return True if this kernel runs."""
 
     def cwd_for_path(self, path: str) -> str:
-        """Return the absolute folder of a path of the contents manager."""
+        """Return the absolute path of the folder in which a kernel for this path of the contents manager runs."""
 
 
 class KernelSpecs(Protocol):
@@ -88,7 +88,7 @@ class EventBus(Protocol):
     """The server's event logger (`jupyter_events.EventLogger`)."""
 
     def register_event_schema(self, schema: Path) -> None:
-        """Make the events of a schema known."""
+        """Register the events of the schema in this file, so that they can be emitted."""
 
     def emit(self, *, schema_id: str, data: JsonMapping) -> object:
         """Emit an event to all listeners."""

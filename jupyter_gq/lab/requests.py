@@ -82,7 +82,7 @@ class Plan(BaseModel):
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:
-    """Return the first error of a request as a problem, with its place as a dotted path."""
+    """Return a problem with the first error of a request, its field as a dotted path, and the count of other errors."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or None
     count = error.error_count()

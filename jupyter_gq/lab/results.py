@@ -24,7 +24,7 @@ MAX_STEM = 60
 
 
 def make_result_name(job_id: str, name: str) -> str:
-    """Return the file name without ending: the job's name, and its id, which makes it unique."""
+    """Return the file name of a result without ending: the job's name, shortened, and its id."""
     stem = _NOT_IN_NAME.sub("-", name).strip("-._")[:MAX_STEM].rstrip("-._")
     tail = job_id.removeprefix("job-")
     return f"{stem}-{tail}" if stem else f"job-{tail}"
@@ -72,7 +72,7 @@ def _is_unedited_copy(document: JsonMapping) -> bool:
 
 
 def _fingerprint(document: JsonMapping) -> str:
-    """Return a hash of everything that the user sees, without metadata that JupyterLab adds when it saves."""
+    """Return a hash of the sources and outputs in a notebook, without metadata that JupyterLab adds when it saves."""
     seen = [
         [
             cell.get("cell_type"),
@@ -95,5 +95,8 @@ def _select_visible(output: JsonMapping) -> JsonObject:
 
 
 def _join_lines(value: JsonValue) -> JsonValue:
-    """Return the value with a list of lines joined: nbformat has lists on disk and one string in memory."""
+    """Return a list of lines joined to one text, and any other value as it is.
+
+    A notebook has lists of lines on disk and one text in memory.
+    """
     return "".join(value) if isinstance(value, list) and all(isinstance(line, str) for line in value) else value

@@ -47,7 +47,7 @@ class ServiceConnection:
         )
 
     async def close(self) -> None:
-        """Stop the tasks and close the HTTP connections."""
+        """Stop the background tasks and close the connections to the service."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -65,7 +65,10 @@ class ServiceConnection:
         return True, f"Connected to the GPU scheduler as {me.user}."
 
     async def preview(self, body: object) -> Preview:
-        """Return the service's forecast for the job in `body`; nothing is sent. Raises `RefusedRequest` if invalid."""
+        """Return the service's forecast for the job in `body`; nothing is sent.
+
+        Raises `RefusedRequest` if the body is no valid request.
+        """
         return await self.service.preview(parse(JobRequest, body))
 
     async def check(self, body: object) -> Plan:
@@ -103,7 +106,10 @@ class ServiceConnection:
 
 
 def parse(model: type[Model], body: object) -> Model:
-    """Return the JSON `body` as an object of `model`, None as an empty one; raise `RefusedRequest` if it is invalid."""
+    """Return the parsed JSON `body` as an object of `model`; a body of None counts as an empty object.
+
+    Raises `RefusedRequest` with the first error if the body does not fit the model.
+    """
     try:
         return model.model_validate({} if body is None else body)
     except ValidationError as error:

@@ -77,7 +77,7 @@ class KernelWatch:
             self._forget(kernel_id)
 
     def sync(self) -> None:
-        """Start listening to new kernels, and forget kernels that are gone."""
+        """Start listening to kernels that are new on this server, and forget kernels that are gone."""
         alive = set(self._kernels.list_kernel_ids())
         for kernel_id in self._watched.keys() - alive:
             self._forget(kernel_id)
@@ -91,7 +91,10 @@ class KernelWatch:
         return None if watched is None else watched.record.cells
 
     def get_activity(self) -> list[KernelState]:
-        """Return the state of every kernel. Kernels that were never heard are asked; the next call has the answer."""
+        """Return the state of every kernel; also send a question to each kernel that was never heard.
+
+        A later call then knows the state of that kernel.
+        """
         self.sync()
         for kernel_id, watched in self._watched.items():
             if not watched.record.is_known:

@@ -39,9 +39,10 @@ class _Band:
 
 
 def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], static: ReplayResult) -> None:
-    """Draw the picture and write it to a file (PNG, SVG or PDF, by its name).
+    """Draw allocation and waiting over time and the mean waits, and write the picture to a PNG, SVG or PDF file.
 
-    Raises `OSError` if the file cannot be written, and `ValueError` for another kind of name.
+    The name of the file decides the format. Raises `OSError` if the file cannot be written, and `ValueError` for a name
+    of another kind.
     """
     bands = _bands(ours)
     figure = Figure(figsize=(11.5, 10.5), dpi=130, facecolor="white", layout=ConstrainedLayoutEngine(h_pad=0.12))

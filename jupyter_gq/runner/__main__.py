@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _remove_working_folder_from_path() -> None:
-    """Remove the user's folder from `sys.path`: the runner must not import a `random.py` from there."""
+    """Remove the working folder from `sys.path`: the runner must not import a `random.py` of the user's from there."""
     if sys.path and not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]
 

@@ -31,12 +31,15 @@ PAUSED = RunResult(outcome="PAUSED")
 
 
 def describe_failure(sentence: str) -> RunResult:
-    """Return the result of a run that failed outside the user's code."""
+    """Return a FAILED result with this sentence, for a failure outside the user's code."""
     return RunResult(outcome="FAILED", sentence=sentence)
 
 
 def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str) -> RunResult:
-    """Return the result of a run in which `cell` raised an exception of the class `ename` with the text `evalue`."""
+    """Return the FAILED result of a run in which `cell` raised an exception.
+
+    `ename` and `evalue` are the exception's class and text; the sentence shows the first 300 characters of the text.
+    """
     if ename == "StdinNotImplementedError":
         what = "asked for input, but nobody can answer a training job: put the value into the code instead"
     else:
@@ -47,7 +50,7 @@ def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str
 
 
 def describe_kernel_exit(cells: tuple[CellToRun, ...], cell: CellToRun, how: str) -> RunResult:
-    """Return the result of a run whose kernel ended while `cell` ran; `how` completes "The kernel ..."."""
+    """Return the FAILED result of a run whose kernel ended while `cell` ran; `how` completes "The kernel ..."."""
     name = _name_cell(cells, cell)
     return describe_failure(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}.")
 

@@ -101,7 +101,7 @@ class Run:
         return 1 if result.outcome == "FAILED" else 0
 
     def _wake_on_stop(self) -> None:
-        """Schedule `_on_stop` in the loop; a signal handler calls this between any two instructions."""
+        """Let the event loop call `_on_stop` soon; safe in a signal handler, between any two instructions."""
         self._loop.call_soon_threadsafe(self._on_stop)
 
     def _on_stop(self) -> None:
@@ -118,7 +118,7 @@ class Run:
             self._stopped_early.set_result(None)  # no target has begun, so no result of one is worth waiting for
 
     def _delivery_timeout(self) -> float:
-        """Return for how many seconds to wait until the service has all outputs."""
+        """Return how many seconds the end of the run may wait for a service that lacks outputs."""
         if self._job.ephemeral:
             return EPHEMERAL_DELIVERY_TIMEOUT
         return STOPPED_DELIVERY_TIMEOUT if self._job.stop.is_requested else DELIVERY_TIMEOUT
@@ -252,7 +252,7 @@ class Run:
         return self._job.stop.is_requested
 
     def _schedule_flush(self) -> None:
-        """Flush the changed outputs now, or schedule a flush together with the changes that follow."""
+        """Flush the changed outputs if that is due now, else schedule a flush for them and the changes that follow."""
         if self._timer is None:
             wait = self._recorder.seconds_until_flush(monotonic())
             if wait == 0:
@@ -305,7 +305,7 @@ class Run:
 
 
 async def _cancel(task: "asyncio.Task[T]") -> None:
-    """Cancel the task and wait at most a second for its end."""
+    """Cancel the task and wait at most a second until it has ended."""
     task.cancel()
     await asyncio.wait({task}, timeout=1.0)
 

@@ -29,7 +29,7 @@ class StopRequest:
         return self.deadline is not None
 
     def install(self) -> None:
-        """Install the handler of SIGTERM: from now on the signal is a request, not the end of the process."""
+        """Install the handler of SIGTERM: from now on the signal requests a stop and does not end the process."""
         signal.signal(signal.SIGTERM, self._on_signal)
 
     def set_listener(self, listener: Callable[[], None]) -> None:
@@ -39,7 +39,10 @@ class StopRequest:
             listener()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        """Set the deadline at the first SIGTERM, write the file for the kernel, and call the listener."""
+        """Set the deadline at the first SIGTERM, write the file for the kernel, and call the listener.
+
+        Later signals are ignored.
+        """
         if self.is_requested:
             return
         self.deadline = now() + _read_grace_seconds()

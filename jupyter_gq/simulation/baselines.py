@@ -32,7 +32,7 @@ class Fifo:
         self._changed.add(line)
 
     def ended(self, job: TraceJob) -> None:
-        """Return the GPUs of a job that has ended to the free ones of its line."""
+        """Add the GPUs of a job that has ended to the free ones of its line."""
         line = self.line(job)
         self._free[line] += job.milli
         self._changed.add(line)

@@ -85,7 +85,7 @@ def encode_eviction(eviction: Eviction) -> JsonObject:
 
 
 def decode_eviction(document: JsonMapping) -> Eviction:
-    """Return the eviction of a JSON object that `encode_eviction` made."""
+    """Return the eviction in a JSON object that `encode_eviction` made; raise `ValueError` if a field is missing."""
     return cast(Eviction, _decoder_of(Eviction)(document))
 
 
@@ -104,7 +104,7 @@ def decode_json(document: str) -> JsonValue:
 
 @cache
 def _detail_fields() -> tuple[tuple[str, str, object], ...]:
-    """Return name, stored name and default value of each field of a detail."""
+    """Return name, stored name and default value of each field of `WorkloadDetail` except `unknown`."""
     empty = WorkloadDetail()
     names = [each.name for each in fields(WorkloadDetail) if each.name != _UNKNOWN]
     return tuple((name, _STORED_NAMES.get(name, name), getattr(empty, name)) for name in names)

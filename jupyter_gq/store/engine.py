@@ -41,8 +41,8 @@ _SESSION = (
 def open_engine(url: str) -> sa.Engine:
     """Return an engine for the database at `url`; create a missing SQLite file, which only its owner can read.
 
-    Raises `AdminError` for an invalid URL or a missing driver; its sentence never contains the URL, which may hold a
-    password. Does not connect to the database yet.
+    Raises `AdminError` for an invalid URL or a missing driver. The text of the error never contains the URL, which may
+    hold a password. Does not connect to the database yet.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":

@@ -8,8 +8,8 @@ from jupyter_gq.domain.errors import AdminError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 #: The newest revision in `migrations/versions`; a test compares them.
-NEWEST = "0002"
-_KNOWN = frozenset({"0001", NEWEST})
+NEWEST = "0003"
+_KNOWN = frozenset({"0001", "0002", NEWEST})
 #: Key of PostgreSQL's advisory lock; any constant that no other program uses.
 _ADVISORY_LOCK = 0x6A7571
 
@@ -22,7 +22,7 @@ def revision(connection: sa.Connection) -> str | None:
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Run the migrations that this database lacks, inside the caller's write transaction.
+    """Run the migrations that this database lacks, inside the caller's write transaction; do nothing if it lacks none.
 
     Raises `AdminError` if the database was written by a newer release.
     """
@@ -64,7 +64,7 @@ def _is_outdated(connection: sa.Connection) -> bool:
 
 
 def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
-    """Run the migrations up to the revision `to`, inside the caller's transaction."""
+    """Run the migrations up to the revision `to` (as in "0002"), inside the caller's transaction."""
     # Imported here: most starts find the schema in place, and Alembic costs time and memory.
     from alembic import command
     from alembic.config import Config

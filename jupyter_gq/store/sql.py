@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
@@ -12,7 +13,7 @@ from jupyter_gq.domain.workload import Kind
 from . import statements
 from .codec import decode_json, encode_json
 from .protocol import NewEvent, OutputPiece, Record, StoredEvent
-from .rows import RowDecoder, row_of
+from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
 
 #: Operations that change the outputs of a cell; a later `set` makes them superfluous.
@@ -35,21 +36,26 @@ class SqlStore:
         return self._decoder.unreadable
 
     def check_pages(self) -> None:
-        """Raise `DamagedDatabase` if a part of a SQLite file cannot be read."""
+        """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged. Does nothing for PostgreSQL."""
         self._database.check_pages()
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
+
+        `audit` are entries for the audit log, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """
         with self._database.write() as connection:
             if records:
                 _put_records(connection, records)
+            add_audit_entries(connection, audit)
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
-        """Return the record of the workload of that id; None if there is none."""
+        """Return the record of the workload of that id; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_id(connection, workload))
 
@@ -108,7 +114,7 @@ class SqlStore:
             return True
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that the owner submitted with that idempotency key; None if there is none."""
+        """Return the record that the owner submitted with that key; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_key(connection, owner, key))
 
@@ -163,10 +169,30 @@ class SqlStore:
             value = statements.setting_by_name(connection, name)
         return None if value is None else decode_json(value)
 
-    def put_setting(self, name: str, value: JsonObject) -> None:
-        """Insert or replace the small document of that name."""
+    def put_setting(self, name: str, value: JsonObject, audit: Sequence[AuditEntry] = ()) -> None:
+        """Insert or replace the small document of that name, and add these entries to the audit log."""
         with self._database.write() as connection:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
+            add_audit_entries(connection, audit)
+
+    def audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int = 100) -> tuple[AuditEntry, ...]:
+        """Return at most `limit` entries of the audit log that the filter lets through, newest first.
+
+        `before` is the id of the last entry of the previous page.
+        """
+        with self._database.read() as connection:
+            found: list[AuditEntry] = []
+            while rows := statements.newest_audit_entries(connection, wanted, before, limit - len(found)):
+                found += self._decoder.audit_entries(rows)
+                if len(found) == limit:
+                    break
+                before = rows[-1].id
+            return tuple(found)
+
+    def delete_audit_before(self, at: Instant, most: int = 1000) -> int:
+        """Delete the oldest `most` entries of the audit log from before that time; return how many there were."""
+        with self._database.write() as connection:
+            return statements.delete_oldest_audit_entries(connection, at, most)
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
         """Insert or replace a file of a workload. The workload itself may be saved later."""
@@ -191,7 +217,7 @@ class SqlStore:
         return self._database.take_over()
 
     def confirm(self) -> None:
-        """Check that the database answers and that this store is still its writer.
+        """Check that the database answers and that this store is still its writer; a success ends an outage.
 
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """
@@ -214,7 +240,10 @@ def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
 
 
 def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece]:
-    """Return the pieces that follow number `last` without a gap, in order."""
+    """Return the pieces that continue the sequence after number `last` without a gap, in order.
+
+    Pieces up to `last`, and those after the first gap, are left out.
+    """
     new: list[OutputPiece] = []
     for output in sorted(outputs, key=lambda piece: piece.seq):
         if output.seq == last + 1:
@@ -226,7 +255,10 @@ def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece
 
 
 def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputPiece]) -> None:
-    """Store the pieces, and delete those that a `set` among them makes superfluous."""
+    """Store the pieces, and delete those that a `set` among them makes superfluous.
+
+    Raises `NotFound` if the workload was never saved.
+    """
     rows = [
         {"workload": workload, "seq": o.seq, "cell": _changed_cell(o.payload), "payload": encode_json(o.payload)}
         for o in new
@@ -241,12 +273,12 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputP
 
 
 def _changed_cell(payload: JsonObject) -> str | None:
-    """Return the cell whose outputs a piece changes; None if it changes none."""
+    """Return the id of the cell whose outputs a piece changes; None for a mark such as the start of a cell."""
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 
 def _add_events(connection: sa.Connection, events: Sequence[NewEvent]) -> tuple[StoredEvent, ...]:
-    """Append the events, and return them with their ids."""
+    """Insert the events and return them with their new ids, in the same order."""
     rows = [
         {
             "at": event.at,

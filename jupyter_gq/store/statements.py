@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from .tables import events, files, leadership, outputs, settings, workloads
+from jupyter_gq.domain.audit import AuditFilter
+
+from .tables import audit_entries, events, files, leadership, outputs, settings, workloads
 
 #: A row of a result: its columns are attributes, typed by the driver only.
 Row = sa.Row[tuple[object, ...]]
@@ -40,7 +42,7 @@ def newest_workloads(
 ) -> Sequence[Row]:
     """Return at most `limit` rows of workloads of that kind and owner, newest first; None = all kinds or owners.
 
-    `before` is (submitted_at, id) of the last row of the previous page.
+    `before` is (submitted_at, id) of the last row of the previous page; None = the first page.
     """
     query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
     if kind is not None:
@@ -61,7 +63,7 @@ def finished_workloads(connection: sa.Connection, submitted_before: float, after
 
 
 def delete_workload(connection: sa.Connection, workload: str) -> None:
-    """Delete the row of a workload."""
+    """Delete the row of a workload, with its outputs; its files stay."""
     connection.execute(sa.delete(workloads).where(workloads.c.id == workload))
 
 
@@ -128,6 +130,36 @@ def delete_events_but_newest(connection: sa.Connection, keep: int) -> None:
     connection.execute(sa.delete(events).where(events.c.id <= newest_deleted))
 
 
+def add_audit_entries(connection: sa.Connection, rows: Sequence[Values]) -> None:
+    """Insert entries of the audit log."""
+    connection.execute(sa.insert(audit_entries), rows)
+
+
+def newest_audit_entries(
+    connection: sa.Connection, wanted: AuditFilter, before: int | None, limit: int
+) -> Sequence[Row]:
+    """Return at most `limit` entries that the filter lets through, newest first; `before` is an id, None = no bound."""
+    columns = audit_entries.c
+    query = sa.select(audit_entries).order_by(columns.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(columns.id < before)
+    if wanted.since is not None:
+        query = query.where(columns.at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(columns.at < wanted.until)
+    for column in (columns.actor, columns.action, columns.object, columns.owner):
+        value = getattr(wanted, column.name)
+        if value is not None:
+            query = query.where(column == value)
+    return connection.execute(query).all()
+
+
+def delete_oldest_audit_entries(connection: sa.Connection, before: float, most: int) -> int:
+    """Delete the oldest `most` entries of the audit log from before that time; return how many there were."""
+    oldest = sa.select(audit_entries.c.id).where(audit_entries.c.at < before).order_by(audit_entries.c.id).limit(most)
+    return connection.execute(sa.delete(audit_entries).where(audit_entries.c.id.in_(oldest))).rowcount
+
+
 def setting_by_name(connection: sa.Connection, name: str) -> str | None:
     """Return the document of a setting; None if there is no such setting."""
     return connection.execute(sa.select(settings.c.value).where(settings.c.name == name)).scalar_one_or_none()
@@ -161,12 +193,12 @@ def delete_files_without_workload(connection: sa.Connection) -> None:
 
 
 def epoch(connection: sa.Connection) -> int:
-    """Return the epoch of the last takeover."""
+    """Return the stored epoch, which is that of the last takeover."""
     return int(connection.execute(sa.select(leadership.c.epoch)).scalar_one())
 
 
 def lock_epoch(connection: sa.Connection) -> int:
-    """Return the epoch of the last takeover, and lock its row until the end of the transaction."""
+    """Return the stored epoch, and lock its row until the end of the transaction; wait for the present holder."""
     return int(connection.execute(sa.select(leadership.c.epoch).with_for_update()).scalar_one())
 
 

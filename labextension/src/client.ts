@@ -37,7 +37,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Return the message of whatever was thrown. */
+/** Return the message of an error, or the text of any other thrown value. */
 export function describeError(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
@@ -91,7 +91,7 @@ export class Client {
     return answer.path;
   }
 
-  /** Return what would happen if this job were sent now. */
+  /** Return the service's forecast for this job if it were sent now; nothing is sent. */
   previewJob(request: JobRequest): Promise<Preview> {
     return this._post('preview', { ...request });
   }

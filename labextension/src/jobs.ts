@@ -81,12 +81,17 @@ export function formatAmount(job: Pick<JobView, 'gpus' | 'tasks'>): string {
   return job.tasks > 1 ? `${job.tasks} × ${formatGpus(job.gpus)}` : formatGpus(job.gpus);
 }
 
-/** Return the seconds of the last run so far; null if no run has started. */
+/** Return for how many seconds the last run has run, or ran if it has ended; null if no run has started. */
 export function computeRunSeconds(job: JobView, now: number): number | null {
   return job.started_at === null ? null : Math.max(0, (job.finished_at ?? now) - job.started_at);
 }
 
-/** Return one line about a job: its place in the queue first, then what it does or why it waits. */
+/**
+ * Return one line about a job.
+ *
+ * A finished job: what it trained, where and how long. A running job: the progress text of its code, if there is one.
+ * Any other job: its place in the queue, the service's sentence and the expected start, as far as known.
+ */
 export function describeJob(job: JobView, now: number): string {
   if (isFinal(job.phase)) {
     return summarizeJob(job, now);
@@ -203,7 +208,7 @@ export function describeGpuUsage(queue: QueueView): string {
   return `${queue.quota} guaranteed, ${queue.used} in use${limit}${waiting}`;
 }
 
-/** Return the host resources in use, such as "12 of 32 CPU cores"; "" if the queue has no bounds of them. */
+/** Return CPU cores and memory in use, such as "12 of 32 CPU cores"; "" if the queue has no bounds of either. */
 export function describeHostUsage(queue: QueueView): string {
   const parts = [describeBounds(queue.cpus, 'CPU cores'), describeBounds(queue.memory, 'of memory')];
   return parts.filter(part => part !== '').join(', ');

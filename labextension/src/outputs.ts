@@ -15,7 +15,7 @@ import type { OutputEvent } from './wire';
 /** Outputs by cell id. */
 export type CellOutputs = ReadonlyMap<string, readonly IOutput[]>;
 
-/** Return the outputs of each cell after these pieces. `into` is not changed. */
+/** Return the outputs of each cell after applying these pieces to `into`, which is not changed. */
 export function foldEvents(events: Iterable<OutputEvent>, into: CellOutputs = new Map()): CellOutputs {
   const cells = new Map<string, readonly IOutput[]>(into);
   for (const event of events) {
@@ -68,7 +68,7 @@ function appendOutput(outputs: readonly IOutput[], output: IOutput): readonly IO
   return [...outputs, { ...output, text: collapseText(readStreamText(output)) }];
 }
 
-/** Return the text of a stream output. A file may hold the text as a list of lines. */
+/** Return the text of a stream output, which a file may hold as a list of lines; "" if there is none. */
 export function readStreamText(output: IOutput): string {
   const text = output.text;
   return Array.isArray(text) ? text.join('') : typeof text === 'string' ? text : '';

@@ -13,7 +13,7 @@ export interface ISettings {
 
 const DEFAULTS: ISettings = { saveOnSend: true, notifyWhenDone: true };
 
-/** Return the user's settings, or the defaults if there is no registry. */
+/** Return the user's settings; without a registry, and for values that are not boolean, the defaults. */
 export async function readSettings(registry: ISettingRegistry | null): Promise<ISettings> {
   if (registry === null) {
     return DEFAULTS;

@@ -24,7 +24,7 @@ export interface ITraining {
   readonly resumed: ISignal<ITraining, void>;
   /** Fetch every list again. A failure appears in the state. */
   refresh(): Promise<void>;
-  /** Fetch the next page of older jobs. */
+  /** Fetch the next page of older jobs into the state; do nothing if there is none. */
   loadMore(): Promise<void>;
   /** Return a job from the state or from the server; null if the server does not know the job. */
   findJob(id: string): Promise<JobView | null>;

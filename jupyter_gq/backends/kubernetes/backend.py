@@ -76,7 +76,10 @@ class KubernetesRuns:
         clocks: Clocks,
         on_change: Callable[[], None],
     ) -> None:
-        """`pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change."""
+        """Create the backend; `open` or the first `observe` begins to watch the cluster.
+
+        `pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change.
+        """
         self.options, self.cluster = options, cluster
         now = clocks.elapsed
         self._now, self._on_change = now, on_change
@@ -187,8 +190,8 @@ class KubernetesRuns:
     async def observe(self) -> Sequence[Observation]:
         """Take the next step of every run, reservation pod and placeholder, and return the state of every run.
 
-        Runs that are known only by their pods are returned some seconds later. The result of `nodes` is renewed too.
-        Raises `BackendError` while the cluster cannot be watched.
+        A job's run that is known only by its pods is returned 10 seconds after it was found. The result of `nodes` is
+        renewed too. Raises `BackendError` while the cluster cannot be watched.
         """
         await self.open()
         failure = next((watch.failure for watch in self._watches if watch.failure), "")
@@ -428,7 +431,7 @@ class KubernetesRuns:
         )
 
     def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:
-        """Return a listener that calls `note`, and records the devices that a pod of work names."""
+        """Return a listener that calls `note`, and tells the reservation pods which devices a pod of work names."""
 
         def listener(before: PodView | None, after: PodView | None) -> None:
             note(before, after)

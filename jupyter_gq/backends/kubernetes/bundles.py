@@ -51,7 +51,7 @@ class StoredBundles:
     """A bundle store in the service's own store; the service tells owners apart, not the disk."""
 
     def __init__(self, files: Files, outputs: Outputs) -> None:
-        """`files` and `outputs` are usually the same store."""
+        """Create a store of bundles and logs in `files`; `outputs` has the outputs, and is usually the same store."""
         self._files, self._outputs = files, outputs
 
     @property
@@ -88,10 +88,10 @@ class StoredBundles:
             return None  # the job cannot run either: the runner says why
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the ends of the logs that tasks of the newest run have sent, together `tail` bytes; None if none has.
+        """Return the ends of the logs that tasks of the newest run have sent; None if none has.
 
-        Each task gets an equal part of `tail`. A headline names the task if several have sent one. `run` and `tasks`
-        are not used.
+        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several have sent a log.
+        `run` and `tasks` are not used.
         """
         logged = self._log_index(job)[1]
         found = [(task, self._files.file(job, _log_name(task))) for task in logged]

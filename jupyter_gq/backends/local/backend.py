@@ -49,7 +49,10 @@ class LocalRuns:
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
     ) -> None:
-        """`now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report."""
+        """Make the folders of the service, and read the runs of an earlier service from the ledger.
+
+        `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report.
+        """
         self._options = options
         self._probe = probe
         self._now = now
@@ -356,5 +359,5 @@ class LocalRuns:
 
 
 def _with_process(run: Run, task: int, process: TaskProcess) -> Run:
-    """Return the run with the process of one task."""
+    """Return a copy of the run in which this is the process of one task."""
     return replace(run, tasks=(*run.tasks[:task], process, *run.tasks[task + 1 :]))

@@ -48,15 +48,16 @@ class LocalBundles:
             raise _translate_error(error) from error
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """Return the notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one. For the errors see `BundleStore`."""
         return read_owned_json(
             job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
         )
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the ends of the logs of that run's tasks, together `tail` bytes; None before there is a log.
+        """Return the ends of the logs of that run's tasks; None before there is a log.
 
-        Each task gets an equal part of `tail`. A headline names the task if several tasks have a log.
+        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several tasks have a
+        log.
         """
         account = self._accounts.look_up(owner)
         files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]

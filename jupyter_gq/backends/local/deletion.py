@@ -42,7 +42,7 @@ def delete_folder(folder: Path, holding: Path) -> None:
 
 
 def _clear(held: int, holding: Path) -> None:
-    """Delete everything in the holding folder, except for what cannot be deleted."""
+    """Delete everything in the holding folder; log what cannot be deleted, and leave it there."""
     stuck: set[str] = set()
     while names := [name for name in os.listdir(held) if name not in stuck]:
         for name in names:

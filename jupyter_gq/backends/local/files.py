@@ -17,7 +17,7 @@ DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject | None:
     """Return the JSON object in a file of this account, of at most `limit` bytes; None if there is no such file.
 
-    Raises `UnusableFile` as `client.user_files` does.
+    Raises `UnusableFile` for a link, a larger file, a file of another user, and anything but a JSON object.
     """
     with acting_as(account):
         return user_files.read_json(path, limit=limit, uid=account.uid)
@@ -26,7 +26,7 @@ def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject |
 def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
     """Return the last `size` bytes of a file of this account; None if there is no such file.
 
-    Raises `UnusableFile` as `client.user_files` does.
+    Raises `UnusableFile` for a link, or anything else than a regular file of this account.
     """
     with acting_as(account):
         return user_files.read_end(path, size=size, uid=account.uid)

@@ -40,7 +40,10 @@ class TaskStarter:
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 
     def _start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Write the token, then start the process of a task as this account; raise `OSError` if that fails."""
+        """Delete what an earlier attempt left, write the token, and start the process of a task as this account.
+
+        Raises `OSError` if that fails.
+        """
         folder = task_folder(self.state_dir, run.job, run.number, task)
         make_private_folder(folder, account)
         with acting_as(account):

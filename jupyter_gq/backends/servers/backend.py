@@ -82,7 +82,11 @@ class ServerRuns:
     kinds = frozenset({Kind.NOTEBOOK})
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
-        """`now` returns the time in seconds since the epoch; servers must be attached within `attach_timeout` s."""
+        """Create a backend without servers.
+
+        `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
+        after its launch counts as lost.
+        """
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
@@ -99,7 +103,7 @@ class ServerRuns:
         """Expect that the Hub starts this server from now on; do nothing if the run is known already.
 
         A process in the record is taken as the server's. If it has ended or is another user's, the server counts as
-        ended.
+        dead.
         """
         workload = launch.workload
         key = (workload.id, workload.run)

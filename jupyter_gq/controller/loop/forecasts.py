@@ -79,9 +79,10 @@ class Forecasts:
             await asyncio.sleep(EVERY)
 
     def update(self, *, calm: bool) -> None:
-        """Learn from records that changed, and make a forecast due in a calm moment or after `LONGEST_DELAY` seconds.
+        """Learn from records that changed; make a wanted forecast due in a calm moment, or after `LONGEST_DELAY`.
 
-        `calm` says that nothing happened in this step, and that nothing is about to happen.
+        A forecast is wanted after a change, and as long as a job has one. `calm` says that nothing happened in this
+        step, and that nothing is about to happen.
         """
         changed, now = self._context.records.revision != self._revision, self._context.clock.now()
         if changed:
@@ -159,7 +160,8 @@ class Forecasts:
     def _learn_start(self, name: str) -> bool:
         """Compare the first forecast of a wait with the start that ended it; return True if there was a start.
 
-        Returns False if the job still waits. A job that ended without a start is forgotten.
+        Returns False if the job still waits, or if it ended without a start; in the second case its forecast is
+        dropped.
         """
         record = self._context.records.find_unfinished(name)
         workload = None if record is None else record.workload

@@ -24,10 +24,12 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
+from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
@@ -90,7 +92,11 @@ class Jobs:
             ),
             idempotency_key=key or None,
         )
-        self._store_job(record, submission.bundle)
+        details = {"tasks": workload.tasks, "priority": workload.priority}
+        if self._needs_admin(caller, workload):
+            details["as_admin"] = True
+        entry = act_of(caller, Action.JOB_SUBMIT, workload, workload.submitted_at, **details)
+        self._store_job(record, submission.bundle, entry)
         self._context.wake()
         return self._presenter.job(record), True
 
@@ -146,7 +152,7 @@ class Jobs:
         return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether the job has ended with them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
         record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
@@ -232,6 +238,12 @@ class Jobs:
                 "are possible. Choose another queue, or try again later."
             )
 
+    def _needs_admin(self, caller: Caller, job: Workload) -> bool:
+        """Tell whether the caller may send the job only as an administrator."""
+        settings, member = self._context.settings, replace(caller, admin=False)
+        (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
+        return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
+
     def _find_job(self, caller: Caller, job: str) -> Record:
         """Return the record of a job that the caller may see.
 
@@ -292,12 +304,12 @@ class Jobs:
             raise explain_default(refusal, request) from refusal
         return workload
 
-    def _store_job(self, record: Record, bundle: Bundle) -> None:
-        """Store the files of a new job and then its record; delete the files again if the record is refused."""
+    def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
+        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused."""
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
-            context.records.add(record)
+            context.records.add(record, audit)
         except StoreUnavailable:
             raise  # the record may have been saved; if not, the next service that takes over deletes the files
         except JupyterGQError:
@@ -310,9 +322,10 @@ class Jobs:
         by = None if caller.user == workload.owner else caller.user
         who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
         detail = DetailChange(sentence=f"Cancelled{who}.")
+        audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)
-            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail)
+            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail, audit=audit)
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
             sentence="Cancelling: it has a few seconds to save its state.",
@@ -322,8 +335,8 @@ class Jobs:
         )
         if workload.stop is not None:
             # The job is being paused; from now on it ends instead.
-            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
-        return make_stop_change(workload, stop, detail)
+            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail, audit=audit)
+        return make_stop_change(workload, stop, detail, audit)
 
     def _record_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
         """Record the last error among these pieces of output, in memory only, unless the job has ended."""

@@ -76,10 +76,10 @@ class JobPods:
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
     def read_bundle(self, job: str, task: int) -> JsonObject:
-        """Return the bundle of a job, and record that the task has it, so that it gets no further token.
+        """Return the bundle of a job, and record that the task has it, so that the task gets no further token.
 
         The key `executed` holds the executed notebook for task 0 of a later run, and None otherwise. Raises `NotFound`
-        or `Conflict` if the job has no run, or no files.
+        or `Conflict` if the job has no run, and `NotFound` if it has no files or jobs are not pods.
         """
         files, record = self._require_pod_files(), self._running_record(job)
         document = files.bundle(job)

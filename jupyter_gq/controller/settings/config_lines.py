@@ -66,7 +66,7 @@ def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
 def find_duplicates(source: str) -> list[str]:
     """Return a sentence for each key that a dict has twice, and for each setting that two plain lines set.
 
-    Python takes the last one without a word. The list is empty for a source that is not valid Python.
+    Python uses the last one and says nothing. The list is empty for a source that is not valid Python.
     """
     try:
         tree = ast.parse(source)

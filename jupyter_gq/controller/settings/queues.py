@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from math import ceil
+from math import ceil, inf
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
@@ -14,7 +14,7 @@ from jupyter_gq.domain.queue import BUILD_ROOT, MAX_PRIORITY, Queue
 
 from . import queue_resources
 from .queue_resources import TRAIT, Defaults, QueueHostResources, host_resources_by_queue
-from .traits import SettingsError
+from .traits import SettingsError, as_float
 
 KEYS = (
     "quota",
@@ -225,9 +225,9 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: Queu
 
 
 def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
-    """Return the queue with its own managers and those of the queue above, and with its highest priority for users.
+    """Return the queue with its own managers and those of the queue above, and with its `max_priority`.
 
-    The highest priority is the queue's own, or else that of the queue above.
+    A queue that sets no `max_priority` has that of the queue above.
     """
     name, above = training.queue.name, above or TrainingQueue(queue=training.queue)
     highest = entry.get("max_priority")
@@ -272,10 +272,11 @@ def _seconds(name: str, key: str, entry: JsonMapping) -> Seconds | None:
     value = entry.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    seconds = as_float(value)
+    if seconds is None or not 0 <= seconds < inf:
         fix = "use a number of seconds, at least 0, or None to leave it to the queue above"
         raise SettingsError(TRAIT, value, "it is not a length of time", fix, path=(name, key))
-    return Seconds(float(value))
+    return Seconds(seconds)
 
 
 def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:

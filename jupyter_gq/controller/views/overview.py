@@ -149,7 +149,8 @@ class Overview:
     def _preview_choices(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
         """Return the choices of CPU only and of these milli-GPU amounts, smallest first.
 
-        Each is decided as if it were asked for now. An amount that can never be given is unavailable, with the reason.
+        Each is decided as if it were asked for now. An amount beyond the quota that is left, or that no node can give,
+        is unavailable, with the reason.
         """
         found = {0: Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")}
         possible: dict[int, Workload] = {}

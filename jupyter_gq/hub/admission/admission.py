@@ -274,7 +274,7 @@ class Admission:
             await give_back(self._service, self._ticket)
 
     def _show_status(self, step: str, sentence: str, view: TicketView | None = None) -> None:
-        """Show a step of the admission to the viewers; `view` is the ticket, if there is one."""
+        """Show a step of the admission to all viewers, with the place in line if the ticket `view` has one."""
         self._board.show(
             SpawnStatus(
                 step="waiting" if step == "waiting" else "asking",
@@ -290,7 +290,7 @@ class Admission:
         return monotonic() - self._began
 
     def _describe_timeout(self, view: TicketView) -> str:
-        """Return the sentence of a refusal because the wait was too long."""
+        """Return the sentence of a refusal after the longest wait, with the minutes and the ticket's reason to wait."""
         minutes = max(1, round(self._limits.longest_wait / 60))
         return (
             f"No {view.gpus} GPU became free within {minutes} minute{'s' if minutes > 1 else ''}. {view.sentence} "
@@ -347,7 +347,7 @@ def _classify_error(error: ServiceError) -> Exception:
 
 
 def convert_service_error(error: ServiceError) -> StartRefused:
-    """Return the refusal for an error of the service: with the service's sentence and a reason."""
+    """Return the refusal for an error of the service: a sentence, one of `refusal.REASONS`, and an HTTP status."""
     match error.status:
         case 403 if error.problem.code == "quota_exceeded":
             return StartRefused(error.problem.message, "gpu_quota", 403)

@@ -94,7 +94,7 @@ class NamedShares:
 
     @property
     def amounts(self) -> list[str]:
-        """The shares that this profile may give."""
+        """The shares that this profile and its options name, as text."""
         own = [] if self.gpus is None else [self.gpus]
         return [*own, *(gpus for choices in self.options.values() for gpus in choices.values())]
 
@@ -130,7 +130,7 @@ def _find_share(profile: Profile, options: JsonMapping) -> object:
 
 
 def _check_choice(name: str, option: Profile, options: JsonMapping) -> None:
-    """Raise `BadOptions` if the value of a profile's option is not offered or has a wrong type."""
+    """Raise `BadOptions` if the value of a profile's option is not offered, has a wrong type, or is missing."""
     unlisted, choice = options.get(name + _UNLISTED), options.get(name)
     for value in (unlisted, choice):
         if value is not None and not isinstance(value, str):

@@ -37,8 +37,8 @@ REASONS = (
 def make_refusal(spawner: AnySpawner, message: str, reason: str, status: int = 403) -> HTTPError:
     """Return the exception that refuses this start; `message` is one plain sentence for the user.
 
-    On Hub 5, also decrease the Hub's count of failures by one, because the Hub will count this start as a failure.
-    Raises `ValueError` if `reason` is not one of `REASONS`.
+    On Hub 5, if a request started the server, also decrease the Hub's count of failures: the Hub will count this start
+    as one. Raises `ValueError` if `reason` is not one of `REASONS`.
     """
     if reason not in REASONS:
         raise ValueError(f"{reason!r} is not one of the reasons {', '.join(REASONS)}")

@@ -51,7 +51,7 @@ class SpawnStatus:
 
     @property
     def progress(self) -> int:
-        """The progress from 0 to 100; it grows while servers before this one are admitted."""
+        """The progress from 0 to 100, by step; in line, the value grows while servers before this one are admitted."""
         start = _PROGRESS[self.step]
         if self.step != "waiting" or self.ahead is None:
             return start

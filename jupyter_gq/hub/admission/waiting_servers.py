@@ -13,7 +13,7 @@ class WaitingServers:
         self._waiting: set[object] = set()
 
     def join(self, server: object, most: int) -> bool:
-        """Count a server as waiting; return False if `most` others wait already (0 = any number).
+        """Count a server as waiting and return True; return False if `most` others wait already (0 = any number).
 
         A server that waits already keeps its place.
         """

@@ -85,7 +85,10 @@ def _check_privilege(settings: Mapping[str, JsonValue]) -> Iterator[str]:
 
 
 def _find_overrides(value: JsonValue) -> Iterator[JsonMapping]:
-    """Yield all overrides of a list of profiles, those of options included; nothing if a function makes the list."""
+    """Yield all `kubespawner_override` mappings in a list of profiles, those of options included.
+
+    Yields nothing if the list is made by a function.
+    """
     if isinstance(value, Mapping):
         for key, part in value.items():
             if key == _OVERRIDE and isinstance(part, Mapping):
@@ -114,7 +117,10 @@ def explain_uncounted_gpu(pod: JsonMapping, additions: PodAdditions, notebook: s
 
 
 def explain_namespace(namespace: str, seen: str) -> str:
-    """Return why the service would not see a pod in this namespace; "" = it does, or `seen` is "", not known."""
+    """Return a sentence on why the service would not see a pod in `namespace`; "" if it would.
+
+    `seen` is the namespace that the service watches; if that is "", not known, return "" too.
+    """
     if not seen or namespace == seen:
         return ""
     return (

@@ -100,7 +100,7 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         super()._apply_overrides(spawner_override)
 
     def _undo_profile(self) -> None:
-        """Set the spawner back to the values before its profile."""
+        """Set the spawner's settings back to their values before its profile; do nothing if no profile was applied."""
         for name, value in self._before_profile.items():
             setattr(self, name, value)
         self._before_profile.clear()

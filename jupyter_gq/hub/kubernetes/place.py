@@ -128,9 +128,10 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
 
 
 async def _follow_ticket(service: ServiceClient, share: HeldShare, poll_interval: float) -> TicketView:
-    """Poll the ticket until it has lost the place of `share`: it waits again, or has another place. Return it then.
+    """Poll the ticket of `share` until the place of the share is lost; return the ticket as it is then.
 
-    Raises `StartRefused` if the ticket ends or the service no longer knows it. Other errors of the service are ignored.
+    The place is lost if the ticket waits again or has another place. Raises `StartRefused` if the ticket ends or the
+    service no longer knows it. Other errors of the service are ignored.
     """
     while True:
         await asyncio.sleep(poll_interval)

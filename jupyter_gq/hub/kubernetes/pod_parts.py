@@ -47,7 +47,7 @@ class PodParts:
 
 
 def read_parts(pod: JsonObject, container: str) -> PodParts:
-    """Return the parts of a pod, given as data of the API; `container` is the name of the notebook's container."""
+    """Return the parts of a pod that a share may change; `container` is the name of the notebook's container."""
     metadata, spec = pod.get("metadata") or {}, pod["spec"]
     notebook = next(each for each in spec["containers"] if each["name"] == container)
     resources = notebook.get("resources") or {}
@@ -88,7 +88,10 @@ def add_share(parts: PodParts, additions: PodAdditions, *, share_only: Collectio
 
 
 def without_devices(container: JsonObject, share_only: Collection[str]) -> JsonObject:
-    """Return a container that asks for no device and sees none, whatever its image says."""
+    """Return a copy of a container that asks for no device and sees none, whatever its image says.
+
+    `share_only` are patterns of the resources to remove.
+    """
     others = [each for each in container.get("env") or () if each["name"] not in VISIBILITY]
     resources = {
         side: _merge_resources(amounts, {}, share_only) if side in ("requests", "limits") else amounts
@@ -98,7 +101,10 @@ def without_devices(container: JsonObject, share_only: Collection[str]) -> JsonO
 
 
 def list_withheld(parts: PodParts, additions: PodAdditions, share_only: Collection[str]) -> list[str]:
-    """Return the resources that the notebook's container requested and does not get, for the log."""
+    """Return the names of resources that the notebook's container requests and that only a share may add.
+
+    Resources that this share adds are left out.
+    """
     asked = {**parts.requests, **parts.limits}
     return sorted(name for name in asked if is_share_only(name, share_only) and name not in additions.resources)
 

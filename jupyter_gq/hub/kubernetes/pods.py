@@ -177,7 +177,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             task.add_done_callback(lambda _: self._leftovers.pop(leftover))
 
     def cancel_leftover_removals(self) -> None:
-        """Cancel pending deletions of older pods of this name before a new pod gets the name."""
+        """Cancel pending deletions of older pods that have the name which the new pod will get."""
         for leftover, task in self._leftovers.items():
             if leftover[:2] == (self.namespace, self.pod_name):
                 task.cancel()

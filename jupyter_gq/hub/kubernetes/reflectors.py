@@ -26,7 +26,7 @@ class HubReflector(Protocol):
     watch_task: "asyncio.Task[None] | None"
 
     async def start(self) -> None:
-        """List everything, then watch."""
+        """List all objects, then watch them in the background; raise an error if the list fails."""
 
     async def stop(self) -> None:
         """Stop watching."""

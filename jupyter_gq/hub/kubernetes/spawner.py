@@ -69,7 +69,7 @@ class CompleteEvents(EventReflector):  # type: ignore[misc]
 
     @property
     def events(self) -> list[JsonObject]:
-        """The events, oldest first."""
+        """The events with all fields that KubeSpawner reads, oldest first."""
         return sorted(map(complete_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
 
 
@@ -137,7 +137,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
     # --- the pod ----------------------------------------------------------------------------------------------------
 
     async def get_pod_manifest(self) -> V1Pod:
-        """Return KubeSpawner's pod with the additions of the share; `modify_pod_hook` runs afterwards."""
+        """Return KubeSpawner's pod with the additions of the share; `modify_pod_hook` runs afterwards.
+
+        Requests for devices that are not of the share are removed and logged; no other container sees a device.
+        """
         pod: V1Pod = await super().get_pod_manifest()
         said = self.api.api_client.sanitize_for_serialization(pod)
         parts = read_parts(said, _NOTEBOOK)
@@ -159,7 +162,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         return merge_unique(self.gpu_resources, resources) if self.gpu_resources else []
 
     def _withhold_devices(self, pod: V1Pod, share_only: Collection[str]) -> None:
-        """Let the containers beside the notebook's ask for no device and see none."""
+        """Change the containers beside the notebook's so that they ask for no device and see none."""
         for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
             if container.name != _NOTEBOOK:
                 kept = without_devices(self.api.api_client.sanitize_for_serialization(container), share_only)
@@ -179,7 +182,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
             raise StartRefused(sentence, "gpu_unseen", 403)
 
     def _get_additions(self) -> PodAdditions:
-        """Return the additions of the share to the pod; without a share, the variables that hide all devices."""
+        """Return what the share adds to the pod: variables, the ticket's label, resources.
+
+        Without a share, return only the variables that hide all devices.
+        """
         share = self._share
         if share is None:
             return PodAdditions(environment=NO_DEVICE_ENVIRONMENT)
@@ -340,7 +346,7 @@ def _make_outage_refusal(error: Exception) -> StartRefused:
 
 
 def _read_cluster_message(error: ApiException) -> str:
-    """Return the refusal sentence from the answer of the cluster's API."""
+    """Return a sentence for the user with the reason for which the cluster's API refused the pod."""
     try:
         told = str(json.loads(error.body or b"")["message"])
     except (TypeError, ValueError, KeyError):

@@ -37,7 +37,7 @@ class CellClient(NotebookClient):
     def __init__(
         self, notebook: JsonObject, kernel: KernelProcess, recorder: Recorder, changed: Callable[[], None]
     ) -> None:
-        """Prepare the notebook's cells; `changed` is called after each message that changed a cell's outputs."""
+        """Prepare a client for the cells of `notebook`; `changed` is called after each message that changes outputs."""
         super().__init__(
             from_dict(notebook),  # type: ignore[no-untyped-call]
             timeout=None,
@@ -66,7 +66,7 @@ class CellClient(NotebookClient):
         return self.execution_count(cell)
 
     def execution_count(self, cell: CellToRun) -> int | None:
-        """Return the execution count that the kernel gave the cell; None if it gave none."""
+        """Return the kernel's execution count of the cell; None if the cell has not run or the kernel gave none."""
         count = self.nb.cells[cell.index].get("execution_count")
         return count if isinstance(count, int) else None
 

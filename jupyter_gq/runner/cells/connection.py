@@ -97,7 +97,7 @@ async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, sec
 
 
 async def _wait_for_exit(kernel: KernelProcess, seconds: float) -> None:
-    """Wait until the kernel's process has ended, at most `seconds`."""
+    """Wait until the kernel's process has ended, at most `seconds`; return without an error in either case."""
     try:
         async with asyncio.timeout(seconds):
             while kernel.exit_code is None:  # noqa: ASYNC110 - a process has no event to wait for

@@ -57,7 +57,7 @@ class KernelProcess:
 
     @property
     def connection_file(self) -> Path:
-        """The connection file that the kernel reads at its start."""
+        """The path of the connection file that the kernel reads at its start."""
         return self.folder / "kernel.json"
 
     @property

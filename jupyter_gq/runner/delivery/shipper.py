@@ -90,7 +90,7 @@ class OutputShipper:
             self.spool.trim_if_large(self._uploader.stored)
 
     def shorten_close(self, seconds: float) -> None:
-        """Let `close` wait at most `seconds` from now, also if it has begun already."""
+        """Let a `close` that has begun wait at most `seconds` from now."""
         if self._uploader is not None:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)

@@ -89,14 +89,17 @@ class Spool:
         self._place, self._last_read = (len(self._earlier), self._file.tell()), self.last
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the spool."""
         self._file.close()
 
     def _files(self) -> list[Path]:
         return [*self._earlier, self._path]
 
     def _read_from(self, place: tuple[int, int]) -> Iterator[tuple[Piece, int, tuple[int, int]]]:
-        """Yield the pieces from this position on, each with its length and the position after it."""
+        """Yield the stored pieces from a position on, each with its length in bytes and the position after it.
+
+        A position is the index of a file, earlier runs first, and a byte in it.
+        """
         first, offset = place
         for index, path in enumerate(self._files()):
             if index < first:
@@ -130,7 +133,10 @@ class Spool:
 
 
 def _lines(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the whole lines from this byte on, each with the position after it."""
+    """Yield the whole lines of a file from this byte on, each with the position after it.
+
+    A missing file has none; a last line without its end is left out.
+    """
     if not path.is_file():
         return
     with path.open("rb") as file:

@@ -47,7 +47,7 @@ class Channel(Protocol):
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Report that the run is alive."""
+        """Report that the run is alive, with its progress and the time of its last checkpoint, if known."""
 
 
 class Uploader:
@@ -70,7 +70,7 @@ class Uploader:
         return self.stored >= self._spool.last
 
     def wake(self) -> None:
-        """Tell `run` that the spool has new pieces."""
+        """Wake `run`, because the spool has new pieces to deliver."""
         self._more.set()
 
     async def fetch_stored(self, seconds: float) -> None:

@@ -44,7 +44,7 @@ class RunFolder:
 
     @property
     def notebook(self) -> Path:
-        """The executed notebook so far."""
+        """The path of the executed notebook, which all runs of the job share."""
         return self.job / "output.ipynb"
 
     @property
@@ -59,7 +59,7 @@ class RunFolder:
 
     @property
     def stop_seen(self) -> bool:
-        """Whether the user's code has seen the request to stop."""
+        """Whether the user's code has called `should_stop` and was told to stop."""
         return (self.path / "stop_seen").exists()
 
     def folder_of(self, run: int) -> Path:
@@ -67,12 +67,12 @@ class RunFolder:
         return self.job / "runs" / str(run) / str(self.task)
 
     def earlier_spools(self) -> list[Path]:
-        """Return the spools of earlier runs, oldest first."""
+        """Return the spool files of this task's earlier runs that exist, oldest first."""
         spools = (self.folder_of(run) / "spool.jsonl" for run in range(1, self.run))
         return [spool for spool in spools if spool.exists()]
 
     def prepare(self) -> None:
-        """Make the folders, and reserve the room that the result will need."""
+        """Make the folders of the run and of checkpoints, and reserve disk space for the result."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.checkpoint.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.path / "result.reserve").write_bytes(b" " * _RESERVED)
@@ -88,7 +88,10 @@ class RunFolder:
         return token
 
     def progress(self) -> tuple[float | None, str] | None:
-        """Return (fraction, text) of the last call of `jupyter_gq.progress`; None if no readable call was made."""
+        """Return (fraction, text) of the last call of `jupyter_gq.progress`; None if there is no readable one.
+
+        The fraction is limited to 0 to 1, and may be None; the text is cut to 500 characters.
+        """
         try:
             said = read_json(self.path / "progress.json", limit=SMALL_FILE)
             if said is None:

@@ -98,7 +98,7 @@ class CellOutput:
         return sum(entry.size for entry in self.entries)
 
     def restore(self, outputs: Iterable[Output]) -> None:
-        """Start with the outputs of an earlier run; the next pieces send them again, so that both sides agree."""
+        """Replace all outputs by those of an earlier run; the next pieces send them again, so that both sides agree."""
         self.entries = [Entry(output) for output in outputs]
         self._resend_all = True
 
@@ -180,7 +180,7 @@ class CellOutput:
             self._carrier[id(entry)] = piece
 
     def _close_stream(self) -> None:
-        """Turn the text that was written since the last call into one piece."""
+        """Turn the stream text written since the last call into an output and its piece; do nothing without text."""
         if self._stream is None:
             return
         name, parts = self._stream
@@ -202,7 +202,7 @@ class CellOutput:
         self._apply_bounds()
 
     def _limit_size(self, output: Output) -> Output:
-        """Return the output, or a shorter error or a notice if it is too large."""
+        """Return the output, or, if it is too large, a shorter error or a notice in its place."""
         size = measure_output(output)
         if output["output_type"] == "error":
             return output if size <= self._bounds.text_kept else _shorter_error(output, self._bounds.text_kept)
@@ -216,7 +216,7 @@ class CellOutput:
         return make_notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
 
     def _apply_bounds(self) -> None:
-        """Drop text and displays that exceed the bounds (see "bounded outputs")."""
+        """Drop the oldest text and displays if those of this cell exceed `Bounds`."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)
@@ -253,7 +253,7 @@ class CellOutput:
         self._drop(gone)
 
     def _drop(self, gone: list[Entry]) -> None:
-        """Drop these entries and count them for the notice; the next pieces send all outputs again."""
+        """Remove these entries and count them for the notice; let the next pieces send all remaining outputs again."""
         for entry in gone:
             if entry.is_stream:
                 self._left_out_text += entry.size
@@ -277,7 +277,7 @@ class CellOutput:
 
 
 def make_notice(sentence: str) -> Output:
-    """Return an output that shows this sentence among the user's outputs."""
+    """Return a display output that shows this sentence of the runner among the user's outputs."""
     html = f'<div style="color: var(--jp-ui-font-color2); font-style: italic">{escape(sentence)}</div>'
     return {"output_type": "display_data", "data": {"text/plain": sentence, "text/html": html}, "metadata": {}}
 
@@ -289,7 +289,7 @@ def append_text(before: str, more: str) -> str:
 
 
 def collapse_piece(text: str) -> str:
-    """Return a shorter text that has the same effect on any line that it continues.
+    """Return a shorter text with the same effect, whatever line of a stream it continues.
 
     Text before the first carriage return is kept: it continues an open line that is not known here.
     """

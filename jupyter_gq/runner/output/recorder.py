@@ -44,7 +44,7 @@ class Recorder:
         return self._cells[cell]
 
     def outputs(self, cell: str) -> list[Output]:
-        """Return the outputs that the cell has now, as nbformat."""
+        """Return the outputs that the cell has now, as nbformat; an empty list for a cell that has not run."""
         known = self._cells.get(cell)
         return [] if known is None else known.outputs
 
@@ -70,7 +70,7 @@ class Recorder:
             self._displays.setdefault(display_id, []).append((to, entry))
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
-        """Replace the content of all outputs that were shown under this display id."""
+        """Replace the content of all outputs with this display id; do nothing if there are none."""
         for cell, entry in self._displays.get(display_id, ()):
             data = _without_widget(content["data"])
             cell.update(entry, {**entry.output, "data": data, "metadata": content.get("metadata", {})})

@@ -89,13 +89,13 @@ class FileSystem(Protocol):
         """Remove a file."""
 
     def ls(self, path: str, detail: bool) -> list[str]:
-        """Return the paths in a folder, if `detail` is False."""
+        """Return the paths in a folder; `detail` must be False. Raises `FileNotFoundError` if there is no folder."""
 
     def makedirs(self, path: str, exist_ok: bool) -> None:
         """Make a folder and those above it."""
 
     def invalidate_cache(self) -> None:
-        """Forget what was listed."""
+        """Forget cached listings, so that `ls` asks the store again."""
 
 
 class CheckpointStore:
@@ -158,9 +158,9 @@ class CheckpointStore:
         return True
 
     def _copy_file(self, path: Path, name: str, known: CopiedFile | None) -> CopiedFile | None:
-        """Upload a file unless the copy `known` is up to date; return its copy.
+        """Upload a file under `name` and return the copy; return `known` without an upload if that is up to date.
 
-        Return `known` if the file keeps changing during the upload, and None if the file was removed meanwhile.
+        Also return `known` if the file keeps changing during the upload, and None if the file was removed meanwhile.
         """
         for _ in range(_TRIES):
             try:
@@ -247,7 +247,7 @@ def _encode(state: SavedState) -> bytes:
 
 
 def _resolve_inside(folder: Path, name: str) -> Path:
-    """Return the path of a file in the folder; raise `TransientError` for a name that leads out of the folder."""
+    """Return the path of the file `name` in the folder; raise `TransientError` if the name leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise TransientError(f"{name!r} is no path in a folder")

@@ -119,7 +119,7 @@ class Checkpoints:
             ours.sendall(f"{settings.checkpoint_url}\n".encode())
 
     def _wait(self, seconds: float) -> int:
-        """Wait for the child and return its exit code; kill it after `seconds`."""
+        """Wait for the copying program and return its exit code; kill it after `seconds`."""
         assert self._child is not None
         try:
             return self._child.wait(max(0.05, seconds))
@@ -134,7 +134,7 @@ class Checkpoints:
         self._child = None
 
     def _record_exit(self, code: int) -> None:
-        """Record how the copying ended; log the first failure, and the first success after failures."""
+        """Record how the copying ended; log each success, and the first of several failures in a row."""
         self._child = None
         if code == 0:
             self._copied = self._copying
@@ -151,7 +151,7 @@ class Checkpoints:
         return lines[-1] if lines else ""
 
     def _fingerprint(self) -> Fingerprint:
-        """Return the present files of the folder with their sizes and times."""
+        """Return path, size and time of each file that is in the checkpoint folder now."""
         found = set()
         for path in self._folder.rglob("*"):
             try:

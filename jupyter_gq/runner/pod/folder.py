@@ -52,12 +52,12 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
 
 
 def read_variables(document: JsonMapping) -> dict[str, str]:
-    """Return the variables of the notebook server that the runner gets too, without those that the pod sets itself."""
+    """Return the notebook server's variables for the runner, without those that the pod sets itself."""
     return select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
 def _choose_working_folder(manifest: JsonObject) -> None:
-    """Set `manifest["cwd"]` to a usable folder: the notebook's folder, made empty if it is not here, or the home."""
+    """Set `manifest["cwd"]` to a usable folder: the notebook's, which is made if it is missing, or else the home."""
     wanted = str(manifest["cwd"])
     try:
         Path(wanted).mkdir(parents=True, exist_ok=True)

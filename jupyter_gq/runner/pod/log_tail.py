@@ -31,7 +31,7 @@ class LogTail:
         self._thread.start()
 
     def text(self) -> bytes:
-        """Return the end of the log; a log that is cut begins at the start of a line."""
+        """Return the end of the log, at most 64 KiB; a log that is cut begins at the start of a line."""
         with self._lock:
             kept, whole = bytes(self._kept), self.size <= KEPT
         return kept if whole else kept[kept.find(b"\n") + 1 :]

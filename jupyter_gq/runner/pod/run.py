@@ -219,7 +219,7 @@ class TaskRun:
         return overdue
 
     def _is_overdue(self) -> bool:
-        """Return whether the runner should have ended by now after a stop."""
+        """Return whether the runner should have ended by now after a stop; False if no stop was requested."""
         if self.sigterm.deadline is None:
             return False
         return monotonic() >= self.sigterm.deadline - self._reserved_seconds() + END_RESERVE / 2
@@ -247,7 +247,10 @@ class TaskRun:
         return result
 
     def _explain_missing_result(self, code: int, overdue: bool) -> Result:
-        """Return the result of a runner that wrote none, from its exit code."""
+        """Return outcome and sentence for a runner that wrote no result: KILLED, PAUSED or LOST.
+
+        `code` is its exit code, and `overdue` says that it was killed because it did not end in time.
+        """
         if overdue:
             return {"outcome": "KILLED", "sentence": "The job was told to stop and did not end in time."}
         if self.sigterm.is_requested and code == -signal.SIGTERM:

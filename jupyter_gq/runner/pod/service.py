@@ -90,11 +90,17 @@ class PodService:
             raise ServiceUnreachable("an answer without a token") from error
 
     def fetch_bundle(self, token: str, limit: int) -> JsonObject:
-        """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes."""
+        """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes.
+
+        Also raises `RequestRefused` or `ServiceUnreachable`.
+        """
         return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
 
     def check_devices(self, token: str, wait: float) -> DeviceCheckResult | None:
-        """Return the result of the device check, awaited for up to `wait` seconds; None if the service has none."""
+        """Return the result of the device check, which the service may await for up to `wait` seconds.
+
+        Returns None if an older service does not know this request. Raises `RequestRefused` or `ServiceUnreachable`.
+        """
         try:
             answer = _parse_object(self._request("GET", f"devices?wait={int(wait)}", f"token {token}"))
         except RequestRefused as error:
@@ -201,7 +207,7 @@ def _parse_object(content: bytes) -> JsonObject:
 
 
 def _parse_problem(content: bytes) -> str | None:
-    """Return the message of a problem document of the service; None if the answer is none."""
+    """Return the message of the service's problem in an answer; None if the answer holds no such problem."""
     try:
         problem = json.loads(content)
         return f"{problem['message']}" if problem["code"] else None

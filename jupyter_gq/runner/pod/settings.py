@@ -65,7 +65,7 @@ class PodSettings:
 
     @property
     def name(self) -> str:
-        """The name of the task in the log."""
+        """The name of the task for the log, such as "task 0 of run 1 of job-7"."""
         return f"task {self.task} of run {self.run} of {self.job}"
 
 

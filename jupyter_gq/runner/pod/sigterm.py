@@ -41,17 +41,17 @@ class SigtermHandler:
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
 
     def defer_signals(self) -> None:
-        """Let SIGTERM no longer raise; a request is kept until `forward_to` names the process that gets it."""
+        """Stop raising `StoppedBeforeStart` at SIGTERM; keep a request to stop until `forward_to` names its process."""
         self._raises = False
 
     def forward_to(self, pid: int) -> None:
-        """Forward SIGTERM to this process, including a signal that was kept."""
+        """Forward SIGTERM to this process from now on, and at once if a stop was requested before."""
         self._runner = pid
         if self.is_requested:
             self._forward()
 
     def stop_forwarding(self) -> None:
-        """Stop forwarding: the process has ended, and its id may belong to another process by now."""
+        """Forward SIGTERM to no process any more: the runner has ended, and its id may belong to another process."""
         self._runner = None
 
     def wait(self, seconds: float) -> None:

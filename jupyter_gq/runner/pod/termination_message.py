@@ -13,7 +13,10 @@ LONGEST = 4096
 
 
 def write_termination_message(place: Path | None, result: Mapping[str, str]) -> None:
-    """Write the result as the termination message at `place`; a later call overwrites it. Log a failure."""
+    """Write the result to the file `place` as the termination message, replacing an earlier one.
+
+    Does nothing if `place` is None. An error of the disk is logged.
+    """
     if place is None:
         return
     try:

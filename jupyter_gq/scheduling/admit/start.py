@@ -64,12 +64,12 @@ def admit_nominee(allocations: Allocations, reservations: Reservations, workload
 
 
 def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit now; True is only a cheap guess."""
+    """Return False if the workload certainly does not fit now; True means that it may fit."""
     return _may_fit(allocations, workload, View.NOW)
 
 
 def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit once others have stopped; True is only a cheap guess."""
+    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit."""
     return _may_fit(allocations, workload, View.FUTURE)
 
 

@@ -72,7 +72,7 @@ def _holders_to_move(index: ClusterIndex) -> Iterator[tuple[Workload, str]]:
 
 
 def _holders_on(index: ClusterIndex, node: str) -> list[Workload]:
-    """Return what can be evicted from the node, by descending id."""
+    """Return the workloads and replicas on the node that can be evicted, by descending id."""
     return [holder for _, holder in sorted(index.holders.on_node.get(node, {}).items(), reverse=True)]
 
 

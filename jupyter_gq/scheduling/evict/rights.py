@@ -75,7 +75,7 @@ class Rights:
         return self._allocations.account(victim).chain[-1] is self._account.chain[-1]
 
     def could_allow(self, victim: Workload) -> bool:
-        """Return False if a candidate certainly may not go, whatever else goes before it; True is only a guess."""
+        """Return False if a candidate certainly may not go, whatever else goes before it; True means that it might."""
         if victim.queue == self._workload.queue:
             return victim.priority < self._workload.priority
         giver = self._allocations.account(victim)
@@ -84,7 +84,7 @@ class Rights:
         return self._allocations.accounts.counts_host and any(self._host)
 
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
-        """Return the order in which these victims may go, if there is one: the nearest queues first, then by size.
+        """Return the order in which these victims may go, if any: the nearest queues first, then by rising size.
 
         Near victims only make the rights of the workload grow. Among the victims of one giver the last one may be as
         large as it likes, so the largest goes last.
@@ -119,7 +119,7 @@ class Rights:
         return None
 
     def _shared(self, victim: Workload) -> int:
-        """Return how many queues are above both the victim and the workload."""
+        """Return how many queues are on the paths of both the victim and the workload."""
         return len(set(self._allocations.account(victim).chain) & set(self._account.chain))
 
     def _are_lawful(self, gone: Sequence[Workload]) -> bool:

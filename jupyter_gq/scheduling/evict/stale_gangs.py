@@ -24,7 +24,10 @@ from .eviction import evict_whole
 
 
 def requeue_stale(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Evict every gang that has been stale for `Policy.stale_after` or longer; return True if there was one."""
+    """Evict every gang that has been stale for `Policy.stale_after` or longer; return True if there was one.
+
+    A gang that is nominated for what it lacks is left alone.
+    """
     stale = sorted(inputs.index.holders.stale.values(), key=lambda workload: workload.id)
     found = [each for each in stale if _is_overdue(inputs, allocations, evictions, each)]
     for workload in found:

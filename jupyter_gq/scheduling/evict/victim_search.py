@@ -334,7 +334,7 @@ def _needed_for_one_task(
 
 
 def _may_fit(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit once others have stopped; True is only a cheap guess."""
+    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit."""
     pool = allocations.account(workload).queue.pool
     return assemble.may_fit(allocations.ledger, pool, workload, View.FUTURE)
 

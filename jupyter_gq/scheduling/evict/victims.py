@@ -54,7 +54,7 @@ class VictimIndex:
             self.add(workload)
 
     def add(self, workload: Workload) -> None:
-        """Add a workload or replica that has just been admitted or nominated: it may have to give way again."""
+        """Add a workload or replica that has just been admitted or nominated, so that later searches consider it."""
         self._new.setdefault(workload.queue, {})[workload.id] = None
 
     def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
@@ -74,7 +74,7 @@ class VictimIndex:
         ]
 
     def _list_new(self, queue: str) -> None:
-        """List the work of a leaf queue that was placed since the last call, if it still has its place."""
+        """Insert the work of a leaf queue that was added since the last call, if it still has its place."""
         allocations = self._allocations
         for name in self._new.pop(queue, ()):
             if name in allocations.admitted:
@@ -112,7 +112,7 @@ class VictimIndex:
 
 
 def by_disruption(victim: Workload) -> Precedence:
-    """Return the sort key of a candidate that nothing protects."""
+    """Return the sort key of a candidate that no min runtime protects; the work that loses least goes first."""
     return (0.0, disruption(victim))
 
 

@@ -56,10 +56,9 @@ class BlockerSearch:
         self._found: dict[tuple[str, ClassKey], list[Workload]] = {}
 
     def find(self, workload: Workload, key: ClassKey) -> list[Workload]:
-        """Return a small set of work whose end would let the workload start, by what it holds or is to get.
+        """Return a small set of workloads and replicas whose end would let the workload start; empty if there is none.
 
-        Owners of reservations at its place are included. The list is empty if no eviction would help. `key` is the
-        class of the workload.
+        Work that this cycle placed and owners of reservations may be among them. `key` is the class of the workload.
         """
         account = self._allocations.account(workload)
         if not workload.preemptible or any(each.queue.limit is not None for each in account.chain):

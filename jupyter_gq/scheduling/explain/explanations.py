@@ -84,7 +84,10 @@ def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
 
 
 class _Explainer:
-    """Finds the reason of one workload, or of one class of workloads with like requests, at a time."""
+    """The search for reasons, one workload or one class of like requests at a time.
+
+    A reason is a function that writes the explanation when it is called.
+    """
 
     def __init__(
         self,

@@ -27,7 +27,10 @@ Within = tuple[Domain, ...]
 
 
 def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tuple[TaskPlacement, ...] | None:
-    """Take places for the smallest gang in the ledger, all or nothing, and return them; None changes nothing."""
+    """Take places for the whole smallest gang in the ledger and return them.
+
+    None means that there is no room for all of it; the ledger has not changed then.
+    """
     assembly = _Assembly(ledger, pool, workload, view)
     if not workload.groups and workload.topology is None:
         return assembly.all_the_same() if may_fit(ledger, pool, workload, view) else None
@@ -36,7 +39,7 @@ def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tu
 
 
 def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> bool:
-    """Return False if the smallest gang certainly has no place; True is only a cheap guess."""
+    """Return False if the smallest gang certainly has no place; True means that it may fit."""
     if not workload.groups and workload.topology is None:
         least = workload.min_members
         return ledger.slots(pool, workload.request, view, enough=least) >= least
@@ -45,7 +48,7 @@ def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> 
 
 
 def may_fit_within(ledger: DeviceLedger, pool: str, workload: Workload, view: View, domain: Domain) -> bool:
-    """Return False if the smallest gang certainly has no place inside that domain; True is only a guess."""
+    """Return False if the smallest gang certainly has no place inside that domain; True means that it may have one."""
     assembly = _Assembly(ledger, pool, workload, view)
     return assembly.possible_inside(assembly.root, (domain,))
 
@@ -221,7 +224,10 @@ class _Assembly:
             yield within
 
     def _ranked(self, branch: _Branch, topology: str, level: str, within: Within) -> list[Domain]:
-        """Return the domains of a level that may have room, in the order in which to try them."""
+        """Return the domains of a level that may have room for the branch, in the order in which to try them.
+
+        If tasks of the branch run already, only their domain is returned.
+        """
         if branch.near:
             there = self.ledger.domains.around(branch.near[0].node, topology, level)
             return [] if there is None else [there]
@@ -238,7 +244,7 @@ class _Assembly:
     # --- bounds
 
     def possible(self, branch: _Branch, within: Within) -> bool:
-        """Return False if certainly no domain inside `within` has room for the branch; True is only a guess."""
+        """Return False if certainly no domain inside `within` has room for the branch; True means that one may."""
         constraint = branch.constraint
         if constraint is None or constraint.required is None:
             return self.possible_inside(branch, within)
@@ -248,7 +254,7 @@ class _Assembly:
         return any(self.possible_inside(branch, (*within, domain)) for domain in domains)
 
     def possible_inside(self, branch: _Branch, within: Within) -> bool:
-        """Return False if these domains certainly have no room for the whole branch; True is only a guess."""
+        """Return False if these domains certainly have no room for the whole branch; True means that they may."""
         return self._enough(branch.groups, within) and all(self.possible(each, within) for each in branch.inside)
 
     def _enough(self, groups: Sequence[TaskGroup], within: Within) -> bool:

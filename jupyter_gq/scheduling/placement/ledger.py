@@ -124,7 +124,7 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=-1, nominated=1)
 
     def withdraw(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `nominate`."""
+        """Give these places, which `nominate` took for the workload, back to the future."""
         self._shift_all(workload, placement, future=1, nominated=-1)
 
     def place(
@@ -170,7 +170,7 @@ class DeviceLedger:
         self._shift_all(workload, placement, future=-1)
 
     def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `reserve_devices`."""
+        """Give what `reserve_devices` took at these places back to the future."""
         self._shift_all(workload, placement, future=1)
 
     def exists(self, placement: Iterable[TaskPlacement]) -> bool:
@@ -234,10 +234,7 @@ class DeviceLedger:
         return sum(self.slots_on(node.name, pool, request, view) for node in self.layout.nodes)
 
     def slots_on(self, node: str, pool: str, request: Request, view: View) -> int:
-        """Return exactly how many tasks of a request fit on the node of that name.
-
-        0 if it does not exist or does not qualify.
-        """
+        """Return exactly how many tasks of a request fit on the node of that name; 0 if the request may not use it."""
         scope = self.scope(filter_of(pool, request))
         number = self.layout.node_of.get(node)
         if number is None:

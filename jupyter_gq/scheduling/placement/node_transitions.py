@@ -58,8 +58,8 @@ class Transitions:
     def best(self, count: Integers, weights: Numbers) -> list[Transition]:
         """Return the transitions with the least weighted loss and the fullest devices.
 
-        Empty if no node has a transition. `count` is the number of nodes by state. Several are returned if nothing
-        decides between them.
+        The list is empty if no node has a transition. `count` is the number of nodes by state. Several are returned if
+        nothing decides between them.
         """
         alive = np.flatnonzero(count[self._before[: self._size]])
         if not len(alive):

@@ -64,10 +64,7 @@ class RequestMix:
         self.version += 1
 
     def frequent(self) -> list[int]:
-        """Return the numbers of the kinds that have tasks, ascending.
-
-        Of more than `MOST` kinds only the most frequent ones.
-        """
+        """Return the numbers of the kinds that have tasks, ascending; at most the `MOST` most frequent kinds."""
         there = [number for number, count in enumerate(self.counts) if count]
         if len(there) <= MOST:
             return there

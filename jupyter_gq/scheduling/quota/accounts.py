@@ -163,7 +163,10 @@ class Accounts:
         return iter(self._by_name.values())
 
     def of(self, queue: str) -> Account:
-        """Return the account of a queue. An unknown queue gets an account without quota and devices."""
+        """Return the account of the queue of that name.
+
+        An unknown queue gets an account without quota, which is kept.
+        """
         account = self._by_name.get(queue)
         if account is None:
             account = Account(Queue(name=queue, pool="", over_quota_weight=0), known=False)

@@ -41,7 +41,8 @@ class ProtectedVictims:
 def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
     """Return for how many seconds a run is protected from preemption inside its queue.
 
-    `victim` is the path of the victim's queue, from the leaf to the root.
+    `victim` is the path of the victim's queue, from the leaf to the root. The first queue that names a time decides, or
+    else the rule.
     """
     return next((q.preempt_min_runtime for q in victim if q.preempt_min_runtime is not None), rule.preempt)
 
@@ -49,7 +50,8 @@ def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
 def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
     """Return for how many seconds a run is protected from reclaim by another queue.
 
-    `taker` and `victim` are the paths of the two queues, from the leaf to the root.
+    `taker` and `victim` are the paths of the two queues, from the leaf to the root. The first queue of the victim's
+    path that names a time decides, or else the rule; by the method LCA the path begins below the common ancestor.
     """
     start = _index_below_common_ancestor(taker, victim) if rule.method is MinRuntimeMethod.LCA else 0
     return next((q.reclaim_min_runtime for q in victim[start:] if q.reclaim_min_runtime is not None), rule.reclaim)

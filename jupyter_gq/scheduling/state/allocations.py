@@ -104,7 +104,7 @@ class Allocations:
             self.replicas.join(workload, place, nominated=True)
 
     def withdraw(self, workload: Workload) -> tuple[TaskPlacement, ...]:
-        """Withdraw a nomination, free the place in the ledger, and return it."""
+        """Withdraw a nomination, free its place in the ledger, take its usage from the queues, and return the place."""
         place = self.nominated.pop(workload.id)
         self.ledger.withdraw(workload, place)
         self._usage.add_nominated(replace(workload, placement=place), -1)
@@ -113,7 +113,7 @@ class Allocations:
         return place
 
     def nominate_again(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Undo `withdraw`."""
+        """Nominate the workload again for the place that `withdraw` freed, and take the place in the ledger."""
         self.ledger.nominate(workload, place)
         self.nominate(workload, place)
 
@@ -183,7 +183,7 @@ class Allocations:
             self.restore_usage(each)
 
     def _count(self, workload: Workload, sign: int) -> None:
-        """Add the usage that `release` removes (`sign` 1), or remove it (-1)."""
+        """Add to the accounts the usage that `release` removes (`sign` 1), or remove that usage (-1)."""
         if workload.id in self.nominated:
             self._usage.add_nominated(workload, sign)
         else:
@@ -231,7 +231,7 @@ class Allocations:
         return workload.id in self.pending and workload.id not in self.nominated
 
     def is_seeking(self, workload: Workload) -> bool:
-        """Tell whether the workload is pending and not nominated, or the replica could still be had."""
+        """Tell whether a workload still needs a place: pending and not nominated or, for a replica, still wanted."""
         return self.replicas.is_wanted(workload) if isinstance(workload, Replica) else self.is_unplaced(workload)
 
     def is_moot(self, workload: Workload) -> bool:

@@ -147,7 +147,7 @@ class ClusterIndex:
             self._add_holder(workload)
 
     def _leave(self, workload: Workload) -> None:
-        """Undo `_enter`."""
+        """Remove a workload from everything to which `_enter` added it."""
         self.reserved.pop(workload.id, None)
         self._count(workload, -1)
         if workload.state is State.PENDING:

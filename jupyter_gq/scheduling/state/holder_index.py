@@ -60,7 +60,7 @@ class HolderIndex:
                 self._list(unit)
 
     def remove(self, workload: Workload, units: Sequence[Workload], *, evictable: bool) -> None:
-        """Undo `add`; all arguments must be equal to those of the call."""
+        """Remove a holder; all arguments must be equal to those with which it was added."""
         if workload.state is not State.STOPPING:
             self._count_user(workload, -1)
         for named in (self.stopping, self.stale, self.suspended, self.notebooks):
@@ -87,7 +87,7 @@ class HolderIndex:
             self.on_node.setdefault(task.node, {})[unit.id] = unit
 
     def _unlist(self, unit: Workload) -> None:
-        """Undo `_list`."""
+        """Remove a unit from the lists by pool and leaf queue, and by node."""
         for pool in self._pools_of(unit):
             leaves = self.by_leaf[unit.preemptible][pool]
             leaves[unit.queue].remove(unit)

@@ -46,7 +46,7 @@ class PendingIndex:
             self.by_wait.setdefault(pool, SortedWorkloads(wait_order)).add(workload)
 
     def remove(self, workload: Workload, pool: str) -> None:
-        """Undo `add`; both arguments must be equal to those of that call."""
+        """Remove a pending workload; both arguments must be equal to those with which it was added."""
         del self.by_id[workload.id]
         self.dequeue(workload)
         self.by_seniority[workload.queue].remove(workload)
@@ -62,7 +62,7 @@ class PendingIndex:
         self.by_queue[workload.queue].add(workload)
 
     def dequeue(self, workload: Workload) -> None:
-        """Undo `enqueue`; `workload` must be unchanged since then."""
+        """Remove a workload or a wanted replica, unchanged since `enqueue`, from its queue in `by_queue`."""
         queue = self.by_queue[workload.queue]
         queue.remove(workload)
         if not queue.classes:

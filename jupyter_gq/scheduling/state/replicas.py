@@ -47,7 +47,7 @@ class Replicas:
     def current(self, workload: Workload) -> Workload:
         """Return the workload with the tasks that this cycle has left it so far.
 
-        Without lost replicas, the workload as it is.
+        A workload that has lost no replica is returned as it is.
         """
         return self._left.get(workload.id, workload)
 
@@ -120,7 +120,7 @@ class Replicas:
         self._own(self._wanted, self._index.wanted, name)[replica.id] = replace(replica, placement=())
 
     def drop(self, workload: Workload) -> None:
-        """Forget all replicas of a workload that is evicted."""
+        """Forget all replicas that an evicted workload holds or wants."""
         self._held[workload.id] = {}
         self._wanted[workload.id] = {}
 

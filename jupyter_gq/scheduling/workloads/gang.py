@@ -67,7 +67,7 @@ def smallest_host(workload: Workload) -> HostAmounts:
 def held_host(workload: Workload) -> HostAmounts:
     """Return the CPU (in thousandths of a core) and memory (in MiB) of the tasks in the placement.
 
-    Zeros without one.
+    Without a placement, the amounts are 0.
     """
     requests = [workload.request_of(task.group) for task in workload.placement]
     return (sum(request.cpu_milli for request in requests), sum(request.memory for request in requests))

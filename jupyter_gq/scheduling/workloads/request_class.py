@@ -60,12 +60,12 @@ ClassTest = Callable[[ClassKey, Workload], bool]
 
 
 def any_workload(_: Workload) -> bool:
-    """Return True: a test that every workload passes."""
+    """Return True for every workload: the test for callers that leave nothing out."""
     return True
 
 
 def any_class(_: ClassKey, __: Workload) -> bool:
-    """Return True: a test that every class passes."""
+    """Return True for every class: the test for callers that leave nothing out."""
     return True
 
 

@@ -30,7 +30,7 @@ export class BoundCell {
     readonly binding: IBinding
   ) {}
 
-  /** Bind a cell to a job that was just sent. The placeholder replaces the old outputs. */
+  /** Bind a cell to a job that was just sent and return it. The job's placeholder replaces the old outputs. */
   static bind(model: ICodeCellModel, job: JobView): BoundCell {
     const binding = { job: job.id, source_hash: hashSource(model.sharedModel.getSource()), seq: 0 };
     const first = makePlaceholder(job);
@@ -60,7 +60,7 @@ export class BoundCell {
     return hashSource(this.model.sharedModel.getSource()) === this.binding.source_hash ? null : 'edited';
   }
 
-  /** Return whether the job is over and the file holds all of its output. */
+  /** Return whether the job is over and the cell shows its final state and all of its output. */
   isSettled(job: JobView): boolean {
     const present = findPlaceholder(this._readOutputs());
     return present !== null && present.phase === job.phase && isFinal(job.phase) && this._seq >= job.last_seq;

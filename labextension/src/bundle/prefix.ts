@@ -47,7 +47,7 @@ const SETUP = 'gq-setup';
 const SKIP = 'gq-skip';
 const FAILED = 'ended with an error here';
 
-/** Propose the cells that this page saw run in the kernel, without failed runs. */
+/** Propose the cells that this page saw run in the kernel, in run order; failed runs are listed but not included. */
 export function proposeFromRuns(
   runs: readonly IRun[],
   cells: readonly ICodeCell[],
@@ -63,7 +63,7 @@ export function proposeFromRuns(
 }
 
 /**
- * Propose the code that the server saw run in the kernel, without failed runs.
+ * Propose the code that the server saw run in the kernel, in run order; failed runs are listed but not included.
  *
  * Code is matched to cells by its source. Code without a cell, such as that of a console, is replayed as well.
  */
@@ -90,7 +90,7 @@ function makeServerEntry(execution: RanCell, index: number, cells: readonly ICod
   return makeEntry(cellId, execution.code, execution.seconds, note);
 }
 
-/** Propose all code cells above the first target. */
+/** Propose all code cells above the first target, in document order, without empty ones. */
 export function proposeFromDocument(cells: readonly ICodeCell[], targets: ReadonlySet<string>): IPrefix {
   const first = cells.findIndex(cell => targets.has(cell.id));
   const entries = cells
@@ -139,7 +139,7 @@ const WARNINGS: readonly [RegExp, string][] = [
   [/^\s*%?%?(system|sx|bash|sh)\b|^\s*!/m, 'runs shell commands again']
 ];
 
-/** Return what a source does that is a problem in a replay, or null. */
+/** Return a phrase on what a source does that is a problem in a replay; null if nothing is found. */
 export function findSourceWarning(source: string): string | null {
   return WARNINGS.find(([pattern]) => pattern.test(source))?.[1] ?? null;
 }
@@ -159,14 +159,14 @@ function completeEntries(
   return [...setup, ...listed].map((item, index) => ({ ...item, key: `${index}-${item.cellId}` }));
 }
 
-/** Return the entries with one of them switched between replayed and left out. */
+/** Return the entries with the one of this key switched between replayed and left out; a fixed entry stays. */
 export function toggleEntry(entries: readonly IPrefixEntry[], key: string): IPrefixEntry[] {
   return entries.map(item =>
     item.key === key && !item.fixed ? { ...item, included: !item.included } : item
   );
 }
 
-/** Return whether a cell is replayed more than once. */
+/** Return whether the included entries replay any cell more than once. */
 export function hasRepeats(entries: readonly IPrefixEntry[]): boolean {
   const included = entries.filter(item => item.included);
   return new Set(included.map(item => item.cellId)).size < included.length;

@@ -32,7 +32,7 @@ export function describeShare(notebook: NotebookView): string {
   return parts.filter(part => part !== '').join(' ');
 }
 
-/** Return the text of the idle warning. Notifications show 140 characters, so the time comes first. */
+/** Return the text of the idle warning, time first, as notifications show 140 characters; "" without a warning. */
 export function formatWarning(notebook: NotebookView, now: number): string {
   const { warning } = notebook;
   if (warning === null) {
@@ -46,7 +46,7 @@ export function formatWarning(notebook: NotebookView, now: number): string {
   return `${when} ${warning.sentence}`;
 }
 
-/** Return whether the share can be kept for longer; false if the bound of the admin is reached. */
+/** Return whether an idle warning is shown and the user may still keep the share for longer. */
 export function canKeep(notebook: NotebookView): boolean {
   return (notebook.warning?.keep_seconds ?? 0) > 0;
 }

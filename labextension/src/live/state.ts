@@ -35,7 +35,7 @@ export const INITIAL_STATE: ILiveState = {
   server: ''
 };
 
-/** Return the state while the service cannot be reached: all else that is known stays. */
+/** Return the state with the service as not available, for the reason `message`; all lists stay. */
 export function markUnavailable(state: ILiveState, message: string): ILiveState {
   return state.available === false && state.message === message
     ? state
@@ -43,7 +43,7 @@ export function markUnavailable(state: ILiveState, message: string): ILiveState 
 }
 
 /**
- * Put the newest page of jobs into the state.
+ * Return the state with the newest page of jobs.
  *
  * Older jobs stay if the page overlaps with the jobs that are known. If there is a gap, the list starts over.
  */
@@ -61,24 +61,24 @@ export function applyFirstPage(state: ILiveState, page: JobList): ILiveState {
   };
 }
 
-/** Add a page of older jobs to the state. */
+/** Return the state with a page of older jobs added. */
 export function appendPage(state: ILiveState, page: JobList): ILiveState {
   return { ...state, jobs: mergeJobs(state.jobs, page.jobs), next: page.next };
 }
 
-/** Put one job into the state. */
+/** Return the state with this job added or replaced; a newer version of the job that is known stays. */
 export function applyJob(state: ILiveState, job: JobView): ILiveState {
   return { ...state, jobs: mergeJobs(state.jobs, [job]) };
 }
 
-/** Put one notebook into the state. A stopped notebook leaves the list. */
+/** Return the state with this notebook added or replaced, or removed if it has stopped. */
 export function applyNotebook(state: ILiveState, notebook: NotebookView): ILiveState {
   const others = state.notebooks.filter(known => known.id !== notebook.id);
   const notebooks = notebook.phase === 'stopped' ? others : [notebook, ...others];
   return { ...state, notebooks: notebooks.sort((one, other) => other.submitted_at - one.submitted_at) };
 }
 
-/** Return the running notebook of the server that this page came from, or null. */
+/** Return the running notebook of the server that this page came from; null if there is none. */
 export function findNotebookHere(state: ILiveState): NotebookView | null {
   const nameOf = (server: string): string => (server === '-' ? '' : server);
   return (

@@ -11,7 +11,7 @@ export type Targets =
   | { readonly models: readonly ICodeCellModel[]; readonly kernelId: string }
   | { readonly title: string; readonly message: string };
 
-/** Return the selected code cells of a notebook, or why they cannot be sent. */
+/** Return the selected code cells that are not empty, with their kernel, or why none can be sent. */
 export function findTargets(panel: NotebookPanel): Targets {
   const selected = panel.content.widgets.filter(cell => panel.content.isSelectedOrActive(cell));
   const code = selected
@@ -64,7 +64,7 @@ export function listCodeCells(panel: NotebookPanel): ICodeCell[] {
   return cells;
 }
 
-/** Propose the cells to run first, from the best source that is known for the kernel. */
+/** Propose the cells to run before the targets, from the best source that is known for the kernel. */
 export async function proposePrefix(
   panel: NotebookPanel,
   kernelId: string,

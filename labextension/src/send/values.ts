@@ -42,7 +42,7 @@ function makeProblem(message: string): Problem {
   return { code: 'invalid_duration', field: 'expected_seconds', message };
 }
 
-/** Return the request, or the problem that already the fields have. */
+/** Return the request for the service, or the problem of a duration or priority that is malformed or too large. */
 export function makeRequest(values: IFormValues, offer: IOffer): JobRequest | Problem {
   const expected = values.expected.trim();
   const seconds = expected === '' ? null : parseSpan(expected);
@@ -80,12 +80,12 @@ function readPriority(text: string): number | null {
   return /^-?\d{1,3}$/.test(written) ? Number(written) : null;
 }
 
-/** Return whether the user can choose among GPU models. */
+/** Return whether the user can choose a GPU model: the job wants a GPU, and there are several models. */
 export function canChooseModel(values: Pick<IFormValues, 'gpus'>, models: readonly string[]): boolean {
   return models.length > 1 && parseMilli(values.gpus) !== 0;
 }
 
-/** Return what the closed section holds, such as "4 CPU cores · 16 GiB · about 2 h". */
+/** Return the values of the closed section, such as "4 CPU cores · 16 GiB · about 2 h"; "" if all are empty. */
 export function summarizeValues(values: IFormValues, offer: IOffer): string {
   const request = makeRequest(values, offer);
   const parts = [
@@ -111,17 +111,17 @@ export function formatHint(unit: string, most: string | null | undefined): strin
   return most ? `${unit}, at most ${most}` : unit;
 }
 
-/** Return the placeholder of a field: what the queue gives to jobs that ask for nothing. */
+/** Return the placeholder of a field: the queue's default for jobs that ask for nothing; "" if there is none. */
 export function formatDefault(bounds: Bounds | undefined): string {
   return bounds?.default ? `${bounds.default} by default` : '';
 }
 
-/** Return the pool that a queue takes its GPUs from. */
+/** Return the pool that a queue takes its GPUs from; undefined if the queue or its pool is unknown. */
 export function findPool(queue: QueueView | undefined, pools: readonly PoolView[]): PoolView | undefined {
   return pools.find(pool => pool.name === queue?.pool);
 }
 
-/** Return what the dialog can offer in a queue. */
+/** Return the GPU models and the highest priority that the dialog can offer in a queue. */
 export function describeOffer(queue: QueueView | undefined, pools: readonly PoolView[]): IOffer {
   return { models: findPool(queue, pools)?.models ?? [], maxPriority: queue?.max_priority ?? 0 };
 }

@@ -1,6 +1,9 @@
 """JSON that nobody can use against its reader: bounded in depth, number of values and numbers."""
 
+import contextlib
 import json
+import signal
+import tracemalloc
 
 import pytest
 
@@ -45,3 +48,46 @@ def test_values_are_counted_and_commas_in_text_are_none():
     for text in ("[1,2,3]", "[[],[],[]]", '{"a":1,"b":2,"c":"\\","}'):
         with pytest.raises(InvalidJson, match="more than 3 values"):
             bounded_json.parse(text, max_nodes=3)
+
+
+#: More separators than the reader below allows, so that it looks for those that are part of a string.
+SEPARATORS = "," * 10_001
+
+
+@contextlib.contextmanager
+def at_most_cpu_seconds(seconds):
+    """Raise `TimeoutError` if this process computes longer; the time of other processes does not count."""
+
+    def refuse(*_):
+        raise TimeoutError(f"more than {seconds} s of computing")
+
+    before = signal.signal(signal.SIGVTALRM, refuse)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"' + '\\"' * 100_000,
+        '"' + '\\"' * 100_000 + "\\",
+        '"' + "a" * 200_000,
+        '"' * 200_001,
+        '"a\\' * 100_000,
+        '"' + "\\" * 200_001,
+    ],
+    ids=["escaped quotes", "escaped quotes and a backslash", "no end", "quotes", "backslashes", "only backslashes"],
+)
+def test_strings_cost_time_and_memory_in_proportion_to_the_document(text):
+    tracemalloc.start()
+    try:
+        with at_most_cpu_seconds(5), pytest.raises(InvalidJson):
+            bounded_json.parse(SEPARATORS + text, max_nodes=10_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * len(text)

@@ -79,7 +79,7 @@ class Cluster:
         workers: int = 20,
         page: int = _PAGE,
     ) -> None:
-        """Begin with a configured client.
+        """Create a client from a configured one of the Kubernetes package.
 
         `timeout` is the seconds for each call, `silence` the seconds that a watch may be silent. `workers` is the
         number of calls at one time, `page` the number of objects on a page of a list.
@@ -124,7 +124,10 @@ class Cluster:
         page: int = _PAGE,
         agent: str = "jupyter-gq",
     ) -> "Cluster":
-        """Return a client with that configuration."""
+        """Return a client with this configuration, which never repeats a request; `agent` is its user agent.
+
+        For the other arguments see `Cluster`.
+        """
         settings.connection_pool_maxsize = workers + _WATCHES
         # The callers know which requests may be sent twice.
         settings.retries = False

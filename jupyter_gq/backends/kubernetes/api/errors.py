@@ -47,7 +47,10 @@ class Expired(ClusterError):
 
 
 def error_of(status: int, body: bytes, what: str) -> ClusterError:
-    """Return the error for an unsuccessful answer; `what` was asked for, as in "create the pod gq-1"."""
+    """Return the error for an answer that is no success, with a sentence; its class says whether to try again.
+
+    `what` was asked for, as in "create the pod gq-1".
+    """
     message, reason = _read(body)
     told = message or f"HTTP status {status}"
     kind: type[ClusterError] = Refused

@@ -14,7 +14,7 @@ class Resource:
     version: str = "v1"
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Return the address of an object, or of all objects; without a namespace, of the whole cluster."""
+        """Return the URL path of an object; without a name, of all objects in the namespace or in the whole cluster."""
         base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [base, *(["namespaces", namespace] if namespace else []), self.plural, *([name] if name else [])]
         return "/".join(parts)

@@ -92,17 +92,17 @@ class PodView:
 
     @property
     def attempt(self) -> int:
-        """The run that the pod belongs to; 0 if the pod names none."""
+        """The number of the run that the pod belongs to; 0 if the pod names none."""
         return _number(self.labels.get(names.ATTEMPT), 0)
 
     @property
     def task(self) -> int:
-        """The number of the pod's task."""
+        """The number of the pod's task; 0 if the pod names none."""
         return _number(self.labels.get(names.TASK), 0)
 
     @property
     def of_tasks(self) -> int:
-        """The number of tasks of the pod's run."""
+        """The number of tasks of the pod's run; 1 if the pod names none."""
         return _number(self.annotations.get(names.TASKS), 1)
 
     @property

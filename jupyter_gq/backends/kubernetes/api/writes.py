@@ -250,7 +250,10 @@ class Writes:
             self._done()
 
     def _note_failure(self, attempts: _Attempts, error: Unreachable) -> None:
-        """Set the time of the next attempt after a failed one, or refuse the creation by the failing-server rule."""
+        """Choose when to try again after a failed creation, or refuse it.
+
+        A creation is refused after a minute in which the server answered with failures.
+        """
         now = self._now()
         attempts.failures += 1
         if error.status < 500:

@@ -89,7 +89,8 @@ class Election:
     def next_move(self, found: Held | None, now: float) -> Move:
         """Record the Lease as read at this moment (None: there is none), and return what to do with it.
 
-        The result is RENEW for one's own Lease, CREATE or TAKE for a free or expired one, and WAIT otherwise.
+        The result is RENEW for one's own Lease, CREATE or TAKE for a free or expired one, and WAIT otherwise. A
+        candidate that does not find its own Lease leads no more.
         """
         if found is not None and found != self._seen:
             self._seen, self._since = found, now

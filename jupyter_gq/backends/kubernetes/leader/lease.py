@@ -81,7 +81,7 @@ class Lease:
         now: Callable[[], float],
         times: Times | None = None,
     ) -> None:
-        """Begin without the lead.
+        """Create a candidate that does not lead yet.
 
         `elapsed` is a clock that nobody sets, for all decisions; `now` is the time of day, for people who look.
         """
@@ -102,7 +102,7 @@ class Lease:
 
     @property
     def leads(self) -> bool:
-        """True if this service may act now."""
+        """True if this service may act now: it holds the Lease and has renewed it in time."""
         return self._election.leads(self._elapsed())
 
     @property

@@ -122,8 +122,8 @@ class Agents:
     def is_news(self, node: str, report: AgentReport) -> bool:
         """Return True if a report may change a decision.
 
-        So it is if it is the first one, comes after a silence, or differs from the last one in more than the use of
-        shares.
+        A report does if it is the first of its node, comes after a silence, or differs from the last one in more than
+        the use of shares.
         """
         last = self._reports.get(node)
         if last is None or self._now() - last.at > self._silent_after:
@@ -166,7 +166,10 @@ class Agents:
         )
 
     def names_no_uuid(self, node: str, resource: str) -> str:
-        """Return why no device of this resource can be named to a share, as a sentence; "" = nothing is known."""
+        """Return a sentence if the device plugin was seen to give devices of this resource other ids than UUIDs.
+
+        Such a device cannot be named to a share. "" = nothing like that is known.
+        """
         last = self._reports.get(node)
         odd = last.odd_ids.get(resource, "") if last is not None else ""
         if not odd:

@@ -29,7 +29,11 @@ class NodeCordons:
         drains: bool,
         on_patched: Callable[[JsonObject], None],
     ) -> None:
-        """`drains`: training leaves cordoned nodes. `on_patched` gets each node as the cluster has it then."""
+        """Create the cordons of a cluster.
+
+        `is_cordoned` says whether a node is cordoned, and `drains` whether training then leaves the node. `on_patched`
+        gets each node as the cluster has it after a change.
+        """
         self.is_cordoned, self.drains = is_cordoned, drains
         self._cluster, self._on_patched = cluster, on_patched
 

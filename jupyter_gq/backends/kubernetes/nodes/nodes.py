@@ -96,7 +96,7 @@ class Nodes:
         lost_after: float,
         leave_cordoned: bool = True,
     ) -> None:
-        """Begin without nodes.
+        """Create the collection without nodes.
 
         `lost_after` is in seconds. With `leave_cordoned`, a cordoned node is drained.
         """
@@ -188,7 +188,10 @@ class Nodes:
         return view is not None and pool is not None and sliced(view.labels, pool)
 
     def counts_slots(self, node: str) -> bool:
-        """Return True if the device plugin offers as many devices of the pool's resource as there are slots."""
+        """Return True if the device plugin offers one device of the pool's resource for each slot.
+
+        The result is True as well for a node in no pool.
+        """
         pool = self.pool(node)
         return pool is None or PROVIDERS[pool.provider].counts_slots or self.sliced(node)
 
@@ -232,7 +235,7 @@ class Nodes:
         ours: Callable[[str, str], bool],
         shared: Mapping[str, int] | None = None,
     ) -> tuple[Node, ...]:
-        """Return the nodes that the core may use.
+        """Return the nodes of all pools as the core sees them, also those that are closed, and slots out of use.
 
         `used` are slots of live work by node, `blocked` slots that take nothing new. `ours` tells a pod of ours from a
         foreign one. `shared` is the number of slots of each node on which pods of ours have a share.

@@ -235,10 +235,7 @@ class Placeholders:
         return [name for name in here if len(self._nodes.slots(name)) >= pool.scale_up.gpus]
 
     def _is_ready(self, pod: PodView, pool: PodPool, used: Callable[[], Collection[str]]) -> bool:
-        """Return True if the placeholder can go.
-
-        So it is if work is on its node or can be placed there, or if the node has not become ready in time.
-        """
+        """Return True if work is on the placeholder's node or can be placed there, or if that takes too long."""
         if self._now() - self._bound_at.get(pod.uid, self._now()) >= _READY_TIMEOUT or pod.node in used():
             return True
         if not self._nodes.ready(pod.node) or not self._nodes.slots(pod.node):

@@ -71,17 +71,17 @@ def gang_name(job: str, run: int) -> str:
 
 
 def slot_of(node: str, index: int) -> str:
-    """Return the slot of one GPU of a node, as the core counts them."""
+    """Return the name of a node's slot with this number, such as "gpu-1/0"."""
     return f"{node}/{index}"
 
 
 def node_of(slot: str) -> str:
-    """Return the node of a slot."""
+    """Return the name of the node in the name of a slot."""
     return slot.rpartition("/")[0]
 
 
 def index_of(slot: str) -> int:
-    """Return the number of a slot on its node."""
+    """Return the number in the name of a slot."""
     return int(slot.rpartition("/")[2])
 
 

@@ -91,7 +91,7 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
 def read_server_result(pod: PodView) -> Result:
     """Return the result of a notebook that ended although nobody asked for it.
 
-    A notebook has no runner to report, so the last line of its log is told.
+    A notebook has no runner to report, so the sentence ends with the last line of its log.
     """
     ended = pod.ended
     if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
@@ -104,7 +104,10 @@ def read_server_result(pod: PodView) -> Result:
 
 
 def combine_results(results: Sequence[Result]) -> Result:
-    """Return the result of a run from those of its tasks, in their order: the one that weighs most."""
+    """Return the result of a run from those of its tasks, in their order: the first that weighs most, with its task.
+
+    The order of weight is FAILED, REFUSED, LOST, KILLED, PAUSED, SUCCEEDED.
+    """
     task = min(range(len(results)), key=lambda i: (_WEIGHT.index(results[i].outcome), i))
     worst = results[task]
     return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, len(results))

@@ -110,7 +110,10 @@ class Judgement:
 
 
 def judge(run: RunFacts, cluster: ClusterFacts, options: KubernetesOptions, now: float) -> Judgement:
-    """Judge a run by the rules of this module at `now`, a time of the monotonic clock; nothing is changed."""
+    """Return a judgement by the rules of this module: whether the run has to end, and what delays its start.
+
+    `now` is a time of the monotonic clock.
+    """
     case, delays, sentence = _Case(run=run, cluster=cluster, options=options, now=now), dict(run.delays), ""
     for task, pod in sorted(run.pods.items()):
         if task in run.over:
@@ -161,9 +164,9 @@ class _Case:
     now: float
 
     def judge_task(self, pod: PodView, delays: TaskDelays) -> tuple[Verdict | None, str]:
-        """Apply the rules on one task.
+        """Return a verdict if the node of one task is lost or the task cannot start, or will not in time; else None.
 
-        Return the verdict, or None, and a sentence for the owner that says why the task does not start, or "".
+        The text says what delays the start of the task, for the owner; "" if nothing does.
         """
         if lost := self.cluster.lost.get(pod.node, ""):
             return _lost(lost), ""
@@ -209,7 +212,7 @@ class _Case:
         return None, f"{told}: {why}. The job is planned again after {limit:.0f} s."
 
     def judge_silent_job(self) -> Verdict | None:
-        """Return the verdict of the silent-Job rule; None if it does not apply, or the events are not read yet."""
+        """Return a refusal if a Job has made no pod in time and its events have been read; None otherwise."""
         name, message = find_silent_job(self.run, self.options, self.now), self.cluster.job_message
         if not name or message is None:
             return None
@@ -217,13 +220,13 @@ class _Case:
         return _refused(f"The Job {name} has made no pod in {self.options.reservation_timeout:.0f} s{told}")
 
     def judge_devices(self) -> Verdict | None:
-        """Return the verdict of the taken-device rule; None if it does not apply."""
+        """Return a verdict of LOST if a device of the run was given to others; None otherwise."""
         if not self.run.pods or not self.cluster.taken_device:
             return None
         return _lost(f"The device of the job was given to others: {self.cluster.taken_device}")
 
     def judge_tasks_together(self) -> Verdict | None:
-        """Return the verdict of the failed-task rule or the gang-start rule; None if neither applies."""
+        """Return a verdict if one of several tasks has failed, or if they have not all begun in time; else None."""
         run, limit = self.run, self.options.gang_start_timeout
         if run.tasks == 1:
             return None

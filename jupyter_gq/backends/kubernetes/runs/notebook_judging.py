@@ -92,7 +92,10 @@ class TicketJudgement:
 
 
 def judge_ticket(run: TicketFacts, external: ExternalFacts, options: KubernetesOptions, now: float) -> TicketJudgement:
-    """Judge a ticket by the rules of this module at `now`, a time of the monotonic clock; nothing is changed."""
+    """Return a judgement by the rules of this module: the ticket has ended, has to end, or goes on with a sentence.
+
+    `now` is a time of the monotonic clock.
+    """
     pod = run.pod
     if pod is None:
         return _judge_without_pod(run, external, options, now)
@@ -141,7 +144,10 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
 
 
 def _read_result(run: TicketFacts, pod: PodView) -> Result:
-    """Return the result of a ticket that has ended, by the ended-pod rule; an earlier verdict stays."""
+    """Return the result of a ticket whose server has ended or whose pod was deleted.
+
+    An earlier verdict stays. If somebody asked for the end, or only deleted the pod, the result is SUCCEEDED.
+    """
     if run.verdict is not None:
         return run.verdict.result
     was_asked = run.phase is RunPhase.RELEASED or run.stop_deadline is not None

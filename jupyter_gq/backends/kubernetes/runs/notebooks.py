@@ -195,7 +195,10 @@ class NotebookRuns:
         await self._stops.close()
 
     def _read_pods(self, run: Run) -> None:
-        """Store the last view of the ticket's pod. A server that was restarted has a new pod: the live one counts."""
+        """Store the last view of the ticket's pod; once there is a pod, move the ticket to STARTING.
+
+        A server that was restarted has a new pod: the live one counts.
+        """
         for deleted in self.pods.take_deleted(run.key):
             run.pods = {0: deleted}
         found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.is_over, pod.version))
@@ -235,7 +238,7 @@ class NotebookRuns:
             run.apply(RunEvent.BEGAN, self._now())
 
     def _external_facts(self, run: Run) -> ExternalFacts:
-        """Return what the rules read of the cluster and of the Hub.
+        """Return the facts of the cluster and of the Hub by which a ticket is judged.
 
         Before there is a pod, the phase of the ticket follows whether its devices are ready.
         """

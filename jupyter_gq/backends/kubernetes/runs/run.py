@@ -32,7 +32,7 @@ class Progress:
     entered: Mapping[RunPhase, float]
 
     def after(self, run: str, event: RunEvent, now: float) -> "Progress":
-        """Return the progress after `event`; raise `IllegalTransition` if the table has no such arrow."""
+        """Return the progress after `event` at time `now`; raise `IllegalTransition` if the table has no arrow."""
         phase = next_phase(run, self.phase, event)
         return self if phase is self.phase else Progress(phase=phase, entered={**self.entered, phase: now})
 
@@ -151,7 +151,7 @@ class Run:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks, as far as it is known."""
+        """The number of tasks: as it was launched, or else as far as the pods tell it."""
         if self.workload is not None:
             return self.workload.tasks
         told = max((pod.of_tasks for pod in self.pods.values()), default=1)

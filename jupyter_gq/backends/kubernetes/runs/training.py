@@ -247,7 +247,10 @@ class TrainingRuns:
                 self._nodes.back_off.add(node, judgement.verdict.result.sentence)
 
     def _cluster_facts(self, run: Run, facts: RunFacts) -> ClusterFacts:
-        """Return what the rules read of the cluster; for a silent Job, have its events read."""
+        """Return the facts of the cluster by which a run is judged.
+
+        If a Job has made no pod in time, its events are requested.
+        """
         nodes = {pod.node for task, pod in facts.pods.items() if pod.node and task not in facts.over}
         job = find_silent_job(facts, self._options, self._now())
         return ClusterFacts(

@@ -88,7 +88,7 @@ class DeviceCheck:
         timeout: float = _TIMEOUT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`options.runner_image` is an image with this package; `timeout` is the seconds until a pod is given up."""
+        """Create a check with pods of the image `options.runner_image`; a pod is given up after `timeout` seconds."""
         self._cluster, self._options, self._timeout, self._sleep = cluster, options, timeout, sleep
         self._mark = secrets.token_hex(3)
 

@@ -9,8 +9,8 @@ Rules
   names a device for it, or its pool keeps all devices reserved. Nobody need know the run of that pod: it may be of an
   older store, or on a node that was believed lost.
 - The linger rule: the reservation pods go `linger` seconds after their device was last wanted. On a cordoned node they
-  go at once, if the device was wanted since this process began. A slot is FREE when the API server and the kubelet have
-  forgotten its pods.
+  go at once, if the device was wanted since this process began. A slot is FREE when the API server has forgotten its
+  pods and, while the agent of the node reports, the kubelet too.
 - The timeout rule: if a device is not reserved in time, its pods go, the node backs off, and the runs that waited for
   the device are refused. The node does not back off if no scheduler has tried to place the pod.
 - The UUID rule: if the device plugin calls its devices otherwise than by UUID, the runs are refused at once.
@@ -57,7 +57,7 @@ class ReservationPods:
         on_created: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
-        """`on_created` is given each pod that was created, before the watch shows it."""
+        """Create the collection without slots; `on_created` is given each created pod before the watch shows it."""
         self._options, self._writes, self._nodes, self._now = options, writes, nodes, now
         self._on_created = on_created
         self._slots = Slots(options, agents=agents, nodes=nodes)
@@ -194,7 +194,7 @@ class ReservationPods:
         self._slots.note_work(before, after)
 
     def restart_clocks(self) -> None:
-        """Count all delays from now: while the API server was away, nothing could be in time."""
+        """Count all waits and all lingering from now: while the API server was away, nothing could be in time."""
         now = self._now()
         for slot in self._slots:
             slot.wanted_since = None if slot.wanted_since is None else now
@@ -203,7 +203,10 @@ class ReservationPods:
     # --- each step
 
     def step(self) -> None:
-        """Create and delete reservation pods as the rules above say for each slot; forget slots that are free again."""
+        """Create reservation pods that slots need, delete those that nobody needs, and fail claims that took too long.
+
+        Slots that are free again are forgotten.
+        """
         for slot in self._slots:
             if slot.pool is None:  # pods may be seen before their node is
                 slot.pool = self._nodes.pool(names.node_of(slot.name))
@@ -254,7 +257,10 @@ class ReservationPods:
         return bool(slot.used_device) or not slot.claims
 
     def _release_unwanted(self, slot: Slot) -> None:
-        """Delete the slot's pods `linger` seconds after their device was last wanted, or at once by the linger rule."""
+        """Delete the slot's unused pods `linger` seconds after their device was last wanted.
+
+        Pods on a cordoned node, and those that `free` asked for, are deleted at once.
+        """
         now = self._now()
         slot.unwanted_since = now if slot.unwanted_since is None else slot.unwanted_since
         # An administrator who drains a node waits for its reservation pods.
@@ -309,7 +315,7 @@ class ReservationPods:
         """Record that the slot's device cannot be reserved: its claims fail, and its useless pods are deleted.
 
         A run that has a pod fails only if its device was given to others. With `back_off`, the node takes nothing new
-        for a while. No pod is created for the slot during that pause.
+        for a while. No pod is created for the slot during that pause, nor for `unschedulable_after` seconds.
         """
         node = names.node_of(slot.name)
         is_taken = self._slots.is_device_taken(slot)

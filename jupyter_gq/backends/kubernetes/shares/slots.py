@@ -180,7 +180,10 @@ class Slots:
         )
 
     def find_holder(self, slot: Slot) -> PodView | None:
-        """Return the pod that holds a device for the slot: a pod of its own, or a lent one; None if there is none."""
+        """Return the pod that holds a device for the slot; None if there is none.
+
+        The pod is one of the slot's own, or one of another slot that was given the device in use here.
+        """
         own = (pod for pod in slot.pods.values() if self.serves(slot, pod))
         found = min(own, key=lambda pod: pod.name, default=None)
         if found is not None or not slot.used_device:

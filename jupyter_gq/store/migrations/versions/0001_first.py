@@ -8,6 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
+    """Create the tables of workloads, outputs, events and settings, with their indexes."""
     op.create_table(
         "workloads",
         sa.Column("id", sa.Text, primary_key=True),

@@ -8,6 +8,10 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
+    """Create the tables of files and of the writer's epoch, which begins at 0.
+
+    On PostgreSQL, also let ids of workloads sort by their bytes.
+    """
     op.create_table(
         "files",
         sa.Column("workload", sa.Text, primary_key=True),
