@@ -121,7 +121,7 @@ class Controller:
     leads: Callable[[], bool] = is_only_replica
     #: Measures how long the store has not answered, and raises an error when that is too long.
     outage: StoreOutage = field(default_factory=StoreOutage)
-    #: Who sees the names of a user and of the user's work.
+    #: The users who see the names of a user and of the user's work.
     show_names: ShowNames = ShowNames.ALL
     #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
