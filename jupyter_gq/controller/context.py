@@ -65,6 +65,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
+    ended_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.
     unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.

@@ -1,7 +1,8 @@
 """The run of a job: run its cells in a kernel, deliver their outputs, write the result.
 
 Order at the end: the kernel is ended first because it holds the GPU. Then the notebook is written, the remaining
-outputs are delivered, and the result is written last.
+outputs are delivered, and the result is written last. The share of the GPU is free when the runner has ended, so the
+runner does not wait for the delivery if the outputs outlive it on this machine.
 """
 
 import asyncio
@@ -39,14 +40,13 @@ KERNEL_STOP_TIMEOUT = 5.0
 SHUTDOWN_WINDOW = 1.5
 #: Minimum of seconds between two writings of the notebook.
 SAVE_INTERVAL = 2.0
-#: Seconds to wait for a service that is down before the run ends without it.
-DELIVERY_TIMEOUT = 600.0
-#: Seconds to wait for a service that is down if the run's folder does not outlive the run.
-EPHEMERAL_DELIVERY_TIMEOUT = 3600.0
-#: Seconds to wait for a service that is down if the run was told to stop: the next run delivers the rest.
-STOPPED_DELIVERY_TIMEOUT = 5.0
+#: Seconds to wait until the service has the last outputs; the service reads the rest from the run's folder.
+DELIVERY_TIMEOUT = 2.0
+#: Seconds to wait if the folder does not outlive the run: for a service that is down, and for one that answers, and
+#: could give the devices of this run to others, but does not take the outputs.
+EPHEMERAL_DELIVERY_TIMEOUT, REFUSED_DELIVERY_TIMEOUT = 3600.0, 30.0
 UNDELIVERED_SENTENCE = (
-    "The cells ran, but the scheduler service could not be reached for an hour, so their last outputs are lost. "
+    "The cells ran, but their last outputs are lost, because the scheduler service did not take them: {why}. "
     "Their checkpoint is kept; send the cell again."
 )
 #: Seconds before the deadline of a stop that are kept for writing the result.
@@ -92,9 +92,12 @@ class Run:
         except OSError as error:
             result = describe_failure(describe_disk_error(error)) if result is SUCCEEDED else result
         self._closing = True
-        delivered = await self._shipper.close(self._limit_to_deadline(self._delivery_timeout()))
+        delivered = await self._shipper.close(
+            self._limit_to_deadline(self._delivery_timeout()), refused=REFUSED_DELIVERY_TIMEOUT
+        )
         if self._job.ephemeral and result is SUCCEEDED and not delivered:
-            result = PAUSED if self._job.stop.is_requested else describe_failure(UNDELIVERED_SENTENCE)
+            lost = UNDELIVERED_SENTENCE.format(why=self._shipper.trouble.rstrip("."))
+            result = PAUSED if self._job.stop.is_requested else describe_failure(lost)
         if self._disk_error.done() and result is SUCCEEDED:
             result = describe_failure(describe_disk_error(self._disk_error.result()))
         self._job.folder.write_result(result.to_document(now()))
@@ -119,9 +122,7 @@ class Run:
 
     def _delivery_timeout(self) -> float:
         """Return how many seconds the end of the run may wait for a service that lacks outputs."""
-        if self._job.ephemeral:
-            return EPHEMERAL_DELIVERY_TIMEOUT
-        return STOPPED_DELIVERY_TIMEOUT if self._job.stop.is_requested else DELIVERY_TIMEOUT
+        return EPHEMERAL_DELIVERY_TIMEOUT if self._job.ephemeral else DELIVERY_TIMEOUT
 
     def _limit_to_deadline(self, seconds: float) -> float:
         """Return `seconds`, or the seconds that are left before the deadline of a stop if those are fewer."""

@@ -46,6 +46,8 @@ class Run:
     boot: str
     #: Devices of all tasks, so that they stay taken if the record of the job is lost.
     devices: tuple[str, ...] = ()
+    #: Path of the run's control group; "" if it has none.
+    group: str = ""
     #: Whether the run was told to stop.
     stop_asked: bool = False
     #: When the processes of the run are killed, in seconds since the epoch; None if they are not.

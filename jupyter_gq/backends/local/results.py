@@ -40,8 +40,17 @@ def read_result(folder: Path, account: Account) -> Result | None:
     return None
 
 
-def explain_missing_result(run: Run, exit_code: int | None) -> Result:
-    """Return the result of a task that wrote none: KILLED after a stop, otherwise LOST with the exit code if known."""
+def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: bool = False) -> Result:
+    """Return the result of a task that wrote none.
+
+    A task without its folder has FAILED. Otherwise a task has been KILLED after a stop, and is LOST, with the exit code
+    if known, without one.
+    """
+    if folder_deleted:
+        return Result(
+            outcome=Outcome.FAILED,
+            sentence="The folder of this run was deleted while it ran, so its result is lost. Send the cell again.",
+        )
     if run.stop_asked:
         return Result(
             outcome=Outcome.KILLED, sentence="The process was told to end, did not end in time, and was killed."

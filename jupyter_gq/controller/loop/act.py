@@ -129,7 +129,13 @@ class Executor:
         )
         if workload.kind is Kind.NOTEBOOK:
             remember_eviction(self._context.store, workload.owner, eviction)
-        log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
+        log.info(
+            "%s of %s is evicted: %s",
+            workload.id,
+            workload.owner,
+            evict.sentence,
+            extra={**workload.log_fields, "reason": evict.reason.value},
+        )
         action = Action.NOTEBOOK_EVICT if workload.kind is Kind.NOTEBOOK else Action.JOB_EVICT
         audit = act_of_scheduler(
             action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=reveal(evict.sentence)
@@ -325,7 +331,9 @@ class Executor:
         try:
             await operation()
         except (BackendError, OSError) as error:
-            log.warning("%s could not be %s, it is tried again: %s", workload.id, what, error)
+            log.warning(
+                "%s could not be %s, it is tried again: %s", workload.id, what, error, extra=workload.log_fields
+            )
             return False
         return True
 

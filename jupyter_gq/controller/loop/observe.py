@@ -15,6 +15,7 @@ from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
+from .left_outputs import LeftOutputs
 from .run_end import interpret
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,8 @@ def _plain(seen: Observation) -> Observation:
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, left_outputs: LeftOutputs) -> None:
+        self._context, self._left_outputs = context, left_outputs
         #: Backends whose failure has been logged, by identity: a failure is logged once.
         self._failing: set[int] = set()
         #: Workloads without a record, and pods without a ticket, that have been logged.
@@ -80,6 +81,7 @@ class Observer:
             self._failing.discard(id(backend))
             runs.update({(seen.workload, seen.run): (backend, _plain(seen)) for seen in observations})
         self._context.known_runs = set(runs)
+        self._context.ended_runs = {key for key, (_, seen) in runs.items() if seen.phase is Phase.ENDED}
         self._context.unobserved = frozenset(unobserved)
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
@@ -89,6 +91,7 @@ class Observer:
         Then end runs that should not exist, let backends forget recorded ends, and log live work without a record or
         ticket.
         """
+        self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
         now = self._context.clock.now()
         changes = [
             change
@@ -155,7 +158,7 @@ class Observer:
             if observation.phase is Phase.RUNNING and observation.sentence and self._is_present(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
-            log.warning("%s: %s", name, told[name])
+            log.warning("%s: %s", name, told[name], extra={"workload": name})
         self._context.troubles = kept | told
 
     def _is_present(self, workload: str, run: int) -> bool:
@@ -182,15 +185,20 @@ class Observer:
         self._context.unknown_runs = tuple(unknown.values())
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
-        """Let the backend forget a run that has ended, or kill a live run without grace; failures are logged."""
+        """Let the backend forget an ended run whose outputs are stored, or kill a live run without grace.
+
+        Failures are logged.
+        """
+        ids = {"workload": workload, "run": run}
         try:
             if observation.phase is Phase.ENDED:
-                await backend.forget(workload, run)
+                if (workload, run) not in self._context.ended_runs:
+                    await backend.forget(workload, run)
             else:
-                log.warning("run %d of %s is alive and should not be: it is ended", run, workload)
+                log.warning("run %d of %s is alive and should not be: it is ended", run, workload, extra=ids)
                 await backend.stop(workload, run, Seconds(0))
         except (BackendError, OSError) as error:
-            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error)
+            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error, extra=ids)
 
     def _is_unknown(self, backend: Backend, observation: Observation) -> bool:
         """Return True for a live run that its backend keeps, of a workload that the store has never heard of."""

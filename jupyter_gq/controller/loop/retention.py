@@ -95,7 +95,10 @@ class Retention:
         except StoreUnavailable:
             raise  # the other records cannot be deleted either
         except Exception:  # the defect of one record must not keep the others
-            log.exception("%s could not be deleted; it is tried again in an hour", record.workload.id)
+            workload = record.workload
+            log.exception(
+                "%s could not be deleted; it is tried again in an hour", workload.id, extra=workload.log_fields
+            )
             return False
         return True
 

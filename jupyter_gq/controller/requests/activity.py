@@ -104,7 +104,7 @@ class ActivityLog:
                 f'"Keep it" has been used for {format_duration(rule.keep_total)}, which is all there is. '
                 "Run a cell to keep the share."
             )
-        log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step)
+        log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step, extra=workload.log_fields)
         now = self._context.clock.now()
         kept = replace(
             activity,

@@ -83,7 +83,7 @@ class Drains:
             raise Conflict(f"{place.describe()} is {self._context.drains[place.name].describe()} already.")
         drain = Drain(name=place.name, by=caller.user, since=self._context.clock.now())
         self._keep([*self._context.drains.values(), drain], _make_entry(Action.DRAIN_BEGIN, caller, place, drain.since))
-        log.info("drain begun: name=%s by=%s", place.name, caller.user)
+        log.info("drain begun: name=%s by=%s", place.name, caller.user, extra={"user": caller.user})
         return self._view(drain, place)
 
     async def end(self, caller: Caller, name: str) -> DrainView:
@@ -102,7 +102,7 @@ class Drains:
         drain = drains.get(place.name) or Drain(name=place.name, by=caller.user, since=now)
         rest = [each for each in drains.values() if each.name != place.name]
         self._keep(rest, _make_entry(Action.DRAIN_END, caller, place, now))
-        log.info("drain ended: name=%s by=%s", place.name, caller.user)
+        log.info("drain ended: name=%s by=%s", place.name, caller.user, extra={"user": caller.user})
         view = self._view(drain, place)
         return view.model_copy(update={"sentence": f"{place.describe()} takes new work again."})
 

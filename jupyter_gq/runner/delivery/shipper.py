@@ -95,18 +95,23 @@ class OutputShipper:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
 
-    async def close(self, seconds: float) -> bool:
+    @property
+    def trouble(self) -> str:
+        """Why the service lacks pieces; "" if no delivery has failed since the last one that succeeded."""
+        return "" if self._uploader is None else self._uploader.trouble
+
+    async def close(self, seconds: float, *, refused: float) -> bool:
         """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
 
-        Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is delivered at
-        all.
+        A service that answers and does not take the pieces is waited for at most `refused` seconds. Return False if the
+        service lacks pieces that it still wants; True otherwise, also if nothing is delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
             self._deadline = monotonic() + seconds
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
-            delivered = await self._uploader.wait_until_delivered(seconds) or self._uploader.is_unwanted
+            delivered = await self._uploader.wait_until_delivered(seconds, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             # A service that accepts the request and never answers must not use up the time for writing the result.

@@ -16,13 +16,13 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import RunError
+from jupyter_gq.runner.processes import become_subreaper, kill_descendants, protect_memory, reap_children
 from jupyter_gq.runner.stopping import GRACE_VARIABLE
 
 from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
 from .folder import read_variables, write_job_files
 from .log_tail import LogTail
-from .processes import become_subreaper, kill_descendants, protect_memory, reap_children
 from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
 from .sigterm import SigtermHandler
