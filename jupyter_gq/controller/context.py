@@ -1,6 +1,5 @@
 """The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -298,8 +297,3 @@ def _merge_node(one: Node, other: Node) -> Node:
         closed=one.closed or other.closed,
         draining=one.draining or other.draining,
     )
-
-
-def token_hash(token: str) -> str:
-    """Return the SHA-256 of a token in hexadecimal, which is stored instead of the token."""
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -47,7 +47,8 @@ from .loop.leadership import Leadership
 from .loop.left_outputs import LeftOutputs
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
-from .loop.observe import ObservedRuns, Observer
+from .loop.observe import Observer
+from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
 from .loop.store_outage import StoreOutage
