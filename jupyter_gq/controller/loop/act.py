@@ -26,6 +26,7 @@ from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
+from jupyter_gq.domain.mentions import mention, reveal
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
@@ -147,7 +148,7 @@ class Executor:
         )
         action = Action.NOTEBOOK_EVICT if workload.kind is Kind.NOTEBOOK else Action.JOB_EVICT
         audit = act_of_scheduler(
-            action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=evict.sentence
+            action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=reveal(evict.sentence)
         )
         detail = DetailChange(eviction=eviction, sentence=evict.sentence)
         return [make_stop_change(workload, stop, detail, audit)]
@@ -379,7 +380,9 @@ def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
     """
     if by is None:
         return None
-    return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
+    if reason is EvictReason.PREEMPTED:
+        return mention(by.workload.owner, by.workload.name, "another user's job")
+    return describe_preemptor(by.workload)
 
 
 def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange, audit: AuditEntry) -> Change:

@@ -42,6 +42,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -86,7 +87,10 @@ class Jobs:
         workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
-            detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+            detail=replace(
+                _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+                owner_groups=caller.groups,
+            ),
             idempotency_key=key or None,
         )
         details = {"tasks": workload.tasks, "priority": workload.priority}
@@ -319,7 +323,8 @@ class Jobs:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
+        who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
+        detail = DetailChange(sentence=f"Cancelled{who}.")
         audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)
