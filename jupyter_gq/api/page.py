@@ -155,7 +155,7 @@ class PageData(_Browser):
             set_aside=health.set_aside if caller.admin else [],
         )
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(content.model_dump_json())
+        self.finish(services.mentions.render(content.model_dump_json(), caller))
 
     def _has_page_token(self) -> bool:
         """Return whether the request carries the XSRF token of the page, so that it comes from the page itself.

@@ -19,7 +19,7 @@ from dataclasses import replace
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, boot_id, reap
-from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Instant, Seconds
@@ -95,7 +95,8 @@ class LocalRuns:
     async def launch(self, launch: Launch) -> None:
         """Start all tasks of this run; do nothing if all of them were started before.
 
-        On an error the tasks that have started are killed, and `BackendError` is raised with a sentence.
+        If only some were started, kill them and start the whole run again. On an error the tasks that have started are
+        killed, and `BackendError` is raised with a sentence.
         """
         workload = launch.workload
         earlier = self._ledger.get(workload.id, workload.run)
@@ -114,7 +115,8 @@ class LocalRuns:
             tasks=(None,) * workload.tasks,
             launched_at=self._now(),
             boot=boot_id(),
-            devices=tuple(sorted({device for task in workload.placement for device in task.devices})),
+            placement=workload.placement,
+            token_hash=hash_token(launch.token),
             group=make_group(self._own_group, f"jupyter-gq-{workload.id}-{workload.run}"),
         )
         try:
@@ -148,7 +150,10 @@ class LocalRuns:
         return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Remove a run whose end is recorded from the ledger; its files stay."""
+        """Remove a run from the ledger; do nothing if it is unknown. The files of its job stay.
+
+        The caller must have recorded the end of the run.
+        """
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
@@ -253,7 +258,8 @@ class LocalRuns:
             since=Instant(run.launched_at),
             pids=tuple(sorted(left)),
             owner=run.owner,
-            devices=run.devices,
+            placement=run.placement,
+            token_hash=run.token_hash,
         )
 
     def _observe_end(self, run: Run) -> Observation:

@@ -59,6 +59,8 @@ class LocalBundles:
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         """Return the ends of the logs of that run's tasks; None before there is a log.
 
+        For the errors see `BundleStore`.
+
         Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several tasks have a
         log.
         """

@@ -64,8 +64,8 @@ def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: b
 def combine_results(run: Run, results: Sequence[Result]) -> Result:
     """Return the result of a run: of the task for which the others were stopped, else the gravest of its tasks.
 
-    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED. Of several tasks, the sentence names the one that
-    failed.
+    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED; of equal ones, the first task counts. Of several
+    tasks, the sentence names the one that failed.
     """
     if run.culprit is not None:
         task = run.culprit

@@ -48,7 +48,7 @@ class OutputShipper:
     async def start(self) -> None:
         """Start the upload and the heartbeats; without a service or for another task than 0, only log that.
 
-        Later runs first ask the service for up to 3 s which pieces it has.
+        If the run is not the first or its spool is not empty, first ask the service for up to 3 s which pieces it has.
         """
         if self._uploader is None:
             log.info("Outputs of this task are kept in its folder only.")
@@ -110,7 +110,10 @@ class OutputShipper:
             self._run_log.end_line()
 
     def note_notebook_saved(self) -> None:
-        """Drop delivered pieces from a large spool: the saved notebook holds them."""
+        """Empty a spool above 8 MiB if the service has all its pieces.
+
+        The caller must have saved these pieces in the notebook.
+        """
         if self.spool is not None and self._uploader is not None:
             self.spool.trim_if_large(self._uploader.stored)
 
@@ -126,10 +129,11 @@ class OutputShipper:
         return "" if self._uploader is None else self._uploader.trouble
 
     async def close(self, seconds: float, *, refused: float) -> bool:
-        """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
+        """Deliver the remaining pieces and a last heartbeat for at most `seconds`, then end the delivery.
 
-        A service that answers and does not take the pieces is waited for at most `refused` seconds. Return False if the
-        service lacks pieces that it still wants; True otherwise, also if nothing is delivered at all.
+        The spool is closed. A service that answers and does not take the pieces is waited for at most `refused`
+        seconds. Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is
+        delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:

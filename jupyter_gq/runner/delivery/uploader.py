@@ -44,12 +44,18 @@ class Channel(Protocol):
     """The part of `client.delivery.Delivery` that the uploader needs."""
 
     async def send(self, events: Sequence[JsonObject]) -> int:
-        """Send pieces; return the number of the last piece that the service has."""
+        """Send numbered output pieces; return the number of the last piece that the service has.
+
+        An empty list only asks for that number. Raises `ServiceError` if the service refuses or cannot be reached.
+        """
 
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Report that the run is alive, with its progress and the time of its last checkpoint, if known."""
+        """Report that the run is alive, with its progress and the time of its last checkpoint, if known.
+
+        Raises `ServiceError` if the service refuses or cannot be reached.
+        """
 
 
 class Uploader:
@@ -138,9 +144,10 @@ class Uploader:
             await self._channel.heartbeat(run, fraction, text, saved_at())
 
     async def _send_some(self) -> float:
-        """Send a batch of pieces and note what the service has; return how many seconds to wait before the next batch.
+        """Send a batch of pieces, and update `stored`, `is_unwanted` and `trouble`.
 
-        A failure is logged once and not raised.
+        Return the seconds to wait before the next batch. A failure is not raised; the first of several in a row is
+        logged.
         """
         try:
             pieces = self._spool.read(self.stored)
