@@ -2,8 +2,8 @@
 
 Rules
 -----
-Journal: the journal is copied into the database at every step, so that it begins anew in the room that it had. It has
-    that room since the reserve was made, which passes through the journal.
+Journal: the journal is copied into the database at every step, and so begins anew in the room that it had. The reserve
+    passes through the journal when it is made, so that the journal has as much room.
 Inside the file: pages that SQLite uses before it asks the disk for more. So no other program can take the room between
     its release and its use, as it could take that of a file which is deleted.
 For changes of state: while less than half of the reserve is left, and the disk has no room to restore it, new outputs

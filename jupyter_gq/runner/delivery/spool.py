@@ -99,7 +99,7 @@ class Spool:
             if len(found) == pieces or taken >= size:
                 break
         else:
-            # These pieces have no place yet; once they are written, they are skipped there by their numbers.
+            # Waiting pieces have no place yet; once they are written, they are skipped there by their numbers.
             seen = found[-1]["seq"] if found else after
             found += [piece for piece in self._waiting_pieces() if piece["seq"] > seen]
         self._last_read = found[-1]["seq"] if found else after
