@@ -28,7 +28,11 @@ class LeftOutputs:
     """Stores the outputs that ended runs have left."""
 
     def __init__(self, context: Context, append: Callable[[str, Sequence[JsonObject]], int]) -> None:
-        """`append` stores pieces of a job, as if its runner had sent them."""
+        """Start at the beginning of each run's outputs.
+
+        `append` stores pieces of a job's output as if its runner had sent them, and returns the number of the
+        last stored one.
+        """
         self._context, self._append = context, append
         #: Position of the next portion of each run; 0 if it is absent.
         self._positions: dict[tuple[str, int], int] = {}
