@@ -386,7 +386,10 @@ class TrainingRuns:
         return describe_overdue(pod, run.stop_deadline, self._now())
 
     def _remove(self, run: Run) -> None:
-        """Delete the objects of a run in REMOVING: Jobs and service first, then its pods; drop the run once no pod is left."""
+        """Delete the objects of a run in REMOVING: its Jobs and service first, then its pods.
+
+        The run is dropped once no pod is left.
+        """
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)
