@@ -99,7 +99,10 @@ class Presenter:
         return record is not None and self._context.broker.has_listener(record.workload.owner)
 
     def update_over_quota(self) -> None:
-        """Compute again how much of each running job is above its queue's quota, and announce the changed ones."""
+        """Compute again how much of each running job is above its queue's quota, and announce the changed ones.
+
+        A job is not announced at its first computation.
+        """
         workloads = [record.workload for record in self._context.records.holding()]
         before, self._over_quota = (
             self._over_quota,

@@ -275,7 +275,10 @@ def format_optional_memory(mib: int | None) -> str | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min"."""
+    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min".
+
+    Seconds are used below 100 s, and rounded minutes from there on.
+    """
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -40,7 +40,7 @@ def reprieve_victims(
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:
-    """Tell whether the decision is an eviction that may be taken back: no suspension, stale gang or drain."""
+    """Tell whether the decision may be taken back: False for a suspension, a stale gang or a drained node."""
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
