@@ -231,7 +231,7 @@ class CellOutput:
         return make_notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
 
     def _apply_bounds(self) -> None:
-        """Drop the oldest text and displays if those of this cell exceed `Bounds`."""
+        """Drop the oldest outputs if the text, the displays or the number of outputs of this cell exceed `Bounds`."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)
