@@ -57,7 +57,11 @@ class LeftOutputs:
             self._context.broker.announce(record.workload.owner, "output", job, change)
 
     def _store_portion(self, workload: str, run: int) -> bool:
-        """Store the next portion of an ended run; return whether that was the last one."""
+        """Store the next portion of an ended run; return True if nothing is left to store.
+
+        False means that more follow, and the loop is woken, or that the disk is full. True also for an unknown
+        job, and for outputs that cannot be read, which is logged.
+        """
         record = self._context.records.get(workload)
         if record is None or record.workload.kind is not Kind.TRAINING:
             return True
