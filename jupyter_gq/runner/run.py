@@ -46,8 +46,8 @@ EPHEMERAL_DELIVERY_TIMEOUT = 3600.0
 #: Seconds to wait for a service that is down if the run was told to stop: the next run delivers the rest.
 STOPPED_DELIVERY_TIMEOUT = 5.0
 UNDELIVERED_SENTENCE = (
-    "The cells ran, but the scheduler service could not be reached for an hour, so their last outputs are lost. "
-    "Their checkpoint is kept; send the cell again."
+    "The cells ran, but the scheduler service did not take their last outputs for an hour, so these are lost. Their "
+    "checkpoint is kept; send the cell again."
 )
 #: Seconds before the deadline of a stop that are kept for writing the result.
 RESULT_RESERVE = 1.0
@@ -300,8 +300,7 @@ class Run:
         self._writing = self._loop.run_in_executor(None, write_notebook, self._job.folder.notebook, notebook)
         await asyncio.shield(self._writing)
         self._saved_state = state
-        if spool.last == state[0]:
-            self._shipper.note_notebook_saved()
+        await self._shipper.trim_spool(saved=state[0])
 
 
 async def _cancel(task: "asyncio.Task[T]") -> None:

@@ -11,6 +11,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic, now
 from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.files.run_log import RunLog
+from jupyter_gq.runner.output.executed_notebook import is_readable
 
 from .spool import Spool
 from .uploader import Uploader
@@ -84,10 +85,17 @@ class OutputShipper:
             if not self._disk_error.done():
                 self._disk_error.set_result(error)
 
-    def note_notebook_saved(self) -> None:
-        """Drop delivered pieces from a large spool: the saved notebook holds them."""
-        if self.spool is not None and self._uploader is not None:
-            self.spool.trim_if_large(self._uploader.stored)
+    async def trim_spool(self, saved: int) -> None:
+        """Trim a large spool if the service has all its pieces, and the saved notebook, read back, has them too.
+
+        `saved` is the number of the last piece whose effect the notebook contains.
+        """
+        if self._trimmable_spool(saved) is None:
+            return
+        readable = await asyncio.to_thread(is_readable, self._job.folder.notebook)
+        spool = self._trimmable_spool(saved)  # pieces may have come meanwhile
+        if readable and spool is not None:
+            spool.trim()
 
     def shorten_close(self, seconds: float) -> None:
         """Let a `close` that has begun wait at most `seconds` from now."""
@@ -119,3 +127,10 @@ class OutputShipper:
         if self.spool is not None:
             self.spool.close()
         return delivered
+
+    def _trimmable_spool(self, saved: int) -> Spool | None:
+        """Return the spool if it is large, and the service and the notebook have all its pieces; None otherwise."""
+        spool, uploader = self.spool, self._uploader
+        if spool is None or uploader is None or not spool.is_large:
+            return None
+        return spool if uploader.is_done and saved == spool.last else None
