@@ -8,15 +8,18 @@ configuration file.
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from traitlets import Bool, Enum, HasTraits, List, TraitError, Unicode, default
 from traitlets.config import Application, Config
+from traitlets.utils.nested_update import nested_update
 
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.listener import Listener
@@ -127,11 +130,25 @@ class SchedulerService(Application):
         help="True: on Kubernetes, only the service that holds a lease in the hub's namespace acts; other services "
         "wait. Set False only if there can never be two services. Default: True.",
     ).tag(config=True)
+    log_style = Enum(
+        ["text", "json"],
+        "text",
+        help="The form of the service's log: `text`, lines for people, or `json`, one JSON object on each line with "
+        "time, level and ids of workload, run, user and server. Default: text.",
+    ).tag(config=True)
     check_invariants = Bool(
         False,
         help="True: after each step, check that no device is promised twice, and fail the step if one is. "
         "Default: False.",
     ).tag(config=True)
+
+    @default("log_level")
+    def _default_log_level(self) -> int:
+        return logging.INFO
+
+    @default("log_format")
+    def _default_log_format(self) -> str:
+        return "[%(levelname)1.1s %(asctime)s %(name)s] %(message)s"
 
     @default("state_dir")
     def _default_state_dir(self) -> str:
@@ -189,6 +206,7 @@ class SchedulerService(Application):
         """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
         log_plainly()
+        self.configure_log()
         set_the_interpreter()
         try:
             if self._trouble is not None:
@@ -200,6 +218,10 @@ class SchedulerService(Application):
         except (JupyterGQError, TraitError) as error:
             self.log.critical("The scheduler service cannot start. %s", error)
             sys.exit(1)
+
+    def configure_log(self) -> None:
+        """Write the log of the whole process in the chosen style; `logging_config` takes precedence."""
+        self.logging_config = nested_update(_describe_log(self.log_style, self.log_level), self.logging_config)
 
     async def _serve(self) -> None:
         """Connect the parts and serve until a signal comes; connect them anew after the store was away for too long."""
@@ -405,6 +427,25 @@ class SchedulerService(Application):
             store.close()
             raise
         return store
+
+
+def _describe_log(style: str, level: object) -> dict[str, Any]:
+    """Return the part of a logging configuration that writes the log of the whole process in one style.
+
+    Records below `level` are left out, and of other libraries also those below a warning.
+    """
+    json_formatter = {
+        "()": "pythonjsonlogger.json.JsonFormatter",
+        "fmt": ["levelname", "name", "message"],
+        "rename_fields": {"levelname": "level", "name": "logger", "exc_info": "traceback"},
+        "timestamp": "time",
+    }
+    return {
+        "handlers": {"console": {"formatter": "json" if style == "json" else "console"}},
+        "formatters": {"json": json_formatter} if style == "json" else {},
+        "loggers": {"jupyter_gq": {"level": level}},
+        "root": {"level": "WARNING", "handlers": ["console"]},
+    }
 
 
 class _LateCallback:

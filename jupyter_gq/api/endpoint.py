@@ -56,6 +56,11 @@ class Endpoint(LogsIncidents):
         self._limit = SMALL_BODY
         self._pump: asyncio.Future[Reply] | asyncio.Future[None] | None = None
 
+    @property
+    def user(self) -> str:
+        """Name of the user or service that asks; "" = unknown, or a pod."""
+        return "" if self._requester.caller is None else self._requester.caller.user
+
     def set_default_headers(self) -> None:
         """Set the security headers on every answer, also on errors."""
         for name, value in SECURITY_HEADERS.items():

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.events import Broker
+from jupyter_gq.controller.requests.audit import AuditReader
 from jupyter_gq.controller.requests.drains import Drains
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
@@ -44,6 +45,11 @@ class Services(Protocol):
     @property
     def drains(self) -> Drains:
         """Nodes and devices that are taken out of service."""
+        ...
+
+    @property
+    def audit(self) -> AuditReader:
+        """The audit log."""
         ...
 
     @property

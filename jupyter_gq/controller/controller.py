@@ -29,6 +29,7 @@ from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.audit import CONFIG_FILE, Action, AuditEntry
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
@@ -51,6 +52,7 @@ from .loop.retention import Retention
 from .loop.store_outage import StoreOutage
 from .records.records import Records
 from .requests.activity import ActivityLog
+from .requests.audit import AuditReader
 from .requests.device_checks import DeviceChecks
 from .requests.drains import Drains
 from .requests.jobs import Jobs
@@ -59,6 +61,7 @@ from .requests.status import ServiceStatus
 from .requests.tickets import Tickets
 from .settings.config import SettingsSource
 from .settings.last_good import LAST_GOOD, LastGood
+from .settings.policy_changes import describe_changes
 from .signal import Signal
 from .views.overview import Overview
 from .views.presenter import Presenter
@@ -127,6 +130,7 @@ class Controller:
     agents: NodeAgents = field(init=False)
     tickets: Tickets = field(init=False)
     drains: Drains = field(init=False)
+    audit: AuditReader = field(init=False)
     overview: Overview = field(init=False)
     events: Broker = field(init=False)
 
@@ -180,6 +184,7 @@ class Controller:
         self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
         self.drains = Drains(context)
+        self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
         self.names = NameCheck(context, self.directory)
         self.status = ServiceStatus(
@@ -278,8 +283,24 @@ class Controller:
             self.wake()
         policy = self._context.settings_source.last_good
         if policy is not None and policy is not self._stored_policy:
-            self.store.put_setting(LAST_GOOD, policy.to_document())
+            self.store.put_setting(LAST_GOOD, policy.to_document(), self._describe_new_policy(policy))
             self._stored_policy = policy
+
+    def _describe_new_policy(self, policy: LastGood) -> list[AuditEntry]:
+        """Return the entry of the audit log for a policy that differs from the stored one; none if it is the same."""
+        stored = self.store.setting(LAST_GOOD)
+        changed = describe_changes({} if stored is None else stored["sections"], policy.sections)
+        if not changed:
+            return []
+        return [
+            AuditEntry(
+                at=self.clock.now(),
+                actor=CONFIG_FILE,
+                action=Action.SETTINGS_CHANGE,
+                object=next(iter(policy.files), ""),
+                details={"changes": changed},
+            )
+        ]
 
     def wake(self) -> None:
         """Make the next step begin at once, and wake requests that wait for a change."""

@@ -110,6 +110,14 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         self._board = StatusBoard()
         super().__init__(*args, **kwargs)
 
+    @default("http_timeout")
+    def _patient_timeout(self) -> int:
+        """Two minutes instead of the Hub's 30 seconds.
+
+        A server that was too slow on a busy machine would end with "Spawn failed" and without a reason on the page.
+        """
+        return 120
+
     @default("user_options")
     def _no_options(self) -> JsonObject:
         return {}

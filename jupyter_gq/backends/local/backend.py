@@ -116,7 +116,7 @@ class LocalRuns:
         except BackendError:
             await self._clean_up(self._ledger.get(*run.key) or run)
             raise
-        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks)
+        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks, extra=workload.log_fields)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
@@ -257,7 +257,13 @@ class LocalRuns:
             sentence=result.sentence,
         )
         self._ended[run.key] = ended
-        log.info("run ended: job=%s run=%d outcome=%s", run.job, run.number, result.outcome)
+        log.info(
+            "run ended: job=%s run=%d outcome=%s",
+            run.job,
+            run.number,
+            result.outcome,
+            extra={"workload": run.job, "run": run.number},
+        )
         return ended
 
     def _end_due_processes(self, run: Run, gone: Sequence[int], left: Iterable[int], table: ProcessTable) -> None:
@@ -313,7 +319,13 @@ class LocalRuns:
             self._ledger.put(run)
         except OSError as error:
             self._ledger.remember(run)
-            log.warning("job=%s run=%d could not be recorded: %s", run.job, run.number, error)
+            log.warning(
+                "job=%s run=%d could not be recorded: %s",
+                run.job,
+                run.number,
+                error,
+                extra={"workload": run.job, "run": run.number},
+            )
 
     def _task_result(self, run: Run, task: int) -> Result:
         """Return the result of a dead task: what it wrote, else what its exit code says."""

@@ -201,7 +201,7 @@ class ServerRuns:
             sentence = "The server was told to end, did not end in time, and was killed."
         ended = _observation(server, phase=Phase.ENDED, since=Instant(self._now()), outcome=outcome, sentence=sentence)
         server.ended = ended
-        log.info("server ended: %s outcome=%s", server.label, outcome)
+        log.info("server ended: %s outcome=%s", server.label, outcome, extra=server.workload.log_fields)
         return ended
 
     def _processes(self, server: _Server, table: ProcessTable) -> set[int]:
@@ -242,7 +242,9 @@ class ServerRuns:
             server.asked = True
         except BackendError as error:
             server.ask_again_at = self._now() + _RETRY_INTERVAL
-            log.warning("server could not be stopped yet: %s: %s", server.label, error)
+            log.warning(
+                "server could not be stopped yet: %s: %s", server.label, error, extra=server.workload.log_fields
+            )
         finally:
             server.asking = None
 

@@ -20,9 +20,11 @@ from functools import partial
 
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.controller.context import Context, token_hash
+from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
@@ -126,8 +128,19 @@ class Executor:
         )
         if workload.kind is Kind.NOTEBOOK:
             remember_eviction(self._context.store, workload.owner, eviction)
-        log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
-        return [make_stop_change(workload, stop, DetailChange(eviction=eviction, sentence=evict.sentence))]
+        log.info(
+            "%s of %s is evicted: %s",
+            workload.id,
+            workload.owner,
+            evict.sentence,
+            extra={**workload.log_fields, "reason": evict.reason.value},
+        )
+        action = Action.NOTEBOOK_EVICT if workload.kind is Kind.NOTEBOOK else Action.JOB_EVICT
+        audit = act_of_scheduler(
+            action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=evict.sentence
+        )
+        detail = DetailChange(eviction=eviction, sentence=evict.sentence)
+        return [make_stop_change(workload, stop, detail, audit)]
 
     # --- from the records to the backends
 
@@ -317,7 +330,9 @@ class Executor:
         try:
             await operation()
         except (BackendError, OSError) as error:
-            log.warning("%s could not be %s, it is tried again: %s", workload.id, what, error)
+            log.warning(
+                "%s could not be %s, it is tried again: %s", workload.id, what, error, extra=workload.log_fields
+            )
             return False
         return True
 
@@ -355,13 +370,15 @@ def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
     return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
 
 
-def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:
+def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange, audit: AuditEntry) -> Change:
     """Return the change that records the intent to end a run, which the next reconciliation carries out.
+
+    `audit` is the entry of the audit log that is saved with the change.
 
     An ADMITTED workload keeps its state until it is known whether it was launched.
     """
     event = None if workload.state is State.ADMITTED else Event.STOP_REQUESTED
-    return Change(workload=workload.id, event=event, fields=WorkloadChange(stop=stop), detail=detail)
+    return Change(workload=workload.id, event=event, fields=WorkloadChange(stop=stop), detail=detail, audit=audit)
 
 
 def _activity_change(record: Record, expire_at: Instant | None, warning: str) -> list[Change]:

@@ -155,7 +155,7 @@ class Observer:
             if observation.phase is Phase.RUNNING and observation.sentence and self._is_present(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
-            log.warning("%s: %s", name, told[name])
+            log.warning("%s: %s", name, told[name], extra={"workload": name})
         self._context.troubles = kept | told
 
     def _is_present(self, workload: str, run: int) -> bool:
@@ -183,14 +183,15 @@ class Observer:
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
         """Let the backend forget a run that has ended, or kill a live run without grace; failures are logged."""
+        ids = {"workload": workload, "run": run}
         try:
             if observation.phase is Phase.ENDED:
                 await backend.forget(workload, run)
             else:
-                log.warning("run %d of %s is alive and should not be: it is ended", run, workload)
+                log.warning("run %d of %s is alive and should not be: it is ended", run, workload, extra=ids)
                 await backend.stop(workload, run, Seconds(0))
         except (BackendError, OSError) as error:
-            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error)
+            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error, extra=ids)
 
     def _is_unknown(self, backend: Backend, observation: Observation) -> bool:
         """Return True for a live run that its backend keeps, of a workload that the store has never heard of."""

@@ -12,7 +12,7 @@ What leaves: the drain step of the cycle decides that (`scheduling.evict.drain`)
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.backends.capabilities import NodeCordon
@@ -20,6 +20,8 @@ from jupyter_gq.client.models import DrainList, DrainView
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.drains import Drain, save_drains
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.errors import Conflict, NotFound, UserError
 from jupyter_gq.domain.workload import Workload
@@ -80,8 +82,8 @@ class Drains:
         elif place.name in self._context.drains:
             raise Conflict(f"{place.describe()} is {self._context.drains[place.name].describe()} already.")
         drain = Drain(name=place.name, by=caller.user, since=self._context.clock.now())
-        self._keep([*self._context.drains.values(), drain])
-        log.info("drain begun: name=%s by=%s", place.name, caller.user)
+        self._keep([*self._context.drains.values(), drain], _make_entry(Action.DRAIN_BEGIN, caller, place, drain.since))
+        log.info("drain begun: name=%s by=%s", place.name, caller.user, extra={"user": caller.user})
         return self._view(drain, place)
 
     async def end(self, caller: Caller, name: str) -> DrainView:
@@ -98,8 +100,9 @@ class Drains:
             raise Conflict(f"{place.describe()} is not drained.{node}")
         now = self._context.clock.now()
         drain = drains.get(place.name) or Drain(name=place.name, by=caller.user, since=now)
-        self._keep(each for each in drains.values() if each.name != place.name)
-        log.info("drain ended: name=%s by=%s", place.name, caller.user)
+        rest = [each for each in drains.values() if each.name != place.name]
+        self._keep(rest, _make_entry(Action.DRAIN_END, caller, place, now))
+        log.info("drain ended: name=%s by=%s", place.name, caller.user, extra={"user": caller.user})
         view = self._view(drain, place)
         return view.model_copy(update={"sentence": f"{place.describe()} takes new work again."})
 
@@ -107,7 +110,7 @@ class Drains:
         """Delete the drains of nodes that somebody else has uncordoned; does nothing without a cluster."""
         cordon, drains = self._context.cordon, self._context.drains
         if cordon is not None and not all(cordon.is_cordoned(name) for name in drains):
-            self._keep(drain for drain in drains.values() if cordon.is_cordoned(drain.name))
+            self._keep([drain for drain in drains.values() if cordon.is_cordoned(drain.name)])
 
     async def _cordon(self, cordon: NodeCordon, place: _Place) -> None:
         """Cordon a node. Raises `UserError` for a single device, and `Conflict` if the node is cordoned already."""
@@ -118,10 +121,10 @@ class Drains:
             raise Conflict(f"{place.describe()} is {known.describe() if known else 'cordoned'} already.")
         await cordon.set_cordoned(place.node, cordoned=True)
 
-    def _keep(self, drains: Iterable[Drain]) -> None:
+    def _keep(self, drains: Sequence[Drain], *audit: AuditEntry) -> None:
         """Store these drains in place of all present ones, tell all listeners, and wake the loop."""
         context, kept = self._context, {drain.name: drain for drain in drains}
-        save_drains(context.store, kept)
+        save_drains(context.store, kept, audit)
         context.drains = kept
         context.broker.announce(None, "queues", "", {})
         context.wake()
@@ -166,6 +169,12 @@ class Drains:
             staying=[each.id for each in staying],
             sentence=f"{place.describe()} takes nothing new. {_describe_holders(leaving, staying)}",
         )
+
+
+def _make_entry(action: Action, caller: Caller, place: _Place, at: Instant) -> AuditEntry:
+    """Return the entry of the audit log for a drain that begins or ends."""
+    details = {"node": place.node} if place.device is not None else {}
+    return AuditEntry(at=at, actor=caller.user, action=action, object=place.name, details=details)
 
 
 def _describe_holders(leaving: list[Workload], staying: list[Workload]) -> str:

@@ -24,10 +24,12 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
+from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
@@ -86,7 +88,11 @@ class Jobs:
             detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
             idempotency_key=key or None,
         )
-        self._store_job(record, submission.bundle)
+        details = {"tasks": workload.tasks, "priority": workload.priority}
+        if self._needs_admin(caller, workload):
+            details["as_admin"] = True
+        entry = act_of(caller, Action.JOB_SUBMIT, workload, workload.submitted_at, **details)
+        self._store_job(record, submission.bundle, entry)
         self._context.wake()
         return self._presenter.job(record), True
 
@@ -228,6 +234,12 @@ class Jobs:
                 "are possible. Choose another queue, or try again later."
             )
 
+    def _needs_admin(self, caller: Caller, job: Workload) -> bool:
+        """Tell whether the caller may send the job only as an administrator."""
+        settings, member = self._context.settings, replace(caller, admin=False)
+        (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
+        return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
+
     def _find_job(self, caller: Caller, job: str) -> Record:
         """Return the record of a job that the caller may see.
 
@@ -288,12 +300,12 @@ class Jobs:
             raise explain_default(refusal, request) from refusal
         return workload
 
-    def _store_job(self, record: Record, bundle: Bundle) -> None:
-        """Store the files of a new job and then its record; delete the files again if the record is refused."""
+    def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
+        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused."""
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
-            context.records.add(record)
+            context.records.add(record, audit)
         except StoreUnavailable:
             raise  # the record may have been saved; if not, the next service that takes over deletes the files
         except JupyterGQError:
@@ -305,9 +317,10 @@ class Jobs:
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
         detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
+        audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)
-            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail)
+            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail, audit=audit)
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
             sentence="Cancelling: it has a few seconds to save its state.",
@@ -317,8 +330,8 @@ class Jobs:
         )
         if workload.stop is not None:
             # The job is being paused; from now on it ends instead.
-            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
-        return make_stop_change(workload, stop, detail)
+            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail, audit=audit)
+        return make_stop_change(workload, stop, detail, audit)
 
     def _record_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
         """Record the last error among these pieces of output, in memory only, unless the job has ended."""

@@ -26,6 +26,7 @@ from .queue_resources import Defaults
 from .queues import TrainingQueue, check_fixed_quotas, training_queues
 from .sections import (
     SECTIONS,
+    AuditLog,
     Fairness,
     FixedQuota,
     IdlePolicy,
@@ -41,6 +42,7 @@ DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
 DAY = 86400.0
 DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
+DEFAULT_KEEP_AUDIT = Seconds(365 * DAY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +84,8 @@ class Settings:
     max_bundle_values: int = 200_000
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
+    #: Time for which entries of the audit log are kept; 0 = for ever.
+    keep_audit: Seconds = DEFAULT_KEEP_AUDIT
 
     def fixed_quota(self, user: str, groups: frozenset[str]) -> MilliGpu:
         """Return a user's fixed quota in milli-GPU: their own, else the largest of their groups, else the default."""
@@ -257,6 +261,7 @@ def build_settings(
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
         max_bundle_values=int(training.max_bundle_values),
         keep_finished=Seconds(training.keep_finished_days * DAY),
+        keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
     )
 
 

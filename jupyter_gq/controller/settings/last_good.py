@@ -8,6 +8,8 @@ Rules
    are in force, is refused. A file that is being written looks like that, and so does one on a full disk.
 3. Lost: a setting with entries (queues, quotas, pools) that has none any more is refused, unless the file names the
    setting in `c.SchedulerService.allow_empty`.
+
+See docs/decisions/0075-refuse-a-file-that-lost-its-policy.md.
 """
 
 import hashlib

@@ -266,7 +266,8 @@ class NotebookRuns:
         if run.workload is not None:
             self._devices.release(run.workload)
         ended = "notebook ended: workload=%s run=%d outcome=%s %s"
-        log.info(ended, run.id, run.number, result.outcome, result.sentence)
+        ids = {"workload": run.id, "run": run.number}
+        log.info(ended, run.id, run.number, result.outcome, result.sentence, extra=ids)
         return run.finish(result, self._now(), self._day())
 
 

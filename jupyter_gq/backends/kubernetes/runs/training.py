@@ -186,7 +186,7 @@ class TrainingRuns:
         """Record a run that is known by its pods only, unless all are being deleted before their work has ended."""
         if all(pod.terminating and not pod.is_over for pod in self.pods.of_run(key)):
             return
-        log.info("found a run by its pods: workload=%s run=%d", *key)
+        log.info("found a run by its pods: workload=%s run=%d", *key, extra={"workload": key[0], "run": key[1]})
         self._find(key)
 
     def _find(self, key: RunKey) -> Run | None:
@@ -349,7 +349,14 @@ class TrainingRuns:
     def _end(self, run: Run) -> Observation:
         self._release(run)
         result = self._read_result(run)
-        log.info("run ended: workload=%s run=%d outcome=%s %s", run.id, run.number, result.outcome, result.sentence)
+        log.info(
+            "run ended: workload=%s run=%d outcome=%s %s",
+            run.id,
+            run.number,
+            result.outcome,
+            result.sentence,
+            extra={"workload": run.id, "run": run.number},
+        )
         return run.finish(result, self._now(), self._day())
 
     def _read_result(self, run: Run) -> Result:

@@ -9,8 +9,8 @@ Rules
   names a device for it, or its pool keeps all devices reserved. Nobody need know the run of that pod: it may be of an
   older store, or on a node that was believed lost.
 - The linger rule: the reservation pods go `linger` seconds after their device was last wanted. On a cordoned node they
-  go at once, if the device was wanted since this process began. A slot is FREE when the API server and the kubelet have
-  forgotten its pods.
+  go at once, if the device was wanted since this process began. A slot is FREE when the API server has forgotten its
+  pods and, while the agent of the node reports, the kubelet too.
 - The timeout rule: if a device is not reserved in time, its pods go, the node backs off, and the runs that waited for
   the device are refused. The node does not back off if no scheduler has tried to place the pod.
 - The UUID rule: if the device plugin calls its devices otherwise than by UUID, the runs are refused at once.
