@@ -46,8 +46,8 @@ EPHEMERAL_DELIVERY_TIMEOUT = 3600.0
 #: Seconds to wait for a service that is down if the run was told to stop: the next run delivers the rest.
 STOPPED_DELIVERY_TIMEOUT = 5.0
 UNDELIVERED_SENTENCE = (
-    "The cells ran, but the scheduler service did not take their last outputs for an hour, so these are lost. Their "
-    "checkpoint is kept; send the cell again."
+    "The cells ran, but the scheduler service did not take their outputs for an hour, so their last outputs are lost. "
+    "Their checkpoint is kept; send the cell again."
 )
 #: Seconds before the deadline of a stop that are kept for writing the result.
 RESULT_RESERVE = 1.0
