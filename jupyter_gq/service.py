@@ -417,7 +417,8 @@ class SchedulerService(Application):
     def _open_store(self) -> SqlStore:
         """Open the store and take it over, so that only this service writes to it from now on.
 
-        Raises `StoreUnavailable` if the database does not answer.
+        Raises `StoreUnavailable` if the database does not answer, and `DamagedDatabase` if a page of a SQLite file is
+        damaged.
         """
         store = SqlStore(self._url())
         try:
@@ -459,7 +460,7 @@ class _LateCallback:
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file with their records is missing.
+    """Raise `AdminError` if the state folder has files of jobs, but their SQLite database is missing or empty.
 
     A new database would know none of these jobs. Other databases are not checked.
     """
@@ -476,6 +477,9 @@ def expect_database(url: str, state: Path) -> None:
 
 
 def _hub_api() -> tuple[str, str]:
-    """Return the address of the Hub's API and this service's token for it, from the environment."""
+    """Return the address of the Hub's API and this service's token for it, from the environment.
+
+    Without the variables the address is that of a Hub on this machine, and the token is "".
+    """
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")

@@ -1,6 +1,5 @@
 """The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -65,6 +64,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
+    ended_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.
     unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
@@ -289,8 +290,3 @@ def _merge_node(one: Node, other: Node) -> Node:
         closed=one.closed or other.closed,
         draining=one.draining or other.draining,
     )
-
-
-def token_hash(token: str) -> str:
-    """Return the SHA-256 of a token in hexadecimal, which is stored instead of the token."""
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -44,9 +44,11 @@ from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
+from .loop.left_outputs import LeftOutputs
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
-from .loop.observe import ObservedRuns, Observer
+from .loop.observe import Observer
+from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
 from .loop.store_outage import StoreOutage
@@ -190,7 +192,7 @@ class Controller:
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
-        self._observer = Observer(context)
+        self._observer = Observer(context, LeftOutputs(context, self.jobs.append_outputs))
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)

@@ -10,8 +10,8 @@ from .clock import now
 from .files.bundle import read_bundle
 from .files.folder import RunFolder
 from .files.job import Job
-from .pod.processes import protect_memory
 from .problems import RunError, describe_disk_error
+from .processes import protect_memory
 from .result import describe_failure
 from .stopping import StopRequest
 

@@ -41,7 +41,8 @@ def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str
     """Return the FAILED result of a run in which `cell` raised an exception.
 
     `ename` and `evalue` are the exception's class and text. The sentence shows at most the first 300 characters of
-    each, and the result has at most the first 4000 characters of the text.
+    each, and the result has at most the first 4000 characters of the text. For code that asked for input, the sentence
+    explains that nobody can answer.
     """
     ename, evalue = ename[:_LONGEST_VALUE], evalue[:_LONGEST_EVALUE]
     if ename == "StdinNotImplementedError":

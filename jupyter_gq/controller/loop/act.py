@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
-from jupyter_gq.backends.protocol import Launch
-from jupyter_gq.controller.context import Context, token_hash
+from jupyter_gq.backends.protocol import Launch, hash_token
+from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import remember_eviction
@@ -35,7 +35,8 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, 
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
-from .observe import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns, RunKey
+from .other_runs import STOP_AGAIN
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,6 @@ log = logging.getLogger(__name__)
 STOP_GRACE = "GQ_STOP_GRACE"
 #: Number of launches that are recorded together: each write to the disk takes time.
 LAUNCHES_PER_WRITE = 50
-#: Time between two stops of a run that outlives its grace.
-STOP_AGAIN = Seconds(10)
 
 
 class Executor:
@@ -347,7 +346,7 @@ class Executor:
             return None
         token = self._context.new_token()
         self._tokens[(workload.id, run)] = token
-        return token_hash(token)
+        return hash_token(token)
 
     def _drop_ended_runs(self) -> None:
         """Forget the stop times and tokens of all runs that are not the present run of their workload."""

@@ -153,7 +153,8 @@ class Jobs:
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
         shown = pieces[-1].seq if pieces else after
-        finished = record.workload.state in FINAL and shown >= last
+        delivering = any(workload == job for workload, _ in self._context.ended_runs)
+        finished = record.workload.state in FINAL and shown >= last and not delivering
         return OutputPage(
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )

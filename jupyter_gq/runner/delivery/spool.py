@@ -8,6 +8,7 @@ Rules
 - Safe trimming: a piece leaves the spool only if the service has it and the saved notebook, read back, contains it.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -48,8 +49,11 @@ class Spool:
         number = self.last
         for event in events:
             number += 1
-            lines.append(json.dumps({"seq": number, "run": run, "at": at, **event}).encode())
+            piece = {"seq": number, "run": run, "at": at, **event}
+            # In UTF-8, a piece is no longer than the bounds of outputs say.
+            lines.append(json.dumps(piece, ensure_ascii=False).encode("utf-8", "replace"))
         if lines:
+            self._require_file()
             self._write(b"\n".join(lines) + b"\n")
             self.last = number
 
@@ -107,6 +111,11 @@ class Spool:
             for line, end in _lines(path, offset):
                 yield json.loads(line), len(line), (index, end)
             offset = 0
+
+    def _require_file(self) -> None:
+        """Raise `FileNotFoundError` if the file was deleted: what is written to it would be lost."""
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))
 
     def _write(self, content: bytes) -> None:
         """Write all of `content`; if the disk does not take it, remove the written part and raise `OSError`."""

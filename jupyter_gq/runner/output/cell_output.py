@@ -16,9 +16,8 @@ Rules
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 
-from jupyter_gq.client.outputs import collapse
+from jupyter_gq.client.outputs import collapse, make_notice
 from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject
@@ -120,9 +119,10 @@ class CellOutput:
         self._stream[1].append(bounded_json.make_whole(text))
 
     def add(self, output: Output) -> Entry:
-        """Append an output that is not of a stream; return its entry.
+        """Append a display or an error; return its entry.
 
-        A notice replaces an output that is beyond the bounds.
+        If the output is beyond the bounds, a notice or a shorter error takes its place. If the cell exceeds its bounds,
+        its oldest outputs are dropped.
         """
         self._close_stream()
         entry = Entry(self._limit(output))
@@ -134,7 +134,8 @@ class CellOutput:
     def update(self, entry: Entry, output: Output) -> None:
         """Replace the content of a display; do nothing if the display is no longer here.
 
-        A notice replaces content that is beyond the bounds.
+        A notice replaces content that is beyond the bounds. If the cell exceeds its bounds, its oldest outputs are
+        dropped.
         """
         self._close_stream()
         index = next((i for i, known in enumerate(self.entries) if known is entry), None)
@@ -160,7 +161,11 @@ class CellOutput:
 
     @property
     def pending_size(self) -> int:
-        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed."""
+        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed.
+
+        Reading the property also decides whether the next `take_pieces` sends all outputs again (see "resend when
+        long").
+        """
         self._close_stream()
         if not self._resend_all:
             size = self._pieces_size()
@@ -174,7 +179,10 @@ class CellOutput:
         return sum(entry.size for entry in self.entries) + 200
 
     def take_pieces(self) -> list[Piece]:
-        """Return the pieces that describe the changes since the last call, or one piece with all outputs."""
+        """Return the pieces that describe the changes since the last call, and forget those pieces.
+
+        If outputs were restored or dropped, or `pending_size` decided so, return one piece with all outputs instead.
+        """
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
         pieces = [whole] if self._resend_all else [piece for piece, _ in self._pieces]
@@ -219,7 +227,11 @@ class CellOutput:
         self._apply_bounds()
 
     def _limit(self, output: Output) -> Output:
-        """Return the output as readable JSON, or, if it is beyond a bound, a shorter error or a notice in its place."""
+        """Return the output as readable JSON, or a shorter error or a notice in its place.
+
+        A single output may be beyond the bounds, or a display above 1 KiB may come after the outputs of the job reached
+        their limit.
+        """
         if output["output_type"] == "error":
             output = _shorten_error(output, self._bounds.text_kept)
         try:
@@ -300,12 +312,6 @@ class CellOutput:
         return [make_notice(f"Earlier output was left out here ({' and '.join(parts)}); the last of it follows.")]
 
 
-def make_notice(sentence: str) -> Output:
-    """Return a display output that shows this sentence of the runner among the user's outputs."""
-    html = f'<div style="color: var(--jp-ui-font-color2); font-style: italic">{escape(sentence)}</div>'
-    return {"output_type": "display_data", "data": {"text/plain": sentence, "text/html": html}, "metadata": {}}
-
-
 def append_text(before: str, more: str) -> str:
     """Return `collapse(before + more)`; `before` is collapsed already, so only its last line is processed again."""
     line = before.rfind("\n") + 1
@@ -313,7 +319,7 @@ def append_text(before: str, more: str) -> str:
 
 
 def collapse_piece(text: str) -> str:
-    """Return a shorter text with the same effect, whatever line of a stream it continues.
+    """Return the text of a stream without the parts that its own carriage returns overwrite.
 
     Text before the first carriage return is kept: it continues an open line that is not known here.
     """
@@ -344,7 +350,10 @@ def _piece_size(piece: Piece, entry: Entry | None) -> int:
 
 
 def _shorten_error(output: Output, most: int) -> Output:
-    """Return an error of at most about `most` bytes: if it is longer, it has only the end of its traceback."""
+    """Return an error of at most about `most` bytes: if it is longer, it has only the end of its traceback.
+
+    The name and the value are then cut to 10,000 characters, and the line "[...]" stands in front of the traceback.
+    """
     costs = [max(len(line), output_bounds.VALUE_SIZE) for line in output["traceback"]]
     if sum(costs) + len(output["evalue"]) + len(output["ename"]) <= most:
         return output

@@ -57,6 +57,6 @@ def test_a_large_spool_is_trimmed_only_if_service_and_notebook_have_its_pieces(
         shipper._uploader.stored = stored
         await shipper.trim_spool(saved)
         assert (job.folder.spool.stat().st_size < LARGE_SPOOL) is is_trimmed
-        await shipper.close(0)
+        await shipper.close(0, refused=0)
 
     asyncio.run(trim())

@@ -47,9 +47,11 @@ class Expired(ClusterError):
 
 
 def error_of(status: int, body: bytes, what: str) -> ClusterError:
-    """Return the error for an answer that is no success, with a sentence; its class says whether to try again.
+    """Return the error for an answer that is no success, with a sentence that says what was asked for.
 
-    `what` was asked for, as in "create the pod gq-1".
+    `what` was asked for, as in "create the pod gq-1". The class is `Expired` for 410, and `Unreachable` if another try
+    may help: a busy or failing server, or two writers at once. Any other answer is final: `Missing`, `Exists` or
+    `Refused`.
     """
     message, reason = _read(body)
     told = message or f"HTTP status {status}"

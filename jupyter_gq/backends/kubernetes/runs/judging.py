@@ -220,7 +220,7 @@ class _Case:
         return _refused(f"The Job {name} has made no pod in {self.options.reservation_timeout:.0f} s{told}")
 
     def judge_devices(self) -> Verdict | None:
-        """Return a verdict of LOST if a device of the run was given to others; None otherwise."""
+        """Return a verdict of LOST if a device of a run that has pods was given to others; None otherwise."""
         if not self.run.pods or not self.cluster.taken_device:
             return None
         return _lost(f"The device of the job was given to others: {self.cluster.taken_device}")

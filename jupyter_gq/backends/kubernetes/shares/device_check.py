@@ -93,7 +93,7 @@ class DeviceCheck:
         self._mark = secrets.token_hex(3)
 
     async def nodes(self, pool: PodPool) -> list[NodeView]:
-        """Return the nodes of the pool on which a pod can be tried, nodes with most devices first."""
+        """Return the pool's nodes that are ready, not cordoned and have devices: most devices first, then by name."""
         listed = await asyncio.to_thread(lambda: list(self._cluster.pages(NODES, "", {})))
         views = [node_view(item) for items, _ in listed for item in items]
         fit = [
@@ -170,7 +170,10 @@ class DeviceCheck:
 
 
 def describe_finding(finding: Finding, given: Sequence[str]) -> str:
-    """Return what a container saw that was given these devices, without a subject: "sees no device"."""
+    """Return what a container saw that was given these devices, without a subject, such as "sees no device".
+
+    If that is not known, return the problem instead.
+    """
     if finding.devices is None:
         return finding.problem
     if not finding.devices:
