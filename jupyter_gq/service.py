@@ -40,6 +40,7 @@ from jupyter_gq.controller.settings.config_file import ConfigFileError, load_con
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.sections import SECTIONS
+from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
@@ -129,6 +130,13 @@ class SchedulerService(Application):
         True,
         help="True: on Kubernetes, only the service that holds a lease in the hub's namespace acts; other services "
         "wait. Set False only if there can never be two services. Default: True.",
+    ).tag(config=True)
+    show_names = Enum(
+        [each.value for each in ShowNames],
+        ShowNames.ALL.value,
+        help="Who sees the names of a user, and of the user's servers and jobs, in sentences for others: `nobody`; "
+        '`group`, those who share a group of the Hub or a training queue with the user; or `all`. Others read "another '
+        "user's job\". Administrators see all names. Default: all.",
     ).tag(config=True)
     log_style = Enum(
         ["text", "json"],
@@ -318,6 +326,7 @@ class SchedulerService(Application):
                 bundles=local.bundles(state_dir=state),
                 probe=probe,
                 directory=HubDirectory(*_hub_api()),
+                show_names=ShowNames(self.show_names),
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
@@ -363,6 +372,7 @@ class SchedulerService(Application):
                 leads=leads,
                 outage=outage,
                 directory=HubDirectory(*_hub_api()),
+                show_names=ShowNames(self.show_names),
                 check_invariants=self.check_invariants,
             )
             wake.target = controller.wake
@@ -386,7 +396,7 @@ class SchedulerService(Application):
         why = "The service opens its database."
 
         async def reach() -> None:
-            """Try to open the store until it succeeds."""
+            """Try to open the store until it succeeds; raise `StoreAway` if the outage lasts too long."""
             nonlocal why
             while not found:
                 try:

@@ -234,7 +234,10 @@ def _await_port(port: int, source: str) -> None:
 
 
 def _choose_port() -> int:
-    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does."""
+    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does.
+
+    Raise `TraitError` if none is free.
+    """
     port = next((port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port)), None)
     if port is None:
         raise TraitError(f"No port from {_PORTS[0]} to {_PORTS[-1]} is free for the scheduler service.")

@@ -44,7 +44,10 @@ class Spool:
         self.last = max(self.last, stored)
 
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
-        """Write these pieces with number, run and time; raise `OSError` if the disk does not take them."""
+        """Write these pieces with number, run and time, all or none.
+
+        Raise `OSError` if the disk does not take them, or if the file was deleted.
+        """
         lines = []
         number = self.last
         for event in events:

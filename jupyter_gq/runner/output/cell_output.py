@@ -252,7 +252,7 @@ class CellOutput:
         return _make_substitute(f"One output of {_amount(size)}", readable, why)
 
     def _apply_bounds(self) -> None:
-        """Drop the oldest text and displays if those of this cell exceed `Bounds`."""
+        """Drop the oldest outputs if the text, the displays or the number of outputs of this cell exceed `Bounds`."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)

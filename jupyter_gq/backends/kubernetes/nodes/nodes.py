@@ -289,7 +289,10 @@ class Nodes:
         blocked: Collection[str],
         foreign: int,
     ) -> frozenset[str]:
-        """Return the slots for which a device is left, whether the node takes new work or not."""
+        """Return the slots for which a device is left, by the rules of `open_slots`.
+
+        A node that takes no new work has such slots too.
+        """
         told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
             working = view.devices.get(pool.resource, 0)

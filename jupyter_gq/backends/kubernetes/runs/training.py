@@ -386,7 +386,10 @@ class TrainingRuns:
         return describe_overdue(pod, run.stop_deadline, self._now())
 
     def _remove(self, run: Run) -> None:
-        """Delete what is left of a run in REMOVING; drop the run once nothing is left."""
+        """Delete the objects of a run in REMOVING: its Jobs and service first, then its pods.
+
+        The run is dropped once no pod is left.
+        """
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)
