@@ -213,10 +213,9 @@ class CellOutput:
         self._apply_bounds()
 
     def _limit_size(self, output: Output) -> Output:
-        """Return the output, or a shorter error or a notice in its place.
+        """Return the output, or if it is too large, a shorter error or a notice in its place.
 
-        A single output may be too large, or a display above 1 KiB may come after the outputs of the job reached their
-        limit.
+        Once the outputs of the job have reached their limit, a notice also replaces each display above 1 KiB.
         """
         size = measure_output(output)
         if output["output_type"] == "error":
