@@ -24,7 +24,10 @@ _BYTES = 1024 * 1024
 
 
 def memory_quota(device: Device, milli: MilliGpu) -> MiB:
-    """Return the memory in MiB, rounded down, of a share of `milli` thousandths of this device."""
+    """Return the memory in MiB, rounded down, of a share of `milli` thousandths of this device.
+
+    Above 1000, all counts.
+    """
     return MiB(device.memory * min(milli, ONE_GPU) // ONE_GPU)
 
 

@@ -66,7 +66,7 @@ def admit_nominee(allocations: Allocations, reservations: Reservations, workload
 def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
     """Return False if the workload certainly does not fit now; True means that it may fit.
 
-    All reserved devices count as free.
+    Reservations are not counted.
     """
     return _may_fit(allocations, workload, View.NOW)
 
@@ -74,7 +74,7 @@ def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
 def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
     """Return False if the workload certainly does not fit once others have stopped; True means that it may fit.
 
-    All reserved devices count as free.
+    Reservations are not counted.
     """
     return _may_fit(allocations, workload, View.FUTURE)
 

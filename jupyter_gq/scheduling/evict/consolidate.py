@@ -138,7 +138,10 @@ class _Search:
             return self._move_for(workload, shape)
 
     def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
-        """Nominate the workload after as few moves of other work as possible; return False if no moves were found."""
+        """Nominate the workload, and decide as few moves of other work as possible; return False if none were found.
+
+        A failure is remembered under `shape` until the next success; nothing else has changed then.
+        """
         if self._allocations.ledger.total(self._pool(workload), View.FUTURE) < gang.smallest(workload):
             self._hopeless.add(shape)
             return False
@@ -191,7 +194,11 @@ class _Search:
             self._reservations.recorded.add(mover.id)
 
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:
-        """Yield sets of work to move, cheapest first (see the rule on few moves)."""
+        """Yield sets of work to move, cheapest first: for a single task, each set that clears one place.
+
+        After that, the sets of several places are added together one by one, up to `MOST_MOVED` members, and
+        each sum is yielded.
+        """
         places = self._places(workload)
         if workload.min_members == 1:
             yield from (needed for _, needed in places)

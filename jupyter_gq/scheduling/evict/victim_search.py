@@ -387,7 +387,7 @@ def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, oth
 def _place_without(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
     """Nominate the workload for another place that does not need the victim gone; tell whether there is one.
 
-    If there is none, nothing changes.
+    False also if the `others` may not go without the victim. If the result is False, nothing changes.
     """
     allocations = trial.allocations
     place = allocations.withdraw(workload)
