@@ -227,10 +227,9 @@ class CellOutput:
         self._apply_bounds()
 
     def _limit(self, output: Output) -> Output:
-        """Return the output as readable JSON, or a shorter error or a notice in its place.
+        """Return the output as readable JSON, or if it is beyond the bounds, a shorter error or a notice in its place.
 
-        A single output may be beyond the bounds, or a display above 1 KiB may come after the outputs of the job reached
-        their limit.
+        Once the outputs of the job have reached their limit, a notice also replaces each display above 1 KiB.
         """
         if output["output_type"] == "error":
             output = _shorten_error(output, self._bounds.text_kept)

@@ -272,9 +272,10 @@ class TrainingRuns:
     # --- creating
 
     def _create_pods(self, run: Run) -> str:
-        """Create the missing pods once all devices are there; return what is waited for, as a sentence.
+        """Create the missing pods, and the service of a gang, once all devices are there.
 
-        The run is given up, and "" returned, if it has no image, or if its devices or its pods are refused.
+        Return what is waited for, as a sentence. The run is given up, and "" returned, if it has no image, or if its
+        devices or its objects are refused.
         """
         workload, missing = run.workload, run.missing_tasks()
         assert workload is not None
