@@ -5,13 +5,13 @@ import contextlib
 import logging
 import math
 import sys
+from collections.abc import Callable
 
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic, now
 from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.files.run_log import RunLog
-from jupyter_gq.runner.output.executed_notebook import is_readable
 
 from .spool import Spool
 from .uploader import Uploader
@@ -85,14 +85,15 @@ class OutputShipper:
             if not self._disk_error.done():
                 self._disk_error.set_result(error)
 
-    async def trim_spool(self, saved: int) -> None:
-        """Trim a large spool if the service has all its pieces, and the saved notebook, read back, has them too.
+    async def trim_spool(self, saved: int, is_readable: Callable[[], bool]) -> None:
+        """Trim a large spool if the service has all its pieces, and the saved notebook has them too.
 
-        `saved` is the number of the last piece whose effect the notebook contains.
+        `saved` is the number of the last piece whose effect the notebook contains. `is_readable` reads the notebook
+        back, in a thread, and returns whether that succeeded; it is called for a large spool only.
         """
         if self._trimmable_spool(saved) is None:
             return
-        readable = await asyncio.to_thread(is_readable, self._job.folder.notebook)
+        readable = await asyncio.to_thread(is_readable)
         spool = self._trimmable_spool(saved)  # pieces may have come meanwhile
         if readable and spool is not None:
             spool.trim()

@@ -1,6 +1,7 @@
 """Pieces stay in the spool until nothing else is needed to show their outputs again."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from jupyter_gq.runner.delivery.spool import LARGE_SPOOL
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.files.job import Job
+from jupyter_gq.runner.output.executed_notebook import is_readable
 from jupyter_gq.runner.stopping import StopRequest
 
 BUNDLE = Bundle(
@@ -55,7 +57,7 @@ def test_a_large_spool_is_trimmed_only_if_service_and_notebook_have_its_pieces(
         assert shipper._uploader is not None
         shipper.spool.append([{"op": "append", "text": "x" * LARGE_SPOOL}], run=1, at=0)
         shipper._uploader.stored = stored
-        await shipper.trim_spool(saved)
+        await shipper.trim_spool(saved, partial(is_readable, job.folder.notebook))
         assert (job.folder.spool.stat().st_size < LARGE_SPOOL) is is_trimmed
         await shipper.close(0, refused=0)
 
