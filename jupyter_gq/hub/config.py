@@ -175,8 +175,9 @@ def _find_config_file() -> Path:
 def _find_service_port(folder: Path, given: int) -> int:
     """Return the port `given`, or with 0 the one that the first start chose and recorded in `folder`.
 
-    In the Hub, raise `TraitError` with a sentence if another program has this port: servers and jobs send their tokens
-    there, so the service never moves to another port by itself.
+    In the service itself, return the port that the Hub has given it. In the Hub, the first start records its choice,
+    and `TraitError` is raised if another program has the port. Servers and jobs send their tokens there, so the service
+    never moves to another port by itself. Also raise `TraitError` for a malformed number.
     """
     running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
     if running and os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE:
@@ -220,7 +221,7 @@ def _record_port(file: Path, port: int) -> None:
 
 
 def _await_port(port: int, source: str) -> None:
-    """Wait until the port is free, as the service of a killed Hub needs a moment to end.
+    """Wait up to 3 s until the port is free, as the service of a killed Hub needs a moment to end.
 
     Raise `TraitError` if the port stays taken; `source` says where its number comes from.
     """
@@ -236,7 +237,10 @@ def _await_port(port: int, source: str) -> None:
 
 
 def _choose_port() -> int:
-    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does."""
+    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does.
+
+    Raise `TraitError` if none is free.
+    """
     port = next((port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port)), None)
     if port is None:
         raise TraitError(f"No port from {_PORTS[0]} to {_PORTS[-1]} is free for the scheduler service.")

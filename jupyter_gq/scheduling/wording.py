@@ -26,7 +26,10 @@ def gpu_noun(milli: int) -> str:
 
 
 def describe_workload(workload: Workload) -> str:
-    """Return a mention such as "ann's digits", "bob's server 'second'"; "another user's job" for some readers."""
+    """Return the marked name of a workload, such as "ann's digits" or "bob's server 'second'".
+
+    Readers who may not see it get "another user's job" or "another user's notebook" when the text is rendered.
+    """
     owner, name = workload.owner, strip_controls(workload.name)
     if workload.kind is Kind.NOTEBOOK:
         return mention(owner, f"{owner}'s server" + (f" {name!r}" if name else ""), "another user's notebook")

@@ -73,8 +73,9 @@ class Jobs:
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
-        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
-        the queue may not be used, a limit of jobs is reached, or the job could never run.
+        If the caller used the idempotency key before, that earlier job is returned with False. Raises a
+        `UserError` if the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could
+        never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -119,7 +120,8 @@ class Jobs:
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.
 
-        A running job is told to stop, and has a few seconds to save its state. Raises `Conflict` if the job has ended.
+        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends
+        instead. A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload

@@ -295,9 +295,10 @@ class TrainingRuns:
     # --- creating
 
     def _create_pods(self, run: Run) -> str:
-        """Create the missing pods once all devices are there; return what is waited for, as a sentence.
+        """Create the missing pods, and the service of a gang, once all devices are there.
 
-        The run is given up, and "" returned, if it has no image, or if its devices or its pods are refused.
+        Return what is waited for, as a sentence. The run is given up, and "" returned, if it has no image, or if its
+        devices or its objects are refused.
         """
         workload, missing = run.workload, run.missing_tasks()
         assert workload is not None
@@ -409,7 +410,10 @@ class TrainingRuns:
         return describe_overdue(pod, run.stop_deadline, self._now())
 
     def _remove(self, run: Run) -> None:
-        """Delete what is left of a run in REMOVING; drop the run once nothing is left."""
+        """Delete the objects of a run in REMOVING: its Jobs and service first, then its pods.
+
+        The run is dropped once no pod is left.
+        """
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)
