@@ -182,8 +182,8 @@ class Jobs:
     def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
         """Store new pieces of a job's output, and announce them; return the number of the last stored piece.
 
-        Pieces without a valid number are ignored, and pieces after a gap are not stored. A note and marks take the place
-        of pieces beyond the limits of a job. An error in the output is recorded with the job, and the first output of a
+        Pieces without a valid number are ignored, and pieces after a gap are not stored. A note and marks replace
+        pieces beyond the limits of a job. An error in the output is recorded with the job, and the first output of a
         starting run wakes the loop.
         """
         pieces = [

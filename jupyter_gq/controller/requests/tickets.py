@@ -222,7 +222,7 @@ class Tickets:
         waiting = sum(1 for each in own if each is not replaced and _waits(each))
         if waiting >= most:
             raise LimitReached(
-                f"{waiting} of your servers wait for a GPU, and at most {most} may. Stop some, or wait for one to start."
+                f"{waiting} of your servers wait for a GPU, and at most {most} may. Stop one, or wait for a start."
             )
 
     def _end_ticket(self, record: Record, told: str, caller: Caller | None) -> list[Change]:
