@@ -148,7 +148,7 @@ class Jobs:
         shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found]
         last = found[-1].workload.id if found else None
         more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
-        jobs = self._presenter.show_each(shown, self._presenter.job)
+        jobs = self._presenter.show_each(shown, self._presenter.job_summary)
         return JobList(jobs=jobs, next=last if more else None)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
