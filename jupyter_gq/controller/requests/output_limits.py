@@ -7,7 +7,7 @@ Limits: a job has at most `c.TrainingQueues.max_output_mib` of stored output, in
 Beyond a limit: a note takes the place of the first piece, and a mark the place of each later one. The store keeps the
 newest mark only, so the runner goes on, and the job takes no more room. The executed notebook has all output.
 
-Estimate: the stored output is measured once, then counted. It is measured again before anything is left out, because a
+Estimate: the stored output is measured once, then counted. Before anything is left out, it is measured again, because a
 `set` deletes earlier pieces.
 
 See docs/decisions/0081-limit-the-output-of-a-job-on-the-server.md.
