@@ -275,7 +275,8 @@ class Endpoint(LogsIncidents):
         elif reply.text is not None:
             self.finish(reply.text)
         elif isinstance(reply.body, BaseModel):
-            self.finish(reply.body.model_dump_json())
+            document = reply.body.model_dump_json()
+            self.finish(document if self._find().verbatim else self._with_names(document))
         else:
             self.finish(json.dumps(reply.body))
 
@@ -336,7 +337,12 @@ class Endpoint(LogsIncidents):
         for name, value in refused.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(refused.problem.model_dump_json())
+        self.finish(self._with_names(refused.problem.model_dump_json()))
+
+    def _with_names(self, document: str) -> str:
+        """Return a JSON document with the names of users and their work that the requester may see."""
+        services = self._wiring.services
+        return document if services is None else services.mentions.render(document, self._requester.caller)
 
 
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:

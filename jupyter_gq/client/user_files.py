@@ -59,6 +59,18 @@ def read_end(path: Path, *, size: int, uid: int | None = None) -> bytes | None:
         return _read(file, size)
 
 
+def read_part(path: Path, *, start: int, size: int, uid: int | None = None) -> bytes:
+    """Return at most `size` bytes of a file from byte `start` on; empty after its end, and if there is no such file.
+
+    Raises `UnusableFile` for a file that the rules of this module refuse.
+    """
+    with _opened(path, uid) as file:
+        if file is None:
+            return b""
+        os.lseek(file, start, os.SEEK_SET)
+        return _read(file, size)
+
+
 def read_json(path: Path, *, limit: int, uid: int | None = None) -> JsonObject | None:
     """Return the JSON object in a file of at most `limit` bytes; None if there is no such file.
 

@@ -44,9 +44,11 @@ from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
+from .loop.left_outputs import LeftOutputs
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
-from .loop.observe import ObservedRuns, Observer
+from .loop.observe import Observer
+from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
 from .loop.store_outage import StoreOutage
@@ -63,6 +65,7 @@ from .settings.config import SettingsSource
 from .settings.last_good import LAST_GOOD, LastGood
 from .settings.policy_changes import describe_changes
 from .signal import Signal
+from .views.mentions import Mentions, ShowNames
 from .views.overview import Overview
 from .views.presenter import Presenter
 
@@ -120,6 +123,8 @@ class Controller:
     leads: Callable[[], bool] = is_only_replica
     #: Measures how long the store has not answered, and raises an error when that is too long.
     outage: StoreOutage = field(default_factory=StoreOutage)
+    #: The users who see the names of a user and of the user's work.
+    show_names: ShowNames = ShowNames.ALL
     #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
 
@@ -132,6 +137,7 @@ class Controller:
     drains: Drains = field(init=False)
     audit: AuditReader = field(init=False)
     overview: Overview = field(init=False)
+    mentions: Mentions = field(init=False)
     events: Broker = field(init=False)
 
     # The work that `run` does beside its steps.
@@ -186,11 +192,12 @@ class Controller:
         self.drains = Drains(context)
         self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
+        self.mentions = Mentions(context, self.show_names)
         self.names = NameCheck(context, self.directory)
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
-        self._observer = Observer(context)
+        self._observer = Observer(context, LeftOutputs(context, self.jobs.append_outputs))
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
@@ -226,7 +233,8 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises an error if this service may not act. A failure of one workload is raised after all other work is done.
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A
+        failure of one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()

@@ -39,6 +39,7 @@ def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str
     """Return the FAILED result of a run in which `cell` raised an exception.
 
     `ename` and `evalue` are the exception's class and text; the sentence shows the first 300 characters of the text.
+    For code that asked for input, the sentence explains that nobody can answer.
     """
     if ename == "StdinNotImplementedError":
         what = "asked for input, but nobody can answer a training job: put the value into the code instead"

@@ -103,5 +103,8 @@ def _stretched(expected: float, ratio: float) -> Seconds:
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
-    """Return the quantile `part` of ascending values, with the finite-sample correction: the next value up."""
+    """Return the value of rank ceil(part * (n + 1)) among n ascending values, or the largest if that rank exceeds n.
+
+    There must be at least one value. The + 1 corrects for a small number of values.
+    """
     return ascending[min(len(ascending) - 1, math.ceil(part * (len(ascending) + 1)) - 1)]

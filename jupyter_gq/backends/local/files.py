@@ -32,6 +32,27 @@ def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
         return user_files.read_end(path, size=size, uid=account.uid)
 
 
+def read_owned_part(path: Path, account: Account, *, start: int, size: int) -> bytes:
+    """Return at most `size` bytes of a file of this account from byte `start` on; empty if there are none.
+
+    Raises `UnusableFile` as `client.user_files` does.
+    """
+    with acting_as(account):
+        return user_files.read_part(path, start=start, size=size, uid=account.uid)
+
+
+def is_missing(path: Path, account: Account) -> bool:
+    """Return whether the account finds nothing at this path; False if it cannot be told."""
+    with acting_as(account):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+    return False
+
+
 def write_private(path: Path, content: bytes, account: Account) -> None:
     """Make or replace a file of mode 0600 of this account atomically; raise `OSError` if the disk refuses."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -29,9 +29,9 @@ def check_placements(workloads: Iterable[Workload]) -> None:
 
 
 def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitted: Iterable[str]) -> None:
-    """Raise `InvariantBroken` if a queue is above its limit in which, or below which, a workload of `admitted` starts.
+    """Raise `InvariantBroken` if a queue on the path of a workload in `admitted` holds more than its limit of GPUs.
 
-    `admitted` are ids of workloads.
+    `admitted` are ids of workloads. Queues under which nothing starts are not checked.
     """
     by_name = {queue.name: queue for queue in queues}
     used: dict[str, int] = {}

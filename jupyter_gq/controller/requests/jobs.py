@@ -42,6 +42,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -74,8 +75,9 @@ class Jobs:
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
-        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
-        the queue may not be used, a limit of jobs is reached, or the job could never run.
+        If the caller used the idempotency key before, that earlier job is returned with False. Raises a
+        `UserError` if the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could
+        never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -87,7 +89,10 @@ class Jobs:
         workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
-            detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+            detail=replace(
+                _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+                owner_groups=caller.groups,
+            ),
             idempotency_key=key or None,
         )
         details = {"tasks": workload.tasks, "priority": workload.priority}
@@ -117,7 +122,8 @@ class Jobs:
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.
 
-        A running job is told to stop, and has a few seconds to save its state. Raises `Conflict` if the job has ended.
+        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends
+        instead. A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload
@@ -158,7 +164,8 @@ class Jobs:
         pieces = self._context.store.outputs(job, after, page)
         last = self._context.last_seq(job)
         shown = pieces[-1].seq if pieces else after
-        finished = record.workload.state in FINAL and shown >= last
+        delivering = any(workload == job for workload, _ in self._context.ended_runs)
+        finished = record.workload.state in FINAL and shown >= last and not delivering
         return OutputPage(
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
@@ -323,7 +330,8 @@ class Jobs:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
+        who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
+        detail = DetailChange(sentence=f"Cancelled{who}.")
         audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)

@@ -98,7 +98,7 @@ class CellClient(NotebookClient):
             self._changed()
 
     def handle_comm_msg(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
-        """Apply a message that creates or changes a widget, and record the widget's new state."""
+        """Apply a message that creates or changes a widget, and update the outputs that show this widget as text."""
         super().handle_comm_msg(outs, msg, cell_index)
         if self._recorder.apply_comm(msg["content"]):
             self._changed()

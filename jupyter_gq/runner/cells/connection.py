@@ -80,9 +80,10 @@ def _require_alive(kernel: KernelProcess, title: str) -> None:
 
 
 async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, seconds: float) -> None:
-    """End a kernel: request a shutdown, wait up to `seconds`, send SIGTERM, wait 2 s, then kill its whole session.
+    """End a kernel and everything that it started, and close the client's connections.
 
-    Also close the client's connections and remove the sockets.
+    With a client, request a shutdown and wait up to `seconds`. Then send SIGTERM and wait up to 2 s, at most `seconds`.
+    Finally kill the kernel's whole session and remove its sockets.
     """
     if client is not None:
         if kernel.exit_code is None:

@@ -44,7 +44,7 @@ class OutputShipper:
     async def start(self) -> None:
         """Start the upload and the heartbeats; without a service or for another task than 0, only log that.
 
-        Later runs first ask the service for up to 3 s which pieces it has.
+        If the run is not the first or its spool is not empty, first ask the service for up to 3 s which pieces it has.
         """
         if self._uploader is None:
             log.info("Outputs of this task are kept in its folder only.")
@@ -85,7 +85,10 @@ class OutputShipper:
                 self._disk_error.set_result(error)
 
     def note_notebook_saved(self) -> None:
-        """Drop delivered pieces from a large spool: the saved notebook holds them."""
+        """Empty a spool above 8 MiB if the service has all its pieces.
+
+        The caller must have saved these pieces in the notebook.
+        """
         if self.spool is not None and self._uploader is not None:
             self.spool.trim_if_large(self._uploader.stored)
 
@@ -95,18 +98,24 @@ class OutputShipper:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
 
-    async def close(self, seconds: float) -> bool:
-        """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
+    @property
+    def trouble(self) -> str:
+        """Why the service lacks pieces; "" if no delivery has failed since the last one that succeeded."""
+        return "" if self._uploader is None else self._uploader.trouble
 
-        Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is delivered at
-        all.
+    async def close(self, seconds: float, *, refused: float) -> bool:
+        """Deliver the remaining pieces and a last heartbeat for at most `seconds`, then end the delivery.
+
+        The spool is closed. A service that answers and does not take the pieces is waited for at most `refused`
+        seconds. Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is
+        delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
             self._deadline = monotonic() + seconds
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
-            delivered = await self._uploader.wait_until_delivered(seconds) or self._uploader.is_unwanted
+            delivered = await self._uploader.wait_until_delivered(seconds, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             # A service that accepts the request and never answers must not use up the time for writing the result.

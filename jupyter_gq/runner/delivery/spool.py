@@ -8,6 +8,7 @@ Rules
 - Safe trimming: a piece leaves the spool only if the service has it and the saved notebook contains it.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -43,13 +44,17 @@ class Spool:
         self.last = max(self.last, stored)
 
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
-        """Write these pieces with number, run and time; raise `OSError` if the disk does not take them."""
+        """Write these pieces with number, run and time, all or none.
+
+        Raise `OSError` if the disk does not take them, or if the file was deleted.
+        """
         lines = []
         number = self.last
         for event in events:
             number += 1
             lines.append(json.dumps({"seq": number, "run": run, "at": at, **event}).encode())
         if lines:
+            self._require_file()
             self._write(b"\n".join(lines) + b"\n")
             self.last = number
 
@@ -107,6 +112,11 @@ class Spool:
             for line, end in _lines(path, offset):
                 yield json.loads(line), len(line), (index, end)
             offset = 0
+
+    def _require_file(self) -> None:
+        """Raise `FileNotFoundError` if the file was deleted: what is written to it would be lost."""
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))
 
     def _write(self, content: bytes) -> None:
         """Write all of `content`; if the disk does not take it, remove the written part and raise `OSError`."""

@@ -7,11 +7,13 @@ which are sent next; therefore no gap arises.
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jupyter_gq.client.problems import ServiceError, ServiceUnavailable
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.clock import monotonic
 
 from .spool import Spool
 
@@ -42,12 +44,18 @@ class Channel(Protocol):
     """The part of `client.delivery.Delivery` that the uploader needs."""
 
     async def send(self, events: Sequence[JsonObject]) -> int:
-        """Send pieces; return the number of the last piece that the service has."""
+        """Send numbered output pieces; return the number of the last piece that the service has.
+
+        An empty list only asks for that number. Raises `ServiceError` if the service refuses or cannot be reached.
+        """
 
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Report that the run is alive, with its progress and the time of its last checkpoint, if known."""
+        """Report that the run is alive, with its progress and the time of its last checkpoint, if known.
+
+        Raises `ServiceError` if the service refuses or cannot be reached.
+        """
 
 
 class Uploader:
@@ -61,7 +69,11 @@ class Uploader:
         self.stored = 0
         #: Whether the service rejects the pieces: it does not know this job (any more) or this token.
         self.is_unwanted = False
+        #: Why the service lacks pieces; "" if the last delivery succeeded.
+        self.trouble = ""
         self._failures = 0
+        #: Since when the service has answered each delivery with a refusal, by the monotonic clock; None if it has not.
+        self._refused_since: float | None = None
         self._given_up = False
 
     @property
@@ -95,15 +107,19 @@ class Uploader:
                 wait = await self._send_some()
                 await asyncio.sleep(wait)
 
-    async def wait_until_delivered(self, seconds: float) -> bool:
+    async def wait_until_delivered(self, seconds: float, refused: float = math.inf) -> bool:
         """Wait at most `seconds` until the service has all pieces; return whether it has.
 
-        Returns False early if the service does not want the pieces, or after `stop_waiting`.
+        Returns False early if the service does not want the pieces, after `stop_waiting`, or once the service has
+        answered with nothing but refusals for `refused` seconds of this time.
         """
+        began = monotonic()
         self.wake()
         try:
             async with asyncio.timeout(seconds):
                 while not (self.is_done or self.is_unwanted or self._given_up):
+                    if self._refused_since is not None and monotonic() - max(began, self._refused_since) >= refused:
+                        break
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
@@ -128,15 +144,20 @@ class Uploader:
             await self._channel.heartbeat(run, fraction, text, saved_at())
 
     async def _send_some(self) -> float:
-        """Send a batch of pieces and note what the service has; return how many seconds to wait before the next batch.
+        """Send a batch of pieces, and update `stored`, `is_unwanted` and `trouble`.
 
-        A failure is logged once and not raised.
+        Return the seconds to wait before the next batch. A failure is not raised; the first of several in a row is
+        logged.
         """
         try:
             pieces = self._spool.read(self.stored)
             stored = await self._channel.send(pieces)
+        except ServiceUnavailable as error:
+            self.is_unwanted, self._refused_since = False, None
+            return self._record_failure(error)
         except ServiceError as error:
-            self.is_unwanted = not isinstance(error, ServiceUnavailable) and _is_final(error)
+            self.is_unwanted = _is_final(error)
+            self._refused_since = monotonic() if self._refused_since is None else self._refused_since
             wait = self._record_failure(error)
             return UNWANTED_WAIT if self.is_unwanted else wait
         except (OSError, *_INVALID_ANSWER) as error:
@@ -145,7 +166,7 @@ class Uploader:
             self._changed.set()
         if self._failures:
             log.info("The service answers again after %d attempts.", self._failures)
-        self._failures, self.is_unwanted = 0, False
+        self._failures, self.is_unwanted, self._refused_since, self.trouble = 0, False, None, ""
         if stored < self.stored and pieces and pieces[0]["seq"] > stored + 1:
             log.warning("The service has only the pieces up to %d; sending again from there.", stored)
         stuck = stored == self.stored
@@ -154,8 +175,9 @@ class Uploader:
 
     def _record_failure(self, error: Exception) -> float:
         if self._failures == 0:
-            log.warning("The service cannot be reached; outputs are kept here for now: %s", error)
+            log.warning("The service does not take outputs; outputs are kept here for now: %s", error)
         self._failures += 1
+        self.trouble = str(error)
         return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._failures - 1, 10))
 
 

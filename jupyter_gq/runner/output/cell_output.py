@@ -110,7 +110,11 @@ class CellOutput:
         self._stream[1].append(text)
 
     def add(self, output: Output) -> Entry:
-        """Append an output that is not of a stream; return its entry. A notice replaces an output that is too large."""
+        """Append a display or an error; return its entry.
+
+        If the output is too large, a notice or a shorter error takes its place. If the cell exceeds its bounds, its
+        oldest outputs are dropped.
+        """
         self._close_stream()
         entry = Entry(self._limit_size(output))
         self.entries.append(entry)
@@ -121,7 +125,7 @@ class CellOutput:
     def update(self, entry: Entry, output: Output) -> None:
         """Replace the content of a display; do nothing if the display is no longer here.
 
-        A notice replaces content that is too large.
+        A notice replaces content that is too large. If the cell exceeds its bounds, its oldest outputs are dropped.
         """
         self._close_stream()
         index = next((i for i, known in enumerate(self.entries) if known is entry), None)
@@ -147,7 +151,11 @@ class CellOutput:
 
     @property
     def pending_size(self) -> int:
-        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed."""
+        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed.
+
+        Reading the property also decides whether the next `take_pieces` sends all outputs again (see "resend when
+        long").
+        """
         self._close_stream()
         if not self._resend_all:
             size = sum(_piece_size(piece) for piece in self._pieces)
@@ -161,7 +169,10 @@ class CellOutput:
         return sum(entry.size for entry in self.entries) + 200
 
     def take_pieces(self) -> list[Piece]:
-        """Return the pieces that describe the changes since the last call, or one piece with all outputs."""
+        """Return the pieces that describe the changes since the last call, and forget those pieces.
+
+        If outputs were restored or dropped, or `pending_size` decided so, return one piece with all outputs instead.
+        """
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
         pieces = [whole] if self._resend_all else list(self._pieces)
@@ -202,7 +213,11 @@ class CellOutput:
         self._apply_bounds()
 
     def _limit_size(self, output: Output) -> Output:
-        """Return the output, or, if it is too large, a shorter error or a notice in its place."""
+        """Return the output, or a shorter error or a notice in its place.
+
+        A single output may be too large, or a display above 1 KiB may come after the outputs of the job reached their
+        limit.
+        """
         size = measure_output(output)
         if output["output_type"] == "error":
             return output if size <= self._bounds.text_kept else _shorter_error(output, self._bounds.text_kept)
@@ -216,7 +231,7 @@ class CellOutput:
         return make_notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
 
     def _apply_bounds(self) -> None:
-        """Drop the oldest text and displays if those of this cell exceed `Bounds`."""
+        """Drop the oldest outputs if the text, the displays or the number of outputs of this cell exceed `Bounds`."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)
@@ -289,7 +304,7 @@ def append_text(before: str, more: str) -> str:
 
 
 def collapse_piece(text: str) -> str:
-    """Return a shorter text with the same effect, whatever line of a stream it continues.
+    """Return the text of a stream without the parts that its own carriage returns overwrite.
 
     Text before the first carriage return is kept: it continues an open line that is not known here.
     """
@@ -303,7 +318,7 @@ def collapse_piece(text: str) -> str:
 
 
 def measure_output(output: Output) -> int:
-    """Return the approximate size of an output in bytes."""
+    """Return the approximate size in bytes of a display or an error; streams are measured by their text."""
     if output["output_type"] == "error":
         return sum(len(line) for line in output["traceback"]) + len(output["evalue"])
     return sum(_size(value) for value in output["data"].values())
@@ -321,7 +336,10 @@ def _piece_size(piece: Piece) -> int:
 
 
 def _shorter_error(output: Output, most: int) -> Output:
-    """Return an error with only the end of its traceback, `most` characters at most."""
+    """Return an error with only the end of its traceback, about `most` characters, and a value cut to 10,000.
+
+    The line "[...]" stands in front of the traceback.
+    """
     lines: list[str] = []
     left = most
     for line in reversed(output["traceback"]):

@@ -32,7 +32,8 @@ _POD_VARIABLES = (
 def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
     """Write the files that the runner reads: bundle, executed notebook, spool, checkpoint folder, token.
 
-    Raises `BundleError` with a sentence if the disk refuses or the bundle is damaged.
+    If the working folder cannot be used, `document["manifest"]` is changed to the home folder. Raises `BundleError` if
+    the disk refuses, the bundle is damaged, or the volume for checkpoints cannot be written.
     """
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}

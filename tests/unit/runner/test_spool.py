@@ -112,6 +112,14 @@ def test_full_disk_raises_an_error_and_uses_no_number(tmp_path: Path, opened: Op
     assert spool.last == 0
 
 
+def test_deleted_spool_takes_no_piece(tmp_path: Path, opened: Opened) -> None:
+    spool = opened(tmp_path / "spool")
+    (tmp_path / "spool").unlink()
+    with pytest.raises(FileNotFoundError):
+        spool.append([{"op": "append"}], run=1, at=0)
+    assert spool.last == 0
+
+
 def test_lines_are_plain_json(tmp_path: Path, opened: Opened) -> None:
     opened(tmp_path / "spool").append([a_piece("ä\n")], run=1, at=0)
     assert json.loads((tmp_path / "spool").read_text())["text"] == "ä\n"

@@ -80,6 +80,13 @@ class DoesNotKnow(Takes):
         raise ServiceError(404, PROBLEM)
 
 
+class HasAFullDisk(Takes):
+    """A service that answers and can store nothing."""
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        raise ServiceError(507, PlainProblem(code="storage_full", message="The disk is full."))
+
+
 @pytest.fixture
 def empty_spool(tmp_path: Path) -> Iterator[Spool]:
     spool = Spool(tmp_path / "spool")
@@ -99,11 +106,11 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploader_module, "LONGEST_WAIT", 0.002)
 
 
-def deliver(spool: Spool, channel: Takes, seconds: float = 5.0) -> bool:
+def deliver(spool: Spool, channel: Takes, seconds: float = 5.0, refused: float = 60.0) -> bool:
     async def go() -> bool:
         uploader = Uploader(spool, channel)
         running = asyncio.create_task(uploader.run())
-        done = await uploader.wait_until_delivered(seconds)
+        done = await uploader.wait_until_delivered(seconds, refused)
         running.cancel()
         return done
 
@@ -118,6 +125,14 @@ def test_service_gets_every_piece_exactly_once(spool: Spool, channel: Takes) -> 
 
 def test_an_unwanted_job_is_not_waited_for(spool: Spool) -> None:
     assert not deliver(spool, DoesNotKnow(), seconds=60)
+
+
+def test_service_that_answers_with_refusals_is_not_waited_for_long(spool: Spool) -> None:
+    assert not deliver(spool, HasAFullDisk(), seconds=60, refused=0.05)
+
+
+def test_service_that_does_not_answer_is_waited_for(spool: Spool) -> None:
+    assert deliver(spool, FailsAtFirst(20), refused=0.0)
 
 
 def test_wait_ends_at_the_timeout(spool: Spool) -> None:

@@ -68,7 +68,10 @@ class Stream:
 
 
 class Cluster:
-    """The client of one API server."""
+    """The client of one API server.
+
+    Calls raise `ClusterError`, or the subclass of it that a method names, if the API server did not do what was asked.
+    """
 
     def __init__(
         self,

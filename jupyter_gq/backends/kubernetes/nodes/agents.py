@@ -98,7 +98,11 @@ class Agents:
         return frozenset(uid for uid, check in last.checks.items() if check.right is False and check.times >= _SETTLED)
 
     def attestation(self, node: str, uid: str) -> AttestationResult:
-        """Return the result of the device check of a pod, by the latest reports of its node."""
+        """Return the result of the device check of a pod, by the latest reports of its node.
+
+        The result is UNWATCHED while the agent is silent, RIGHT after one check, and WRONG after two wrong ones in a
+        row. If the check cannot be made, the result is UNCLEAR, otherwise UNCHECKED.
+        """
         if not self.is_reporting(node):
             return AttestationResult.UNWATCHED
         last = self._reports[node]
@@ -241,9 +245,11 @@ class Agents:
         return sum(1 for pods in holders if not any(ours(*pod) for pod in pods))
 
     def foreign_parts(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
-        """Return at least how many devices foreign pods hold, if the device plugin offers parts of devices.
+        """Return a lower bound of the devices that foreign pods hold, if the device plugin offers parts of devices.
 
-        The ids GPU-<uuid>-<n> do not say surely which device a pod has, but each id of a pod stands for another device.
+        The bound is the number of devices of which only foreign pods have parts, or the most parts of one foreign pod
+        if that is more. The ids GPU-<uuid>-<n> do not say surely which device a pod has, but each id of a pod stands
+        for another device.
         """
         known = [device.uuid for device in self._reports[node].report.devices] if node in self._reports else []
         devices: set[str] = set()
@@ -289,7 +295,10 @@ def _update_check(
 
 
 def _find_odd_ids(allocations: Iterable[AgentAllocation], before: Mapping[str, str]) -> dict[str, str]:
-    """Return by resource an id that is no UUID; for resources of which nothing is given to anybody, as before."""
+    """Return by resource an id that is no UUID, "" if all are UUIDs.
+
+    A resource of which nothing is given to anybody keeps its entry of `before`.
+    """
     given: dict[str, list[str]] = {}
     for allocation in allocations:
         given.setdefault(allocation.resource, []).extend(allocation.device_ids)

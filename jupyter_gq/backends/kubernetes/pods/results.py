@@ -137,7 +137,7 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
 
 
 def _result_of_deleted(stopped: bool) -> Result:
-    """Return the result of a task whose pod went without showing an end."""
+    """Return the result of a task whose pod went without showing an end: KILLED if it was stopped, otherwise LOST."""
     if stopped:
         sentence = "The process was told to end, did not end in time, and was killed."
         return Result(outcome=Outcome.KILLED, sentence=sentence)

@@ -68,9 +68,9 @@ class TrainingRuns:
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """Record that this run is wanted, claim its devices, and begin to create its pods.
+        """Record that this run is wanted and claim its devices; do nothing if the run was launched or has ended.
 
-        A launched run is left alone.
+        Begin to create its pods if the run is new and there was a step before. Pods that exist already are taken over.
         """
         workload = launch.workload
         key = (workload.id, workload.run)
@@ -91,9 +91,9 @@ class TrainingRuns:
                 run.sentence = self._create_pods(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """Ask for the end of the run, and delete its pods with `grace` seconds; do nothing if there is no such run.
+        """Ask for the end of the run, and delete its pods with `grace` seconds.
 
-        A later deadline than an earlier one has no effect.
+        A later deadline than an earlier one has no effect. Nothing happens if the run is unknown or has ended.
         """
         run = self.runs.get(key) or self._find(key)
         if run is None or run.ended is not None:
@@ -111,7 +111,10 @@ class TrainingRuns:
             self._give_up(run, Outcome.FAILED, sentence)
 
     def forget(self, key: RunKey) -> None:
-        """Forget a run whose result is recorded; delete what is left of it in the cluster, now and in later steps."""
+        """Forget a run, release its devices, and delete its objects in the cluster, now and in later steps.
+
+        The caller must have recorded the result. Nothing happens if the run is unknown and has no pod.
+        """
         run = self.runs.get(key) or self._find(key)
         self.runs.pop(key, None)
         if run is None:
@@ -198,7 +201,10 @@ class TrainingRuns:
         return run
 
     def _read_pods(self, run: Run) -> None:
-        """Store the present and the last views of the run's pods; if each task has one, move the run to STARTING."""
+        """Store the views of the run's pods, deleted ones included; tasks whose pod is gone are recorded in `run.gone`.
+
+        If each task has had a pod and the run still creates pods, move the run to STARTING.
+        """
         run.pods.update({pod.task: pod for pod in self.pods.take_deleted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
@@ -380,7 +386,10 @@ class TrainingRuns:
         return describe_overdue(pod, run.stop_deadline, self._now())
 
     def _remove(self, run: Run) -> None:
-        """Delete what is left of a run in REMOVING; drop the run once nothing is left."""
+        """Delete the objects of a run in REMOVING: its Jobs and service first, then its pods.
+
+        The run is dropped once no pod is left.
+        """
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)
