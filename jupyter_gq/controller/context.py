@@ -219,7 +219,10 @@ class Context:
         self.set_aside.add(workload.id, "deciding", error)
 
     def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
-        """Return the excluded workloads that have not changed; a workload that changed or ended takes part again."""
+        """Return the excluded workloads that have not changed.
+
+        A workload that changed or ended takes part again, and its recorded failures are deleted.
+        """
         if self._excluded:
             present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
             for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:

@@ -284,7 +284,7 @@ class Controller:
     async def reload_settings(self) -> None:
         """Load the settings again if their file has changed, and store new ones as the last good policy.
 
-        A change is announced to all listeners and wakes the loop.
+        A change, or the refusal of a new file, is announced to all listeners and wakes the loop.
         """
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})

@@ -258,9 +258,9 @@ class Executor:
         self._context.records.commit([change])
 
     async def _cancel_admission(self, record: Record) -> None:
-        """Record that a workload told to stop before its launch goes back to its queue, or is cancelled for good.
+        """Record that a workload that was told to stop before its launch goes back to its queue, or is cancelled.
 
-        No backend has to be told.
+        The stop says which. No backend has to be told.
         """
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
@@ -320,7 +320,7 @@ class Executor:
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 
     async def _launch_again(self, record: Record) -> None:
-        """Launch a run to a backend that forgot it, as after a restart.
+        """Launch a run to a backend that forgot it, as after a restart; a failure is logged and tried again.
 
         The backend finds its process or pod, or its end.
         """

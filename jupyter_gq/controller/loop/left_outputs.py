@@ -14,6 +14,7 @@ from functools import partial
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.client.models import SentOutputEvent
+from jupyter_gq.client.outputs import make_substitute
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import BackendError, NotFound, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -70,7 +71,8 @@ class LeftOutputs:
             found = self._context.bundles.left_outputs(
                 workload, record.workload.owner, run, self._positions.get(key, 0)
             )
-            pieces = [piece for piece in found.pieces if _is_valid(piece)]
+            pieces = [piece if _is_valid(piece) else make_substitute(piece) for piece in found.pieces]
+            pieces = [piece for piece in pieces if _is_valid(piece)]
             if pieces:
                 self._append(workload, pieces)
         except StorageFull:

@@ -158,7 +158,11 @@ class Jobs:
         return JobList(jobs=jobs, next=last if more else None)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
+
+        No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs
+        that are not stored yet.
+        """
         record = self._find_job(caller, job)
         page = PageSize(entries=PAGE, size=self._context.settings.max_page_bytes)
         pieces = self._context.store.outputs(job, after, page)
@@ -249,7 +253,10 @@ class Jobs:
                 raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
 
     def _needs_admin(self, caller: Caller, job: Workload) -> bool:
-        """Tell whether the caller may send the job only as an administrator."""
+        """Tell whether the caller may send the job only as an administrator.
+
+        Without that right, the queue would not admit the caller, or the priority would be too high.
+        """
         settings, member = self._context.settings, replace(caller, admin=False)
         (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
         return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
@@ -315,7 +322,10 @@ class Jobs:
         return workload
 
     def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
-        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused."""
+        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused.
+
+        If the store does not answer, the files stay, since the record may have been saved. Errors are raised.
+        """
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:

@@ -10,7 +10,7 @@ newest mark only, so the runner goes on, and the job takes no more room. The exe
 Estimate: the stored output is measured once, then counted. Before anything is left out, it is measured again, because a
 `set` deletes earlier pieces.
 
-See docs/decisions/0084-limit-the-output-of-a-job-on-the-server.md.
+See docs/decisions/0085-limit-the-output-of-a-job-on-the-server.md.
 """
 
 import json

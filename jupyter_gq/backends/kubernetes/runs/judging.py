@@ -145,7 +145,7 @@ def update_delays(before: TaskDelays, pod: PodView, now: float) -> TaskDelays:
 
 
 def find_silent_job(run: RunFacts, options: KubernetesOptions, now: float) -> str:
-    """Return the name of a Job that has not created its pod in time; "" if there is none."""
+    """Return the name of a Job that has not created its pod in time; "" if there is none, or if no Jobs create pods."""
     missing = run.missing_tasks()
     if not options.as_jobs or not missing or run.creating_since is None:
         return ""
