@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
-from jupyter_gq.client.models import JobView, NotebookView, TicketView
+from jupyter_gq.client.models import JobSummary, JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.devices import limits
@@ -40,6 +40,10 @@ class Presenter:
     def job(self, record: Record) -> JobView:
         """Return the view of a job with everything that is known now."""
         return workload_views.job_view(record, self.view_context(record))
+
+    def job_summary(self, record: Record) -> JobSummary:
+        """Return the view of a job for a list with everything that is known now."""
+        return workload_views.job_summary(record, self.view_context(record))
 
     def notebook(self, record: Record) -> NotebookView:
         """Return the view of a notebook with everything that is known now."""
