@@ -397,7 +397,7 @@ class SchedulerService(Application):
         why = "The service opens its database."
 
         async def reach() -> None:
-            """Try to open the store until it succeeds."""
+            """Try to open the store until it succeeds; raise `StoreAway` if the outage lasts too long."""
             nonlocal why
             while not found:
                 try:

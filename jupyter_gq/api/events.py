@@ -59,8 +59,8 @@ async def event_stream(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of the stream until the subscription ends or the reader loses the right to read.
 
-    A comment is sent after `ping` seconds without an event. The reader's rights are checked again at most every
-    `RECHECK` seconds. The subscription is closed in the end.
+    A comment is sent after `ping` seconds without an event. With an event or a comment, the reader's rights are checked
+    again if the last check is `RECHECK` seconds old. The subscription is closed in the end.
     """
     elapsed = SystemClock().elapsed
     checked_at = elapsed()

@@ -44,7 +44,7 @@ class PageContent(BaseModel):
     devices: list[models.DeviceView]
     queues: list[models.QueueView]
     notebooks: list[models.NotebookView]
-    jobs: list[models.JobView]
+    jobs: list[models.JobSummary]
     policy: str
     runs: str
     #: A sentence for admins about each workload that was set aside.
@@ -100,7 +100,10 @@ class Page(_Browser):
     """The page itself."""
 
     async def get(self) -> None:
-        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login."""
+        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login.
+
+        A path without its final slash is redirected first. Raises an `ApiRefusal` of 403 for a user who may not read.
+        """
         if not self.request.path.endswith("/"):
             self.redirect(self.request.path + "/")
             return

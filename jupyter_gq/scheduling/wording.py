@@ -26,7 +26,10 @@ def gpu_noun(milli: int) -> str:
 
 
 def describe_workload(workload: Workload) -> str:
-    """Return a mention such as "ann's digits", "bob's server 'second'"; "another user's job" for some readers."""
+    """Return the marked name of a workload, such as "ann's digits" or "bob's server 'second'".
+
+    Readers who may not see it get "another user's job" or "another user's notebook" when the text is rendered.
+    """
     owner, name = workload.owner, strip_controls(workload.name)
     if workload.kind is Kind.NOTEBOOK:
         return mention(owner, f"{owner}'s server" + (f" {name!r}" if name else ""), "another user's notebook")
@@ -57,7 +60,7 @@ def describe_cores(milli: int) -> str:
 
 
 def describe_memory(mib: int) -> str:
-    """Return an amount of MiB such as "16 GiB", "1.5 GiB", "500 MiB".
+    """Return an amount of MiB such as "16 GiB", "1.5 GiB", "500 MiB"; in GiB with up to two decimals from 1 GiB on.
 
     The amount is rounded down, so that a user who is told the most that there is may ask for it.
     """
@@ -72,7 +75,7 @@ def is_fixed_quota(queue: str) -> bool:
 
 
 def describe_preemptor(workload: Workload) -> str:
-    """Return the name of a preemptor in sentences: the owner if its queue is a fixed quota, otherwise the queue."""
+    """Return the name of a preemptor in sentences: its queue or, for a fixed quota, the marked name of its owner."""
     if is_fixed_quota(workload.queue):
         return mention(workload.owner, workload.owner, "another user")
     return workload.queue

@@ -309,8 +309,8 @@ class KubernetesRuns:
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         """Store the report of a node's agent and return the orders for that agent.
 
-        Shares of pods on other nodes are dropped, and so is the whole report of a node that is gone. A pod that sees
-        other devices than its own is stopped, and its node takes nothing new for a while.
+        Shares of pods on other nodes are dropped, and so is the whole report of a node that is gone. A pod that did not
+        see just its own devices in two reports in a row is stopped, and its node takes nothing new for a while.
         """
         if self._node_views.synced.is_set() and node not in self.cluster_nodes.names():
             # The last report of a node that is gone: what it says would be kept for ever.

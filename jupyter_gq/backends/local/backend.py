@@ -244,7 +244,10 @@ class LocalRuns:
         return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._observe(run, table))
 
     def _observe(self, run: Run, table: ProcessTable) -> Observation:
-        """Return the state of a run that has not been observed as ended; stop or kill processes that are due."""
+        """Return the state of a run that has not been observed as ended: ENDED without living processes, else RUNNING.
+
+        Record processes that were started and not recorded, and stop or kill those that are due.
+        """
         run = self._adopt(run, table)
         gone = [i for i, task in enumerate(run.tasks) if task is None or not table.alive(task.pid, task.ticks)]
         left = self._members.find(run, table)
@@ -349,7 +352,7 @@ class LocalRuns:
             )
 
     def _task_result(self, run: Run, task: int) -> Result:
-        """Return the result of a dead task: what it wrote, else what its exit code says."""
+        """Return the result of a dead task: the one that it wrote, else that of `explain_missing_result`."""
         process = run.tasks[task]
         exit_code = None if process is None else self._exit_codes.get(process.pid)
         return self._read_result(run, task) or explain_missing_result(
@@ -375,7 +378,7 @@ class LocalRuns:
     def _kill(self, run: Run, left: set[int], table: ProcessTable, due: float) -> None:
         """Kill the processes `left` of a run, whose deadline `due` has passed.
 
-        Processes of tasks are spared for some seconds while others are left: a supervisor ends by itself after those.
+        Processes of tasks are spared for 5 s while others are left: a supervisor ends by itself after those.
         """
         kill_group(run.group)
         leaders = {task.pid for task in run.tasks if task is not None}

@@ -43,8 +43,8 @@ def read_result(folder: Path, account: Account) -> Result | None:
 def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: bool = False) -> Result:
     """Return the result of a task that wrote none.
 
-    A task without its folder has FAILED. Otherwise a task has been KILLED after a stop, and is LOST, with the exit code
-    if known, without one.
+    The outcome is FAILED if the task's folder was deleted, KILLED after a request to stop, and otherwise LOST, with the
+    exit code if known.
     """
     if folder_deleted:
         return Result(

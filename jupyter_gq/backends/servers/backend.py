@@ -175,7 +175,10 @@ class ServerRuns:
         return self._observer.observe(key, Instant(server.launched_at), lambda: self._observe(server, table))
 
     def _observe(self, server: _Server, table: ProcessTable) -> Observation:
-        """Return the state of a server that has not ended; stop or kill processes that are due."""
+        """Return the state of a server that has not ended; stop or kill processes that are due.
+
+        Without a process left, the server ends: KILLED if it had to be killed, otherwise SUCCEEDED.
+        """
         if server.kill_at is not None:
             self._request_stop(server)
         if server.process is None:

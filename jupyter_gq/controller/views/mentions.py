@@ -31,12 +31,19 @@ class Mentions:
         self._context, self._show = context, show
 
     def render(self, document: str, reader: Caller | None) -> str:
-        """Return a JSON document with the names that the reader may see; None = nobody in particular."""
+        """Return a JSON document in which names that the reader may not see are replaced by their neutral words.
+
+        With `reader` None, names stay only if the setting shows them to all.
+        """
         # Inside the document an owner's name is written as in a JSON text.
         return render(document, lambda owner: self.may_see(reader, json.loads(f'"{owner}"')))
 
     def may_see(self, reader: Caller | None, owner: str) -> bool:
-        """Tell whether the reader may see the names of this owner and of the owner's work."""
+        """Tell whether the reader may see the names of this owner and of the owner's work.
+
+        Always True for the owner, administrators, and all readers under the setting "all". Under "group", a shared
+        group or queue is enough.
+        """
         if self._show is ShowNames.ALL or (reader is not None and reader.may_see(owner)):
             return True
         return self._show is ShowNames.GROUP and reader is not None and self._are_together(reader, owner)

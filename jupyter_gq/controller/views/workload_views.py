@@ -10,6 +10,7 @@ from jupyter_gq.client.models import (
     IdleWarning,
     JobError,
     JobPhase,
+    JobSummary,
     JobView,
     NotebookPhase,
     NotebookView,
@@ -86,9 +87,18 @@ class ViewContext:
 
 def job_view(record: Record, context: ViewContext) -> JobView:
     """Return the view of a job for its owner, from its record and the data in `context`."""
+    return JobView(
+        **vars(job_summary(record, context)),
+        targets=_cell_refs(record.detail.targets),
+        prefix=_cell_refs(record.detail.prefix),
+    )
+
+
+def job_summary(record: Record, context: ViewContext) -> JobSummary:
+    """Return the view of a job for a list, from its record and the data in `context`."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
-    return JobView(
+    return JobSummary(
         id=workload.id,
         name=workload.name,
         owner=workload.owner,
@@ -113,8 +123,6 @@ def job_view(record: Record, context: ViewContext) -> JobView:
         node=detail.place.node if detail.place else None,
         server=detail.server,
         notebook_path=detail.notebook_path,
-        targets=_cell_refs(detail.targets),
-        prefix=_cell_refs(detail.prefix),
         progress=_progress_view(detail.progress),
         last_seq=context.last_seq,
         disk=None if context.disk is None else format_memory(context.disk),
@@ -136,7 +144,11 @@ def job_phase(workload: Workload) -> JobPhase:
 
 
 def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
-    """Return the sentence about a job in that phase: why it waits, pauses or has ended, or where it runs."""
+    """Return the sentence about a job in that phase.
+
+    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a running
+    job is appended.
+    """
     workload = record.workload
     told = record.detail.sentence
     if phase == "paused":
@@ -296,7 +308,7 @@ def _position(workload: Workload, context: ViewContext) -> int | None:
 
 
 def _queue_sentence(context: ViewContext) -> str:
-    """Return a sentence with the number of jobs before this one in its queue; "" if there are none."""
+    """Return a sentence with the number of jobs before this one in its queue; "" if there are none or it is unknown."""
     if context.pending is None or context.pending.position <= 1:
         return ""
     ahead = context.pending.position - 1

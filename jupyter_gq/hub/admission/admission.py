@@ -349,7 +349,11 @@ def _classify_error(error: ServiceError) -> Exception:
 
 
 def convert_service_error(error: ServiceError) -> StartRefused:
-    """Return the refusal for an error of the service: a sentence, one of `refusal.REASONS`, and an HTTP status."""
+    """Return the refusal for an error of the service: a sentence, one of `refusal.REASONS`, and an HTTP status.
+
+    The sentence is the service's own for a quota or a bad request. Any other error refuses as "gpu_no_service", and an
+    outage is logged.
+    """
     match error.status:
         case 403 if error.problem.code == "quota_exceeded":
             return StartRefused(error.problem.message, "gpu_quota", 403)

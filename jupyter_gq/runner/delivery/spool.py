@@ -6,7 +6,7 @@ Rules
   disk is full, pieces wait in memory and are sent from there.
 - No gaps: a line that the end of a process cut short was never sent, and its number is used again.
 - Earlier runs first: pieces of earlier runs that the service lacks are delivered before new ones.
-- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook contains it.
+- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook, read back, contains it.
 """
 
 import errno
@@ -21,7 +21,7 @@ from jupyter_gq.runner.problems import is_disk_full
 
 Piece = JsonObject
 
-#: Size in bytes above which a fully delivered spool is trimmed.
+#: Size in bytes from which a fully delivered spool is trimmed.
 LARGE_SPOOL = 8 * 1024 * 1024
 
 
@@ -51,13 +51,16 @@ class Spool:
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
         """Write these pieces with number, run and time, or keep them in memory while the disk is full.
 
-        Raises `OSError` if the disk does not take them for another reason; the pieces have no number then.
+        Raises `OSError` if the disk does not take them for another reason, or if the file was deleted; the pieces have
+        no number then.
         """
         self._require_file()
         waiting, last = list(self._waiting), self.last
         for event in events:
             self.last += 1
-            self._waiting.append(json.dumps({"seq": self.last, "run": run, "at": at, **event}).encode() + b"\n")
+            piece = {"seq": self.last, "run": run, "at": at, **event}
+            # In UTF-8, a piece is no longer than the bounds of outputs say.
+            self._waiting.append(json.dumps(piece, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         try:
             self.write_waiting()
         except OSError:
@@ -113,13 +116,13 @@ class Spool:
         written = (piece for piece, _, _ in self._read_from((0, 0)))
         return (piece for piece in chain(written, self._waiting_pieces()) if piece.get("seq", 0) > seq)
 
-    def trim_if_large(self, delivered: int) -> None:
-        """Empty a spool above `LARGE_SPOOL` if `delivered` is its last number: the service then has all of its pieces.
+    @property
+    def is_large(self) -> bool:
+        """Whether the spool is so large that it should be trimmed when it may be; not while pieces wait for room."""
+        return not self._waiting and self._file.tell() >= LARGE_SPOOL
 
-        The numbering goes on (see "safe trimming").
-        """
-        if delivered < self.last or self._waiting or self._file.tell() < LARGE_SPOOL:
-            return
+    def trim(self) -> None:
+        """Empty the spool; the numbering goes on. Only call this if "safe trimming" holds for all of its pieces."""
         self._file.truncate(0)
         self._write(json.dumps({"last": self.last}).encode() + b"\n")
         self._place, self._last_read = (len(self._earlier), self._file.tell()), self.last

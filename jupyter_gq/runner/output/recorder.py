@@ -104,7 +104,8 @@ class Recorder:
     def flush(self, now: float, *, everything: bool = False) -> None:
         """Emit the pending changes if the budget allows it, or in any case if `everything` is set.
 
-        Does nothing if nothing changed.
+        Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have reached their
+        limit.
         """
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):

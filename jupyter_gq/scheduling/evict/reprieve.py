@@ -20,7 +20,10 @@ _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 def reprieve_victims(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first."""
+    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
+
+    Suspensions, stale gangs and drains stay. An elastic workload that stays may want replicas again.
+    """
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False

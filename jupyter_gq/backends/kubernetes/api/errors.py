@@ -84,7 +84,10 @@ def _missing_right(right: re.Match[str], what: str) -> str:
 
 
 def _read(body: bytes) -> tuple[str, str]:
-    """Return message and reason from the JSON of a Status object; the beginning of any other body, and ""."""
+    """Return message and reason from the JSON of a Status object.
+
+    For a body that is not JSON, return its beginning and ""; for other JSON than an object, two empty texts.
+    """
     try:
         status: object = json.loads(body)
     except ValueError:

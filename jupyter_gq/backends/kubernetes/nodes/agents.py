@@ -75,7 +75,7 @@ class Agents:
     def store_report(
         self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]
     ) -> frozenset[str]:
-        """Store a report; return the uids of pods that saw other devices than their own in two reports in a row.
+        """Store a report; return the uids of pods that did not see just their own devices in two reports in a row.
 
         `given` maps the uid of a pod to its devices; None = not known.
         """
@@ -282,7 +282,8 @@ def _update_check(
 ) -> _DeviceCheck:
     """Return the device check after a report: `visible` devices are compared with the pod's `own` ones.
 
-    The number of equal results in a row is counted. If a device is unknown, or is a slice, the check is undecided.
+    The number of equal results in a row is counted. The check is undecided if either devices are not known, or if the
+    pod has a slice of a GPU.
     """
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:

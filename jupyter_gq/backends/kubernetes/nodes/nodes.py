@@ -266,7 +266,10 @@ class Nodes:
         return self._choose_open(view, pool, self._all_slots(node, used, blocked), used, blocked, foreign)
 
     def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
-        """Return the number of the node's devices that foreign pods hold, as far as is known."""
+        """Return the number of the node's devices that foreign pods hold, as far as is known.
+
+        If the provider's own pods hold the shared devices, `shared` devices are subtracted for them.
+        """
         if not self.counts_slots(view.name):
             return self._agents.foreign_parts(view.name, pool.resource, ours)
         foreign = self._agents.foreign(view.name, pool.resource, ours)
@@ -289,7 +292,10 @@ class Nodes:
         blocked: Collection[str],
         foreign: int,
     ) -> frozenset[str]:
-        """Return the slots for which a device is left, whether the node takes new work or not."""
+        """Return the slots for which a device is left, by the rules of `open_slots`.
+
+        A node that takes no new work has such slots too.
+        """
         told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
             working = view.devices.get(pool.resource, 0)

@@ -83,7 +83,11 @@ def _merged_list(base: Sequence[JsonValue], over: Sequence[JsonValue]) -> list[J
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
-    """Return True if two entries of a list are one thing said twice: with the same name, mount path, port or IP."""
+    """Return True if an entry `other` of a list is to be merged into the entry `one`.
+
+    Two mappings are compared by the first of name, mount path, container port and IP that `other` has; the name of a
+    mount does not count. All other entries are compared as a whole.
+    """
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return bool(one == other)
     for key in _KEYS:

@@ -122,7 +122,10 @@ class DeviceCheck:
         return Report(node=node, whole=whole, void=void, ways=tuple(ways))
 
     async def _try(self, what: str, added: PodAdditions) -> Finding:
-        """Create a pod with these additions, wait for its end, delete it, and return what its container saw."""
+        """Create a pod with these additions, wait for its end, delete it, and return what its container saw.
+
+        If the cluster refuses the pod, the finding says why.
+        """
         pod = self._pod(what, added)
         meta = pod["metadata"]
         try:
@@ -185,7 +188,7 @@ def describe_finding(finding: Finding, given: Sequence[str]) -> str:
 
 
 def _read_finding(pod: PodView) -> Finding:
-    """Return what the container of an ended pod reported."""
+    """Return what the container of an ended pod reported; without a readable report, a finding that says why."""
     told = pod.ended.message if pod.ended is not None else ""
     try:
         document = bounded_json.parse(told)

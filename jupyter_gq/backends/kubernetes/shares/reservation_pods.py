@@ -317,7 +317,7 @@ class ReservationPods:
         return ""
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
-        """Record that the slot's device cannot be reserved: its claims fail, and its useless pods are deleted.
+        """Record that the slot's device cannot be reserved: its claims fail, and pods that do not serve it are deleted.
 
         A run that has a pod fails only if its device was given to others. With `back_off`, the node takes nothing new
         for a while. No pod is created for the slot during that pause, nor for `unschedulable_after` seconds.
