@@ -40,6 +40,7 @@ from jupyter_gq.controller.settings.config_file import ConfigFileError, load_con
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.sections import SECTIONS
+from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
@@ -129,6 +130,13 @@ class SchedulerService(Application):
         True,
         help="True: on Kubernetes, only the service that holds a lease in the hub's namespace acts; other services "
         "wait. Set False only if there can never be two services. Default: True.",
+    ).tag(config=True)
+    show_names = Enum(
+        [each.value for each in ShowNames],
+        ShowNames.ALL.value,
+        help="Who sees the names of a user, and of the user's servers and jobs, in sentences for others: `nobody`; "
+        '`group`, those who share a group of the Hub or a training queue with the user; or `all`. Others read "another '
+        "user's job\". Administrators see all names. Default: all.",
     ).tag(config=True)
     log_style = Enum(
         ["text", "json"],
@@ -318,6 +326,7 @@ class SchedulerService(Application):
                 bundles=local.bundles(state_dir=state),
                 probe=probe,
                 directory=HubDirectory(*_hub_api()),
+                show_names=ShowNames(self.show_names),
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
@@ -363,6 +372,7 @@ class SchedulerService(Application):
                 leads=leads,
                 outage=outage,
                 directory=HubDirectory(*_hub_api()),
+                show_names=ShowNames(self.show_names),
                 check_invariants=self.check_invariants,
             )
             wake.target = controller.wake
@@ -386,7 +396,7 @@ class SchedulerService(Application):
         why = "The service opens its database."
 
         async def reach() -> None:
-            """Try to open the store until it succeeds."""
+            """Try to open the store until it succeeds; raise `StoreAway` if the outage lasts too long."""
             nonlocal why
             while not found:
                 try:
@@ -417,7 +427,8 @@ class SchedulerService(Application):
     def _open_store(self) -> SqlStore:
         """Open the store and take it over, so that only this service writes to it from now on.
 
-        Raises `StoreUnavailable` if the database does not answer.
+        Raises `StoreUnavailable` if the database does not answer, and `DamagedDatabase` if a page of a SQLite file is
+        damaged.
         """
         store = SqlStore(self._url())
         try:
@@ -459,7 +470,7 @@ class _LateCallback:
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file with their records is missing.
+    """Raise `AdminError` if the state folder has files of jobs, but their SQLite database is missing or empty.
 
     A new database would know none of these jobs. Other databases are not checked.
     """
@@ -476,6 +487,9 @@ def expect_database(url: str, state: Path) -> None:
 
 
 def _hub_api() -> tuple[str, str]:
-    """Return the address of the Hub's API and this service's token for it, from the environment."""
+    """Return the address of the Hub's API and this service's token for it, from the environment.
+
+    Without the variables the address is that of a Hub on this machine, and the token is "".
+    """
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")

@@ -50,6 +50,7 @@ class Listener:
         """Listen on the address, and answer requests while the context is open; without `services`, only say why not.
 
         `page` adds the web page; the other arguments are fields of `Wiring`. In the end all connections are closed.
+        Raises `AdminError` if the address cannot be used.
         """
         wiring = Wiring(
             status=status,

@@ -221,6 +221,7 @@ ROUTES: tuple[Route, ...] = (
         run=jobs.read_outputs,
         response=models.OutputPage,
         query=(AFTER,),
+        verbatim=True,
     ),
     Route(
         method="GET",

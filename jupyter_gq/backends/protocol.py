@@ -118,5 +118,5 @@ class Backend(Protocol):
         ...
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose end is recorded, so that `observe` no longer returns it."""
+        """Forget a run, so that `observe` no longer returns it. The caller must have recorded its end."""
         ...

@@ -177,6 +177,13 @@ class Context:
         """Return the groups of the record's owner: those of the last request since the start, or else of the record."""
         return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
+    def groups_of_user(self, user: str) -> frozenset[str]:
+        """Return the groups of a user: of the last request since the start, or else of the user's unfinished work."""
+        if user in self.groups:
+            return self.groups[user]
+        own = (record.detail for record in self.records.unfinished() if record.workload.owner == user)
+        return frozenset().union(*(detail.owner_groups for detail in own))
+
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
         """Return the queue tree, with a leaf for each user with an unfinished notebook and each caller in `also`."""
         users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
@@ -212,7 +219,10 @@ class Context:
         self.set_aside.add(workload.id, "deciding", error)
 
     def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
-        """Return the excluded workloads that have not changed; a workload that changed or ended takes part again."""
+        """Return the excluded workloads that have not changed.
+
+        A workload that changed or ended takes part again, and its recorded failures are deleted.
+        """
         if self._excluded:
             present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
             for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:
@@ -281,7 +291,11 @@ def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]
 
 
 def _merge_node(one: Node, other: Node) -> Node:
-    """Return a node with the devices and labels that either backend knows, closed or draining if either says so."""
+    """Return a node with the devices and labels that either backend knows, closed or draining if either says so.
+
+    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one`
+    counts, and so do all its other fields.
+    """
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(
         one,

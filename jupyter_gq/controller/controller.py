@@ -65,6 +65,7 @@ from .settings.config import SettingsSource
 from .settings.last_good import LAST_GOOD, LastGood
 from .settings.policy_changes import describe_changes
 from .signal import Signal
+from .views.mentions import Mentions, ShowNames
 from .views.overview import Overview
 from .views.presenter import Presenter
 
@@ -122,6 +123,8 @@ class Controller:
     leads: Callable[[], bool] = is_only_replica
     #: Measures how long the store has not answered, and raises an error when that is too long.
     outage: StoreOutage = field(default_factory=StoreOutage)
+    #: The users who see the names of a user and of the user's work.
+    show_names: ShowNames = ShowNames.ALL
     #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
 
@@ -134,6 +137,7 @@ class Controller:
     drains: Drains = field(init=False)
     audit: AuditReader = field(init=False)
     overview: Overview = field(init=False)
+    mentions: Mentions = field(init=False)
     events: Broker = field(init=False)
 
     # The work that `run` does beside its steps.
@@ -188,6 +192,7 @@ class Controller:
         self.drains = Drains(context)
         self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
+        self.mentions = Mentions(context, self.show_names)
         self.names = NameCheck(context, self.directory)
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
@@ -228,7 +233,8 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises an error if this service may not act. A failure of one workload is raised after all other work is done.
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A
+        failure of one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()
@@ -278,7 +284,7 @@ class Controller:
     async def reload_settings(self) -> None:
         """Load the settings again if their file has changed, and store new ones as the last good policy.
 
-        A change is announced to all listeners and wakes the loop.
+        A change, or the refusal of a new file, is announced to all listeners and wakes the loop.
         """
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})

@@ -123,6 +123,7 @@ def _set_service(c: Config, port: int, folder: Path) -> None:
         "name": SERVICE,
         "url": f"http://{_HOST}:{port}",
         "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(_find_config_file())],
+        "cwd": str(Path.cwd()),
         "environment": {
             **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
             **_locate_database(c, folder),
@@ -145,9 +146,10 @@ def _locate_database(c: Config, folder: Path) -> dict[str, str]:
 def _keep_running_command() -> list[str]:
     """Return the beginning of a command line that runs `python` with the arguments appended to it.
 
-    That process ends with the Hub, even a killed one, and is started again if a signal kills it.
+    That process ends with the Hub, even a killed one, and is started again if a signal kills it. With `-P`, neither
+    process imports modules from its working folder, where anybody's `json.py` may lie.
     """
-    return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
+    return [sys.executable, "-P", str(Path(__file__).with_name("keep_running.py")), "-P"]
 
 
 def _find_config_file() -> Path:
@@ -173,8 +175,9 @@ def _find_config_file() -> Path:
 def _find_service_port(folder: Path, given: int) -> int:
     """Return the port `given`, or with 0 the one that the first start chose and recorded in `folder`.
 
-    In the Hub, raise `TraitError` with a sentence if another program has this port: servers and jobs send their tokens
-    there, so the service never moves to another port by itself.
+    In the service itself, return the port that the Hub has given it. In the Hub, the first start records its choice,
+    and `TraitError` is raised if another program has the port. Servers and jobs send their tokens there, so the service
+    never moves to another port by itself. Also raise `TraitError` for a malformed number.
     """
     running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
     if running and os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE:
@@ -218,7 +221,7 @@ def _record_port(file: Path, port: int) -> None:
 
 
 def _await_port(port: int, source: str) -> None:
-    """Wait until the port is free, as the service of a killed Hub needs a moment to end.
+    """Wait up to 3 s until the port is free, as the service of a killed Hub needs a moment to end.
 
     Raise `TraitError` if the port stays taken; `source` says where its number comes from.
     """
@@ -234,7 +237,10 @@ def _await_port(port: int, source: str) -> None:
 
 
 def _choose_port() -> int:
-    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does."""
+    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does.
+
+    Raise `TraitError` if none is free.
+    """
     port = next((port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port)), None)
     if port is None:
         raise TraitError(f"No port from {_PORTS[0]} to {_PORTS[-1]} is free for the scheduler service.")

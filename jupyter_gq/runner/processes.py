@@ -48,7 +48,10 @@ def supervise() -> None:
 
 
 def _await_end(child: int) -> int:
-    """Wait for the end of the child, then kill all other descendants; return the child's exit code."""
+    """Wait for the end of the child, and hand SIGTERM on to it meanwhile; return the child's exit code.
+
+    Then all other descendants are killed, for as long as that takes.
+    """
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)

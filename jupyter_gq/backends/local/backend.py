@@ -95,7 +95,8 @@ class LocalRuns:
     async def launch(self, launch: Launch) -> None:
         """Start all tasks of this run; do nothing if all of them were started before.
 
-        On an error the tasks that have started are killed, and `BackendError` is raised with a sentence.
+        If only some were started, kill them and start the whole run again. On an error the tasks that have started are
+        killed, and `BackendError` is raised with a sentence.
         """
         workload = launch.workload
         earlier = self._ledger.get(workload.id, workload.run)
@@ -149,7 +150,10 @@ class LocalRuns:
         return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Remove a run whose end is recorded from the ledger; its files stay."""
+        """Remove a run from the ledger; do nothing if it is unknown. The files of its job stay.
+
+        The caller must have recorded the end of the run.
+        """
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
@@ -239,7 +243,10 @@ class LocalRuns:
         return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._observe(run, table))
 
     def _observe(self, run: Run, table: ProcessTable) -> Observation:
-        """Return the state of a run that has not been observed as ended; stop or kill processes that are due."""
+        """Return the state of a run that has not been observed as ended: ENDED without living processes, else RUNNING.
+
+        Record processes that were started and not recorded, and stop or kill those that are due.
+        """
         run = self._adopt(run, table)
         gone = [i for i, task in enumerate(run.tasks) if task is None or not table.alive(task.pid, task.ticks)]
         left = self._members.find(run, table)
@@ -344,7 +351,7 @@ class LocalRuns:
             )
 
     def _task_result(self, run: Run, task: int) -> Result:
-        """Return the result of a dead task: what it wrote, else what its exit code says."""
+        """Return the result of a dead task: the one that it wrote, else that of `explain_missing_result`."""
         process = run.tasks[task]
         exit_code = None if process is None else self._exit_codes.get(process.pid)
         return self._read_result(run, task) or explain_missing_result(
@@ -370,7 +377,7 @@ class LocalRuns:
     def _kill(self, run: Run, left: set[int], table: ProcessTable, due: float) -> None:
         """Kill the processes `left` of a run, whose deadline `due` has passed.
 
-        Processes of tasks are spared for some seconds while others are left: a supervisor ends by itself after those.
+        Processes of tasks are spared for 5 s while others are left: a supervisor ends by itself after those.
         """
         kill_group(run.group)
         leaders = {task.pid for task in run.tasks if task is not None}

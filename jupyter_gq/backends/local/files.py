@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jupyter_gq.client import user_files
+from jupyter_gq.domain import output_bounds
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -27,6 +28,18 @@ def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject |
     """
     content = _read(path, account, lambda: user_files.read_file(path, limit=limit, uid=account.uid))
     return None if content is None else user_files.parse_object(path.name, content)
+
+
+def read_owned_notebook(path: Path, account: Account) -> JsonObject | None:
+    """Return the executed notebook in a file of this account; None if there is no such file.
+
+    Raises `UnusableFile` as `read_owned_json` does.
+    """
+    limit = output_bounds.NOTEBOOK_SIZE
+    content = _read(path, account, lambda: user_files.read_file(path, limit=limit, uid=account.uid))
+    if content is None:
+        return None
+    return user_files.parse_object(path.name, content, max_nodes=output_bounds.NOTEBOOK_VALUES)
 
 
 def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:

@@ -29,7 +29,7 @@ class Members:
         self._seen: dict[tuple[str, int], frozenset[_Identity]] = {}
 
     def find(self, run: Run, table: ProcessTable) -> set[int]:
-        """Return the living processes of the run."""
+        """Return the ids of the living processes of the run, and remember these processes for later calls."""
         leaders = [task for task in run.tasks if task is not None and table.alive(task.pid, task.ticks)]
         roots = {task.pid for task in leaders}
         roots |= {pid for pid, ticks in self._seen.get(run.key, ()) if table.alive(pid, ticks)}
@@ -41,7 +41,10 @@ class Members:
         return found
 
     def find_marked(self, run: Run, tasks: Iterable[int], table: ProcessTable) -> set[int]:
-        """Return the living processes with the mark of one of these tasks in their environment."""
+        """Return the ids of the living processes with the mark of one of these tasks in their environment.
+
+        If each owner has an account, only its processes count; there are none if that account is gone.
+        """
         try:
             account = self._accounts.last_known(run.owner)
         except BackendError:

@@ -43,8 +43,8 @@ def read_result(folder: Path, account: Account) -> Result | None:
 def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: bool = False) -> Result:
     """Return the result of a task that wrote none.
 
-    A task without its folder has FAILED. Otherwise a task has been KILLED after a stop, and is LOST, with the exit code
-    if known, without one.
+    The outcome is FAILED if the task's folder was deleted, KILLED after a request to stop, and otherwise LOST, with the
+    exit code if known.
     """
     if folder_deleted:
         return Result(
@@ -64,8 +64,8 @@ def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: b
 def combine_results(run: Run, results: Sequence[Result]) -> Result:
     """Return the result of a run: of the task for which the others were stopped, else the gravest of its tasks.
 
-    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED. Of several tasks, the sentence names the one that
-    failed.
+    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED; of equal ones, the first task counts. Of several
+    tasks, the sentence names the one that failed.
     """
     if run.culprit is not None:
         task = run.culprit

@@ -36,9 +36,10 @@ _LEAVES = {
 
 
 def can_adopt(record: Record, own: Observation | None, seen: Observation, *, forgetful: bool) -> bool:
-    """Return whether the record takes over the run `seen`; `own` is the observation of the run that the record names.
+    """Return whether the record may take over the run `seen`: a live run at a place that suits the workload's request.
 
-    `forgetful` says whether the backend may show the record's own run later; see `backends.capabilities`.
+    The workload must wait, or its own run must not be shown; `own` is the observation of that run, or None. If
+    `forgetful`, the backend may show the own run later, so only a later run is taken over.
     """
     workload = record.workload
     if seen.phase is Phase.ENDED or workload.state not in {State.PENDING, *_LEAVES}:
@@ -49,9 +50,10 @@ def can_adopt(record: Record, own: Observation | None, seen: Observation, *, for
 
 
 def adopt(record: Record, seen: Observation, now: Instant, *, forgetful: bool) -> list[Change]:
-    """Return the changes by which a record takes over the run `seen`, as STARTING or still STOPPING.
+    """Return the changes by which a record takes over the run `seen` with its place, start and token, as STARTING.
 
-    With a forgetful backend the workload stays ADMITTED, since the run must be launched to that backend again.
+    With a forgetful backend the workload stays ADMITTED, since the run must be launched to that backend again. A
+    workload that was told to end for good keeps its state and its stop.
     """
     workload = record.workload
     run = WorkloadChange(run=seen.run, placement=seen.placement, started_at=Instant(min(seen.since, now)))

@@ -14,6 +14,7 @@ from functools import partial
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.client.models import SentOutputEvent
+from jupyter_gq.client.outputs import make_substitute
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import BackendError, NotFound, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -28,7 +29,11 @@ class LeftOutputs:
     """Stores the outputs that ended runs have left."""
 
     def __init__(self, context: Context, append: Callable[[str, Sequence[JsonObject]], int]) -> None:
-        """`append` stores pieces of a job, as if its runner had sent them."""
+        """Start at the beginning of each run's outputs.
+
+        `append` stores pieces of a job's output as if its runner had sent them, and returns the number of the
+        last stored one.
+        """
         self._context, self._append = context, append
         #: Position of the next portion of each run; 0 if it is absent.
         self._positions: dict[tuple[str, int], int] = {}
@@ -53,7 +58,11 @@ class LeftOutputs:
             self._context.broker.announce(record.workload.owner, "output", job, change)
 
     def _store_portion(self, workload: str, run: int) -> bool:
-        """Store the next portion of an ended run; return whether that was the last one."""
+        """Store the next portion of an ended run; return True if nothing is left to store.
+
+        False means that more follow, and the loop is woken, or that the disk is full. True also for an unknown
+        job, and for outputs that cannot be read, which is logged.
+        """
         record = self._context.records.get(workload)
         if record is None or record.workload.kind is not Kind.TRAINING:
             return True
@@ -62,7 +71,8 @@ class LeftOutputs:
             found = self._context.bundles.left_outputs(
                 workload, record.workload.owner, run, self._positions.get(key, 0)
             )
-            pieces = [piece for piece in found.pieces if _is_valid(piece)]
+            pieces = [piece if _is_valid(piece) else make_substitute(piece) for piece in found.pieces]
+            pieces = [piece for piece in pieces if _is_valid(piece)]
             if pieces:
                 self._append(workload, pieces)
         except StorageFull:

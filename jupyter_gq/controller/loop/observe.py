@@ -65,9 +65,10 @@ class Observer:
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
     async def record(self, observed: ObservedRuns) -> None:
-        """Record starts and ends of runs, with the processes and troubles of running ones.
+        """Record starts and ends of runs, with the processes and troubles of running ones, and evictions of notebooks.
 
-        Then deal with the runs that no record names, and log pods without a ticket.
+        Before that, store a portion of the outputs that ended runs have left, and let records adopt live runs.
+        Afterwards, deal with the runs that no record names, and log pods without a ticket.
         """
         self._left_outputs.store_portions()  # first, so that the outputs of most jobs are complete at their end
         now = self._context.clock.now()

@@ -133,7 +133,10 @@ class OtherRuns:
         return record.workload.holds and observed.find(seen.workload, record.workload.run) is None
 
     def _hold_back(self, record: Record | None, seen: Observation) -> None:
-        """Let a waiting workload back off while a run of it is alive, since two runs would share its files."""
+        """Let a waiting workload back off while a run of it is alive, since two runs would share its files.
+
+        Does nothing if the workload does not wait, or backs off already.
+        """
         now = self._context.clock.now()
         if record is None or record.workload.state is not State.PENDING:
             return

@@ -52,7 +52,10 @@ class Retention:
             await asyncio.sleep(EVERY)
 
     async def sweep_audit(self) -> int:
-        """Delete all audit entries that are due, in short transactions; return their number."""
+        """Delete all audit entries that are due, in short transactions; return their number.
+
+        Returns 0 and deletes nothing if audit entries are kept for ever.
+        """
         kept_for = self._context.settings.keep_audit
         if kept_for <= 0:
             return 0
@@ -64,6 +67,7 @@ class Retention:
     async def sweep(self) -> int:
         """Delete all work that ended longer ago than the settings keep it; return the number of deleted workloads.
 
+        Work is left out if a backend still knows a run of it, or if its deletion fails, which is logged.
         Returns 0 and deletes nothing if finished work is kept for ever.
         """
         kept_for = self._context.settings.keep_finished
@@ -80,7 +84,10 @@ class Retention:
         return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
-        """Return whether a workload ended before that time and no backend knows a run of it."""
+        """Return whether a workload ended before that time and no backend knows a run of it.
+
+        The submission counts as the end of a workload without a recorded end.
+        """
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)

@@ -148,7 +148,7 @@ class ActivityLog:
 
 
 def is_any_kernel_busy(kernels: Sequence[KernelActivity]) -> bool | None:
-    """Return True if a kernel is busy, else None if the state of a kernel is unknown, else False."""
+    """Return True if a kernel is busy, else None if a kernel's state is unknown, else False; False without kernels."""
     states = [kernel.busy for kernel in kernels]
     if any(states):
         return True

@@ -42,6 +42,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -72,8 +73,9 @@ class Jobs:
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
-        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
-        the queue may not be used, a limit of jobs is reached, or the job could never run.
+        If the caller used the idempotency key before, that earlier job is returned with False. Raises a
+        `UserError` if the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could
+        never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -85,7 +87,10 @@ class Jobs:
         workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
-            detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+            detail=replace(
+                _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+                owner_groups=caller.groups,
+            ),
             idempotency_key=key or None,
         )
         details = {"tasks": workload.tasks, "priority": workload.priority}
@@ -115,7 +120,8 @@ class Jobs:
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.
 
-        A running job is told to stop, and has a few seconds to save its state. Raises `Conflict` if the job has ended.
+        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends
+        instead. A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload
@@ -148,7 +154,11 @@ class Jobs:
         return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
+
+        No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs
+        that are not stored yet.
+        """
         record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
@@ -236,7 +246,10 @@ class Jobs:
             )
 
     def _needs_admin(self, caller: Caller, job: Workload) -> bool:
-        """Tell whether the caller may send the job only as an administrator."""
+        """Tell whether the caller may send the job only as an administrator.
+
+        Without that right, the queue would not admit the caller, or the priority would be too high.
+        """
         settings, member = self._context.settings, replace(caller, admin=False)
         (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
         return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
@@ -302,7 +315,10 @@ class Jobs:
         return workload
 
     def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
-        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused."""
+        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused.
+
+        If the store does not answer, the files stay, since the record may have been saved. Errors are raised.
+        """
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
@@ -317,7 +333,8 @@ class Jobs:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
+        who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
+        detail = DetailChange(sentence=f"Cancelled{who}.")
         audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)

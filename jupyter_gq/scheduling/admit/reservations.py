@@ -68,9 +68,10 @@ def restore_reservations(
 
 
 def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
-    """Admit or nominate pending workloads whose recorded place was neither nominated nor reserved again in this cycle.
+    """Admit or nominate pending workloads with a recorded place that this cycle has not recorded again.
 
-    The longest wait goes first. Each workload is placed wherever it fits.
+    They go wherever they fit, the longest wait first. A workload that gets a place loses its reservation, and a new
+    nomination is recorded.
     """
     for workload in _with_recorded_place(inputs, allocations, reservations):
         if try_place(allocations, workload):
@@ -83,9 +84,10 @@ def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Re
 def make_reservations(
     inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Move reservations with a long wait to much better places, and make new ones for the longest waits.
+    """Move reservations whose places stay occupied for longer than `reserve_after`, and make new ones for long waits.
 
-    Does nothing if the policy has no `reserve_after`.
+    A reservation moves only if its owner could start elsewhere in less than a quarter of the time. Does nothing if
+    the policy has no `reserve_after`.
     """
     after = inputs.policy.reserve_after
     if after is None:
@@ -212,8 +214,8 @@ class _Planner:
     def soonest(self, workload: Workload) -> _Outlook | None:
         """Return the place where the workload can start first if all work of its pool ends when expected.
 
-        Returns None if there is none. Work is released on trial, in the order of the expected ends, until the workload
-        fits. The ledger is then rolled back.
+        Returns None if the end of no work makes it fit. Work is released on trial, in the order of the expected
+        ends, until the workload fits. The ledger is then rolled back.
         """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         mark = ledger.mark()
@@ -247,7 +249,11 @@ class _Planner:
         return Instant(max((end for end, estimated in ends if estimated), default=now))
 
     def _expected_end(self, workload: Workload) -> tuple[float, bool]:
-        """Return when the workload is expected to end, and whether that time is its estimate."""
+        """Return when the workload is expected to end, and whether that time is its estimate.
+
+        Without an estimate, or once it has passed, the work is expected to run as long again as so far, and at
+        least ten minutes.
+        """
         now = self._inputs.now
         started = now if workload.started_at is None else workload.started_at
         if workload.estimate is not None and started + workload.estimate > now:

@@ -20,7 +20,10 @@ _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 def reprieve_victims(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first."""
+    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
+
+    Suspensions, stale gangs and drains stay. An elastic workload that stays may want replicas again.
+    """
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
@@ -40,7 +43,7 @@ def reprieve_victims(
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:
-    """Tell whether the decision is an eviction that may be taken back: no suspension, stale gang or drain."""
+    """Tell whether the decision may be taken back: False for a suspension, a stale gang or a drained node."""
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.domain.errors import BackendError, Conflict, NotFound, UserError
+from jupyter_gq.domain.mentions import reveal
 from tests.fakes import FakeBackend, StopsTooLate, a_node
 
 from .world import ADMIN, ANN, BOB, World, story_settings
@@ -71,7 +72,9 @@ async def test_a_job_leaves_a_drained_device_with_its_grace_and_goes_on_with_ano
     view = await drain(world, "1")
     assert (view.name, view.node, view.index, view.by) == (FIRST, "box", 1, "root")
     assert (view.leaving, view.staying) == ([job], [])
-    assert view.sentence == ("GPU 1 of box takes nothing new. bob's digits will leave, with the usual grace period.")
+    assert reveal(view.sentence) == (
+        "GPU 1 of box takes nothing new. bob's digits will leave, with the usual grace period."
+    )
     await world.step()
     assert world.backend.stops[-1][2] == world.settings.current.grace
     assert "GPU 1 of box is being drained" in world.job(job).eviction.sentence
@@ -98,7 +101,7 @@ async def test_a_notebook_stays_on_a_drained_device_until_it_ends(world):
     ticket = await world.start_server(ANN, "0.5")
     view = await drain(world, "0")
     assert (view.leaving, view.staying) == ([], [ticket.id])
-    assert view.sentence == "GPU 0 of box takes nothing new. ann's server stays until it ends."
+    assert reveal(view.sentence) == "GPU 0 of box takes nothing new. ann's server stays until it ends."
     await world.step(3)
     assert world.notebook(ANN).phase == "running"
     assert world.ask(BOB, "0.25").phase == "waiting"
