@@ -6,7 +6,8 @@ Rights are those of `evict.reclaim` for work of other queues. Work of the worklo
 lower.
 
 Without a GPU: no quota of GPUs guarantees anything to work that needs none. Such work takes only from queues above
-their fair shares, or what a quota of CPU or memory guarantees.
+their fair shares, or what a quota of CPU or memory guarantees. A claim on GPUs takes nothing from work that holds none:
+such a victim could take its CPU cores back at once, so each would stop the other in turns.
 
 Above first: a candidate ranks `ABOVE` if each of its queues, up to where the paths part, is above its fair share. A
 queue within its fair share gives only if candidates of that rank are not enough, since it could take back elsewhere
@@ -109,7 +110,7 @@ class Rights:
             return ABOVE if victim.priority < self._workload.priority else None
         giver, started = self._allocations.account(victim), _has_started(victim)
         gives, milli = gang.held(victim), self._milli
-        if may_reclaim(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
+        if gives and may_reclaim(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
             if are_above_fair_share(self._account, giver, started=started):
                 return ABOVE
             if milli:
