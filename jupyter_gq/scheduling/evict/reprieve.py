@@ -1,7 +1,14 @@
 """Reprieve victims whose devices turned out not to be needed, since their preemptor got other devices or none.
 
-The victim that was evicted last is asked first. No victim stays if its devices are taken or if it would be above a
-limit.
+Rules
+-----
+Order: the victim that was evicted last is asked first.
+
+Free devices: no victim stays if its devices are taken or if it would be above a limit.
+
+Rights: a preemptor may owe its place to a victim whose own devices it does not need, since less use above both of them
+gives it the right to other devices (see `rights`). So a victim of a preemptor with a place does not stay if it would
+lift a queue above both of them above its fair share.
 """
 
 from jupyter_gq.domain.reasons import EvictReason
@@ -27,7 +34,7 @@ def reprieve_victims(
         if victim.id in evictions.migrations:
             stays = _cancel_migration(allocations, reservations, evictions, victim)
         elif _may_stay(instruction):
-            stays = _take_back(allocations, victim)
+            stays = _take_back(index, allocations, victim, instruction.by)
         if stays:
             evictions.reprieve(victim)
             if victim.elastic:
@@ -35,7 +42,9 @@ def reprieve_victims(
     for eviction in reversed(list(evictions.replicas.values())):
         replica, reason = eviction.replica, eviction.reason
         needed = reason is EvictReason.CONSOLIDATED or reason in _UNCONDITIONAL
-        if not needed and replica.whole.id not in evictions.evicted and _take_back(allocations, replica):
+        if needed or replica.whole.id in evictions.evicted:
+            continue
+        if _take_back(index, allocations, replica, eviction.by):
             evictions.reprieve_replica(replica)
 
 
@@ -44,17 +53,26 @@ def _may_stay(instruction: Evict | Suspend) -> bool:
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
-def _take_back(allocations: Allocations, victim: Workload) -> bool:
-    """Undo the release of a victim, if its place is free and it exceeds no limit.
+def _take_back(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str | None) -> bool:
+    """Undo the release of a victim, if its place is free, it exceeds no limit and the preemptor keeps its rights.
 
-    Returns False, without change, otherwise.
+    Returns False, without change, otherwise. `preemptor` is the id of the workload for which the victim goes, if any.
     """
     if not allocations.undo_release(victim):
         return False
-    if any(exceeded_limits_above(allocations.account(victim), victim)):
+    exceeds_limit = any(exceeded_limits_above(allocations.account(victim), victim))
+    if exceeds_limit or (preemptor is not None and _takes_right(allocations, victim, index.workloads[preemptor])):
         allocations.release(victim)
         return False
     return True
+
+
+def _takes_right(allocations: Allocations, victim: Workload, preemptor: Workload) -> bool:
+    """Tell whether a victim that stays leaves a placed preemptor without the right to its place."""
+    if not allocations.has_place(preemptor.id):
+        return False
+    above_both = set(allocations.account(victim).chain) & set(allocations.account(preemptor).chain)
+    return any(each.lasting > each.fair_share for each in above_both)
 
 
 def _cancel_migration(
