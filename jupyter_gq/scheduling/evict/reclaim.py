@@ -47,7 +47,7 @@ from jupyter_gq.scheduling.workloads import gang
 
 from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
-from .victim_search import MOST_CANDIDATES, Limits, Tries, make_room
+from .victim_search import MOST_CANDIDATES, Limits, make_room
 from .victims import Precedence, VictimIndex, by_disruption, in_turn
 from .within_share import make_room_within_share
 
@@ -68,20 +68,19 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
 
     Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
     """
-    tries = Tries()
 
     def promising(workload: Workload) -> bool:
         account = allocations.account(workload)
         return account.lasting + gang.smallest(workload) <= account.fair_share
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _reclaim_for(inputs.policy, allocations, workload, victims, tries)
+        return _reclaim_for(inputs.policy, allocations, workload, victims)
 
     return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
 
 def _reclaim_for(
-    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
 ) -> list[Workload] | None:
     """Place the workload, by releasing work of other queues if needed, and return the released victims.
 
@@ -93,7 +92,7 @@ def _reclaim_for(
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
     pool, queue = account.queue.pool, workload.queue
-    return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)), tries)
+    return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)))
 
 
 def search(
@@ -101,7 +100,6 @@ def search(
     allocations: Allocations,
     workload: Workload,
     sources: Sources,
-    tries: Tries,
     lower: Sequence[Workload] = (),
 ) -> list[Workload] | None:
     """Nominate the workload by releasing candidates, by rank and in their order, and return these victims.
@@ -122,7 +120,7 @@ def search(
         return sorted(islice(could_go, MOST_CANDIDATES + 1), key=order)
 
     def attempt(opening: Sequence[Workload]) -> list[Workload] | None:
-        limits = Limits(rights=rights, opening=opening, everything=None if opening else everything, tries=tries)
+        limits = Limits(rights=rights, opening=opening, everything=None if opening else everything)
         return make_room_within_share(
             allocations, workload, lambda: make_room(allocations, workload, candidates, limits), lower
         )

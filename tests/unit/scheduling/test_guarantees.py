@@ -405,14 +405,18 @@ def test_work_without_a_gpu_comes_after_kept_places():
     assert admitted(run_cycle(after, Policy(), NOW)) == ["wants"]
 
 
-def test_a_claim_on_gpus_takes_nothing_from_work_without_one():
-    """Otherwise each would stop the other in turns: `light` takes the cores above the quota of own back."""
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_claim_on_gpus_does_not_hold_above_a_quota_of_cores(gpus):
+    """Otherwise `light` takes its cores back, since own is above its quota of them, and they stop each other in turns."""
     cluster = Cluster().node("n", devices=2).queue("own", 2, cpu_quota=1000).queue("bor", 0)
     cluster.nodes[0] = replace(cluster.nodes[0], cpu_milli=4000)
     cluster.add(running(cpu_job("uses", "bor", 0, gpus=1), "n-0"))
-    cluster.add(replace(running(cpu_job("light", "bor", 4)), placement=here()))
+    light = running(cpu_job("light", "bor", 4, gpus=gpus), *(["n-1"] * gpus))
+    cluster.add(light if gpus else replace(light, placement=here()))
     cluster.add(cpu_job("wants", "own", 2, gpus=1, submitted=50))
     assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == []
+    cluster.queues[0] = replace(cluster.queues[0], cpu_quota=2000)
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["light"], "within the quota it holds"
 
 
 def test_work_without_a_gpu_takes_no_gpu_back():
