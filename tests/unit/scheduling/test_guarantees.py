@@ -407,7 +407,7 @@ def test_work_without_a_gpu_comes_after_kept_places():
 
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_a_claim_on_gpus_does_not_hold_above_a_quota_of_cores(gpus):
-    """Otherwise `light` takes its cores back, since own is above its quota of them, and they stop each other in turns."""
+    """Otherwise `light` takes its cores back, since own is above its quota of them, and so on in turns."""
     cluster = Cluster().node("n", devices=2).queue("own", 2, cpu_quota=1000).queue("bor", 0)
     cluster.nodes[0] = replace(cluster.nodes[0], cpu_milli=4000)
     cluster.add(running(cpu_job("uses", "bor", 0, gpus=1), "n-0"))
