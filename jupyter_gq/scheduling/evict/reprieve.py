@@ -9,15 +9,18 @@ Free devices: no victim stays if its devices are taken or if it would be above a
 Rights: a preemptor may owe its place to a victim whose own devices it does not need, since less use above both of them
 gives it the right to other devices (see `rights`). So a victim of a preemptor with a place does not stay if it would
 lift a queue above both of them above its fair share.
+
+Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.admit.start import admit_nominee
 from jupyter_gq.scheduling.decision import Evict, Suspend
 from jupyter_gq.scheduling.quota.limits import exceeded_limits_above
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
 
 #: Victims that go whether or not other work needs their devices.
@@ -27,7 +30,24 @@ _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 def reprieve_victims(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first."""
+    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
+
+    Preemptors that now fit at once are admitted.
+    """
+    reprieved = [
+        *_reprieve_workloads(index, allocations, reservations, evictions),
+        *_reprieve_replicas(index, allocations, evictions),
+    ]
+    for preemptor in dict.fromkeys(each.by for each in reprieved):
+        if preemptor in allocations.nominated and preemptor in allocations.pending:
+            admit_nominee(allocations, reservations, allocations.pending[preemptor])
+
+
+def _reprieve_workloads(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> list[Evict | Suspend]:
+    """Take back evictions and migrations of whole workloads, and return what was taken back."""
+    found = []
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
@@ -36,16 +56,25 @@ def reprieve_victims(
         elif _may_stay(instruction):
             stays = _take_back(index, allocations, victim, instruction.by)
         if stays:
+            found.append(instruction)
             evictions.reprieve(victim)
             if victim.elastic:
                 allocations.replicas.want(allocations.replicas.current(index.workloads[victim.id]))
+    return found
+
+
+def _reprieve_replicas(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[ReplicaEviction]:
+    """Take back evictions of replicas whose workloads stay, and return what was taken back."""
+    found = []
     for eviction in reversed(list(evictions.replicas.values())):
         replica, reason = eviction.replica, eviction.reason
         needed = reason is EvictReason.CONSOLIDATED or reason in _UNCONDITIONAL
         if needed or replica.whole.id in evictions.evicted:
             continue
         if _take_back(index, allocations, replica, eviction.by):
+            found.append(eviction)
             evictions.reprieve_replica(replica)
+    return found
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:
