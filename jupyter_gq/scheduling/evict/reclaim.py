@@ -12,8 +12,8 @@ Rules
 3. Below that level: the taker stays within its fair share in each of its queues, and the giver is above its deserved
    quota in each of its own. So a queue within its quota never loses anything to another one.
    CPU and memory are a third reason, each by itself, if queues have quotas of them: the taker needs some and stays
-   within its quota of it, and the giver is above its own, in each of their queues that has such a quota. Rule 2
-   counts only if the taker exceeds no such quota, since others could take that back.
+   within its quota of it, and the giver is above its own, in each of their queues that has such a quota.
+   The rights to GPUs count only if the taker exceeds no such quota, since others could take that back.
 4. One victim at a time: the rules are checked again before each victim, so the giver ends no lower than its fair share
    less one workload. A queue that was refused is asked again after each victim under the same root as the taker, since
    such a victim leaves more to the taker (see `rights`).
