@@ -97,15 +97,18 @@ test-lab: setup
 	cd labextension && npm test --silent
 
 test-server: setup
-	$(PYTEST) tests/server
+	$(PYTEST) -n 2 --dist loadfile tests/server
+
+# What these test does not depend on the version of the Hub.
+ANY_HUB := test_proxy.py test_real_service.py test_kube_outage.py
 
 test-hub: setup $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/hub
-	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/hub --ignore tests/hub/test_proxy.py
+	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/hub $(addprefix --ignore=tests/hub/,$(ANY_HUB))
 	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
 test-demo: setup
-	$(PYTEST) tests/demo
+	$(PYTEST) -n 2 tests/demo
 
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) tests/browser
@@ -124,7 +127,7 @@ cluster-tools: ## Build the control plane of the Kubernetes tests from Go module
 # Without Go these tests are skipped with one line, except in CI.
 test-kubernetes: setup ## Run the tests against a real Kubernetes API server
 	@tests/kubernetes/tools/build.sh || [ -z "$$CI" ]
-	$(PYTEST) -n 2 --dist loadfile tests/kubernetes
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/kubernetes
 
 .PHONY: postgresql
 postgresql:

@@ -41,6 +41,7 @@ CONFIGURABLE = (
     "jupyter_gq.controller.settings.sections:Fairness",
     "jupyter_gq.controller.settings.sections:LongWaits",
     "jupyter_gq.controller.settings.sections:Placement",
+    "jupyter_gq.controller.settings.sections:AuditLog",
     "jupyter_gq.hub.mixin:GPUShareMixin",
     "jupyter_gq.hub.kubernetes.spawner:GQKubeSpawner",
     "jupyter_gq.devices.simulated:SimulatedDevices",

@@ -16,6 +16,7 @@ COMMANDS = {
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
     "drain": ("jupyter_gq.planning.drain", "service", "take a GPU or a node out of service, or list what is"),
     "undrain": ("jupyter_gq.planning.undrain", "service", "put a GPU or a node back into service"),
+    "audit": ("jupyter_gq.planning.audit", "service", "print or export who did what and when"),
     "replay": ("jupyter_gq.planning.replay", "service", "decide again on a state file and show the difference"),
     "whatif": (
         "jupyter_gq.planning.whatif",

@@ -16,6 +16,7 @@ from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
+from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.planning.connection import add_service_arguments, ask_service
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     state = _live_state(arguments)
     stored = None if state is None else LastGood(sections=state.settings, files={})
-    nodes = () if state is None else state.offered_nodes
+    nodes = None if state is None else state.offered_nodes
     backends = _backends()
     try:
         file = PolicyFile(arguments.file, lambda: nodes, names_by_section(*backends), stored)
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not state.settings:
         print("Nothing is compared: the state does not say which settings are in force.")
         return 0
-    _compare(build_settings(stored.to_config(), nodes), file.current, state)
+    _compare(build_settings(stored.to_config(), state.offered_nodes), file.current, state)
     return 0
 
 
@@ -96,7 +97,7 @@ def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]
 
 
 def _compare(before: Settings, after: Settings, state: LiveState) -> None:
-    """Print which quotas the change lowers, and which running work it puts over a quota."""
+    """Print which quotas the change lowers, and which running work it puts over a quota or stops at once."""
     groups = {user: frozenset(names) for user, names in state.groups.items()}
     lost = list(find_lost_quotas(before, after, groups))
     over = list(find_work_over_quota(before, after, groups, list(state.snapshot.workloads)))
@@ -108,6 +109,7 @@ def _compare(before: Settings, after: Settings, state: LiveState) -> None:
         _print("Running work that becomes over quota, and may be paused or stopped for others", over)
     else:
         print("No running work becomes over quota.")
+    _print("Running work that is paused or stopped as soon as the file is in force", find_next_evictions(after, state))
 
 
 def _print(title: str, lines: Iterable[str]) -> None:

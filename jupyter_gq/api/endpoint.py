@@ -4,14 +4,12 @@ import asyncio
 import json
 import logging
 import re
-import secrets
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from types import TracebackType
 
 from pydantic import BaseModel
 from tornado.iostream import StreamClosedError
-from tornado.web import HTTPError, RequestHandler, stream_request_body
+from tornado.web import HTTPError, stream_request_body
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.errors import JupyterGQError, NotLeading
@@ -20,7 +18,8 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
-from .errors import ApiRefusal, refusal, refusal_of
+from .errors import ApiRefusal, refusal
+from .incident import LogsIncidents
 from .parse import parse_count, parse_model
 from .pods import no_pods
 from .route import PATH_PARTS, Media, Parameter, Route
@@ -44,7 +43,7 @@ SECURITY_HEADERS = {
 
 
 @stream_request_body
-class Endpoint(RequestHandler):
+class Endpoint(LogsIncidents):
     """The handler of all methods of one path. The body is read only after the requester was authorised to send it."""
 
     def initialize(self, wiring: Wiring, routes: Mapping[str, Route]) -> None:
@@ -56,6 +55,11 @@ class Endpoint(RequestHandler):
         self._body = bytearray()
         self._limit = SMALL_BODY
         self._pump: asyncio.Future[Reply] | asyncio.Future[None] | None = None
+
+    @property
+    def user(self) -> str:
+        """Name of the user or service that asks; "" = unknown, or a pod."""
+        return "" if self._requester.caller is None else self._requester.caller.user
 
     def set_default_headers(self) -> None:
         """Set the security headers on every answer, also on errors."""
@@ -138,9 +142,11 @@ class Endpoint(RequestHandler):
         return all(re.fullmatch(PATH_PARTS[name], str(part)) for name, part in self.path_kwargs.items())
 
     async def _authorise(self, route: Route) -> Requester:
-        """Return the requester, by the proof that the route demands; nobody if the route demands none.
+        """Return the requester, by the proof that the route demands.
 
-        Raises an `ApiRefusal` if the proof is missing or not sufficient, and `NotLeading` if another service leads.
+        The result is nobody for a public route, for an open route without a valid token, and for the metrics of a
+        service that does not lead. Raises an `ApiRefusal` if the proof is missing or not sufficient, and `NotLeading`
+        for other routes of such a service.
         """
         if route.access is Access.PUBLIC:
             return Requester()
@@ -166,7 +172,10 @@ class Endpoint(RequestHandler):
         return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
     async def _recognise(self) -> Requester:
-        """Return the holder of the request's Hub token; nobody if there is no token, or the token may not read."""
+        """Return the holder of the request's Hub token.
+
+        The result is nobody if there is no token, if the token may not read, or if the Hub cannot be asked.
+        """
         try:
             return Requester(caller=await permitted_caller(self._wiring.authenticator, self._token(), Access.READ))
         except ApiRefusal:
@@ -271,7 +280,8 @@ class Endpoint(RequestHandler):
         elif reply.text is not None:
             self.finish(reply.text)
         elif isinstance(reply.body, BaseModel):
-            self.finish(reply.body.model_dump_json())
+            document = reply.body.model_dump_json()
+            self.finish(document if self._find().verbatim else self._with_names(document))
         else:
             self.finish(json.dumps(reply.body))
 
@@ -319,33 +329,25 @@ class Endpoint(RequestHandler):
         if self._pump is not None:
             self._pump.cancel()
 
-    def log_exception(
-        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Log an unexpected error under a new id, which the answer tells the requester. Refusals are not logged."""
-        if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
-            self._incident = secrets.token_hex(4)
-            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value)
-
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Send the error of this request as a `Problem`, with the status and headers of its refusal.
 
         An unexpected error is answered with 500 and the id under which it is logged, never with a traceback.
         """
         error = errors.raised_error(kwargs)
-        refused = refusal_of(error)
-        if refused is None and isinstance(error, HTTPError) and status_code < 500:
+        refused = self.refusal_for(error)
+        if isinstance(error, HTTPError) and status_code < 500:
             refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
-        if refused is None:
-            refused = errors.internal(getattr(self, "_incident", "none"))
         self.set_status(refused.status)
         for name, value in refused.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(refused.problem.model_dump_json())
+        self.finish(self._with_names(refused.problem.model_dump_json()))
 
-    def _method_and_path(self) -> tuple[str | None, str]:
-        return self.request.method, self.request.path
+    def _with_names(self, document: str) -> str:
+        """Return a JSON document with the names of users and their work that the requester may see."""
+        services = self._wiring.services
+        return document if services is None else services.mentions.render(document, self._requester.caller)
 
 
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:

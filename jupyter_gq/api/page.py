@@ -11,12 +11,11 @@ Rules
 import logging
 import secrets
 from pathlib import Path
-from types import TracebackType
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
 from pydantic import BaseModel
 from tornado.routing import URLSpec
-from tornado.web import HTTPError, RequestHandler
+from tornado.web import HTTPError
 
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
@@ -25,7 +24,8 @@ from jupyter_gq.domain.errors import NotLeading
 from . import errors
 from .access import Access
 from .endpoint import SECURITY_HEADERS, permitted_caller
-from .errors import ApiRefusal, refusal_of
+from .errors import ApiRefusal
+from .incident import LogsIncidents
 from .wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
     ]
 
 
-class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
+class _Browser(HubOAuthenticated, LogsIncidents):  # type: ignore[misc]  # jupyterhub has no types
     """A handler that knows the user in front of the browser."""
 
     def initialize(self, wiring: Wiring, hub_auth: HubOAuth) -> None:
@@ -95,19 +95,15 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
                 return None
             raise
 
-    def log_exception(
-        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """Log an unexpected error with its traceback. Refusals are not logged."""
-        if refusal_of(value) is None and not isinstance(value, HTTPError):
-            super().log_exception(typ, value, tb)
-
 
 class Page(_Browser):
     """The page itself."""
 
     async def get(self) -> None:
-        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login."""
+        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login.
+
+        A path without its final slash is redirected first. Raises an `ApiRefusal` of 403 for a user who may not read.
+        """
         if not self.request.path.endswith("/"):
             self.redirect(self.request.path + "/")
             return
@@ -125,11 +121,12 @@ class Page(_Browser):
         self.finish(page.replace("{{hub}}", _attribute(self.hub_auth.hub_prefix)))
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Send the refusal's sentence as plain text; for any other error, say that the Hub could not be asked."""
-        refused = refusal_of(errors.raised_error(kwargs))
-        status = refused.status if refused is not None else status_code
-        told = refused.problem.message if refused is not None else "JupyterHub could not be asked who you are."
-        self.set_status(status)
+        """Send one sentence as plain text: the refusal, that the Hub does not answer, or the id of an error."""
+        error = errors.raised_error(kwargs)
+        refused = self.refusal_for(error)
+        from_hub = isinstance(error, HTTPError)  # the client of the Hub raises nothing else
+        self.set_status(status_code if from_hub else refused.status)
+        told = "JupyterHub could not be asked who you are." if from_hub else refused.problem.message
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{told}\n")
 
@@ -161,7 +158,7 @@ class PageData(_Browser):
             set_aside=health.set_aside if caller.admin else [],
         )
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(content.model_dump_json())
+        self.finish(services.mentions.render(content.model_dump_json(), caller))
 
     def _has_page_token(self) -> bool:
         """Return whether the request carries the XSRF token of the page, so that it comes from the page itself.
@@ -172,8 +169,8 @@ class PageData(_Browser):
         return secrets.compare_digest(given, self.xsrf_token)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Send the error as a `Problem`, with the status of its refusal, or 500 for an unexpected error."""
-        refused = refusal_of(errors.raised_error(kwargs)) or errors.internal("none")
+        """Send the error as a `Problem`, with the status of its refusal; for an unexpected error, 500 and its id."""
+        refused = self.refusal_for(errors.raised_error(kwargs))
         self.set_status(refused.status)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(refused.problem.model_dump_json())

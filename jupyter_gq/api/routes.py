@@ -8,7 +8,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .access import Access
 from .call import Call, Reply
 from .events import follow
-from .handlers import drains, jobs, nodes, notebooks, runs, service
+from .handlers import audit, drains, jobs, nodes, notebooks, runs, service
 from .openapi import build_document
 from .route import Media, Parameter, Route, Size
 
@@ -17,6 +17,16 @@ LIMIT = Parameter(
 )
 BEFORE = Parameter(name="before", help="The value of `next` in the previous page.")
 OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for all users.")
+AUDIT_FILTERS = (
+    LIMIT,
+    Parameter(name="before", type="integer", help="The value of `next` in the previous page."),
+    Parameter(name="since", type="integer", help="Only entries from this time on, in seconds since the epoch."),
+    Parameter(name="until", type="integer", help="Only entries from before this time, in seconds since the epoch."),
+    Parameter(name="actor", help="Only acts of this user, service or other actor."),
+    Parameter(name="action", help="Only acts of this kind, such as job.cancel."),
+    Parameter(name="object", help="Only acts on this object, such as the id of a job."),
+    Parameter(name="owner", help="Only acts on the work of this user."),
+)
 AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that was read.")
 AFTER_EVENT = Parameter(
     name="after", type="integer", help="Id of the last event that was read. Default: only new events."
@@ -146,6 +156,15 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="audit",
+        access=Access.ADMIN,
+        summary="Who did what and when, newest first (`jupyter-gq audit`). For admins.",
+        run=audit.read_audit_log,
+        response=models.AuditPage,
+        query=AUDIT_FILTERS,
+    ),
+    Route(
+        method="GET",
         path="jobs",
         access=Access.READ,
         summary="Your jobs, newest first.",
@@ -202,6 +221,7 @@ ROUTES: tuple[Route, ...] = (
         run=jobs.read_outputs,
         response=models.OutputPage,
         query=(AFTER,),
+        verbatim=True,
     ),
     Route(
         method="GET",

@@ -8,10 +8,12 @@ from typing import Protocol
 
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.events import Broker
+from jupyter_gq.controller.requests.audit import AuditReader
 from jupyter_gq.controller.requests.drains import Drains
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
 from jupyter_gq.controller.requests.tickets import Tickets
+from jupyter_gq.controller.views.mentions import Mentions
 from jupyter_gq.controller.views.overview import Overview
 
 
@@ -47,8 +49,18 @@ class Services(Protocol):
         ...
 
     @property
+    def audit(self) -> AuditReader:
+        """The audit log."""
+        ...
+
+    @property
     def overview(self) -> Overview:
         """Quotas, queues, devices, and the scheduler's whole input."""
+        ...
+
+    @property
+    def mentions(self) -> Mentions:
+        """The names that a reader sees."""
         ...
 
     @property

@@ -26,7 +26,7 @@ class HubDirectory:
     """Asks the Hub, by its API, with a token that has the scopes `list:users` and `read:users:groups`."""
 
     def __init__(self, api_url: str, token: str) -> None:
-        """Ask the Hub at `api_url`, which ends in `/hub/api`, with this token."""
+        """Create a client of the Hub's API at `api_url`, which ends in `/hub/api`, with this token."""
         self._api_url, self._token = api_url.rstrip("/"), token
 
     async def groups_by_user(self) -> Mapping[str, frozenset[str]]:
@@ -34,7 +34,7 @@ class HubDirectory:
         found: dict[str, frozenset[str]] = {}
         while page := await self._page(len(found)):
             before = len(found)
-            found.update((str(user["name"]), frozenset(map(str, user.get("groups") or ()))) for user in page)
+            found.update(map(_read_user, page))
             if len(found) == before:
                 break  # a Hub that ignores the offset would send the same users for ever
         return found
@@ -53,3 +53,11 @@ class HubDirectory:
         if not isinstance(users, list):
             raise BackendError(f"The Hub refused to list its users: {response.code} {response.reason}.")
         return users
+
+
+def _read_user(entry: object) -> tuple[str, frozenset[str]]:
+    """Return the name and the groups in an entry of the Hub's list; raise `BackendError` if they cannot be read."""
+    groups = entry.get("groups") or () if isinstance(entry, dict) else ()
+    if not isinstance(entry, dict) or "name" not in entry or not isinstance(groups, list | tuple):
+        raise BackendError("The Hub's list of users cannot be read: an entry has no name, or no list of groups.")
+    return str(entry["name"]), frozenset(map(str, groups))

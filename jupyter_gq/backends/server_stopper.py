@@ -28,7 +28,7 @@ class HubServerStopper:
     """A stopper that uses the Hub's API with a token that has the scope `delete:servers`."""
 
     def __init__(self, api_url: str, token: str) -> None:
-        """Ask the Hub at `api_url`, which ends in `/hub/api`, with this token."""
+        """Create a client of the Hub's API at `api_url`, which ends in `/hub/api`, with this token."""
         self._api_url = api_url.rstrip("/")
         self._token = token
 

@@ -75,6 +75,10 @@ class ServiceClient:
         """Put a drained node or device back into service; status 409 if it is not drained; for admins."""
         return self._read(models.DrainView, await self._transport.request("DELETE", join_path("drains", name)))
 
+    async def audit(self, **wanted: str | int | None) -> models.AuditPage:
+        """Return a page of the audit log; for admins. `wanted` are the query parameters of the route, by name."""
+        return await self._get(models.AuditPage, "audit", **wanted)
+
     async def state(self) -> str:
         """Return the scheduler's input and its decision as JSON text, for `client.state.read_state`; for admins."""
         return (await self._transport.request("GET", "state")).body.decode()

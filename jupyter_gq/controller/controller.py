@@ -29,6 +29,7 @@ from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.audit import CONFIG_FILE, Action, AuditEntry
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
@@ -43,14 +44,17 @@ from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
+from .loop.left_outputs import LeftOutputs
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
-from .loop.observe import ObservedRuns, Observer
+from .loop.observe import Observer
+from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
 from .loop.store_outage import StoreOutage
 from .records.records import Records
 from .requests.activity import ActivityLog
+from .requests.audit import AuditReader
 from .requests.device_checks import DeviceChecks
 from .requests.drains import Drains
 from .requests.jobs import Jobs
@@ -59,7 +63,9 @@ from .requests.status import ServiceStatus
 from .requests.tickets import Tickets
 from .settings.config import SettingsSource
 from .settings.last_good import LAST_GOOD, LastGood
+from .settings.policy_changes import describe_changes
 from .signal import Signal
+from .views.mentions import Mentions, ShowNames
 from .views.overview import Overview
 from .views.presenter import Presenter
 
@@ -117,6 +123,8 @@ class Controller:
     leads: Callable[[], bool] = is_only_replica
     #: Measures how long the store has not answered, and raises an error when that is too long.
     outage: StoreOutage = field(default_factory=StoreOutage)
+    #: The users who see the names of a user and of the user's work.
+    show_names: ShowNames = ShowNames.ALL
     #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
 
@@ -127,7 +135,9 @@ class Controller:
     agents: NodeAgents = field(init=False)
     tickets: Tickets = field(init=False)
     drains: Drains = field(init=False)
+    audit: AuditReader = field(init=False)
     overview: Overview = field(init=False)
+    mentions: Mentions = field(init=False)
     events: Broker = field(init=False)
 
     # The work that `run` does beside its steps.
@@ -180,12 +190,14 @@ class Controller:
         self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
         self.drains = Drains(context)
+        self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
+        self.mentions = Mentions(context, self.show_names)
         self.names = NameCheck(context, self.directory)
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
-        self._observer = Observer(context)
+        self._observer = Observer(context, LeftOutputs(context, self.jobs.append_outputs))
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
@@ -221,7 +233,8 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises an error if this service may not act. A failure of one workload is raised after all other work is done.
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A
+        failure of one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()
@@ -271,15 +284,31 @@ class Controller:
     async def reload_settings(self) -> None:
         """Load the settings again if their file has changed, and store new ones as the last good policy.
 
-        A change is announced to all listeners and wakes the loop.
+        A change, or the refusal of a new file, is announced to all listeners and wakes the loop.
         """
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})
             self.wake()
         policy = self._context.settings_source.last_good
         if policy is not None and policy is not self._stored_policy:
-            self.store.put_setting(LAST_GOOD, policy.to_document())
+            self.store.put_setting(LAST_GOOD, policy.to_document(), self._describe_new_policy(policy))
             self._stored_policy = policy
+
+    def _describe_new_policy(self, policy: LastGood) -> list[AuditEntry]:
+        """Return the entry of the audit log for a policy that differs from the stored one; none if it is the same."""
+        stored = self.store.setting(LAST_GOOD)
+        changed = describe_changes({} if stored is None else stored["sections"], policy.sections)
+        if not changed:
+            return []
+        return [
+            AuditEntry(
+                at=self.clock.now(),
+                actor=CONFIG_FILE,
+                action=Action.SETTINGS_CHANGE,
+                object=next(iter(policy.files), ""),
+                details={"changes": changed},
+            )
+        ]
 
     def wake(self) -> None:
         """Make the next step begin at once, and wake requests that wait for a change."""

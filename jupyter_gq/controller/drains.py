@@ -3,11 +3,12 @@
 See docs/decisions/0078-let-the-service-keep-what-is-drained.md.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.store.protocol import Store
 
@@ -36,9 +37,10 @@ def load_drains(store: Store) -> dict[str, Drain]:
     return {name: Drain(name=name, by=each["by"], since=Instant(each["since"])) for name, each in document.items()}
 
 
-def save_drains(store: Store, drains: Mapping[str, Drain]) -> None:
-    """Store these drains in place of all stored ones."""
-    store.put_setting(_SETTING, {name: {"by": each.by, "since": each.since} for name, each in drains.items()})
+def save_drains(store: Store, drains: Mapping[str, Drain], audit: Sequence[AuditEntry]) -> None:
+    """Store these drains in place of all stored ones, and add these entries to the audit log."""
+    document = {name: {"by": each.by, "since": each.since} for name, each in drains.items()}
+    store.put_setting(_SETTING, document, audit)
 
 
 def mark_drained(nodes: Iterable[Node], drained: Collection[str]) -> list[Node]:

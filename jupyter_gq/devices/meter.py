@@ -62,7 +62,7 @@ class ReportedMeter:
     """The meter of shares on other machines, by the newest reports of their agents."""
 
     def __init__(self, usage: Callable[[str], ShareUse | None]) -> None:
-        """Measure by `usage`, which returns the use of a workload in its newest report, or None if that is too old."""
+        """Create a meter; `usage` returns the use of a workload in its newest report, or None if that is too old."""
         self._usage = usage
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:

@@ -77,7 +77,7 @@ class SimulatedProbe:
     """The probe of simulated devices; see `devices.probe.DeviceProbe`."""
 
     def __init__(self, devices: Sequence[DeviceInfo], *, why: str, now: Callable[[], float]) -> None:
-        """Simulate these devices; `why` is a sentence that says why, and `now` returns the time in seconds."""
+        """Create a probe of these devices; `why` is a sentence that says why, and `now` returns the time in seconds."""
         self._devices = tuple(devices)
         self._why = why
         self._now = now

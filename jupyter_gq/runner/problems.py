@@ -26,4 +26,6 @@ def describe_disk_error(error: OSError) -> str:
             "The disk of the job's folder is full, so its output could not be kept. "
             "Free some space (or ask your administrator) and send the cell again."
         )
+    if error.errno == errno.ENOENT:
+        return "Files of this run were deleted while it ran, so its output could not be kept. Send the cell again."
     return f"The job's own files could not be written: {error.strerror or error}."

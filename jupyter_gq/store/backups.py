@@ -7,6 +7,7 @@ Rules
   kind of database can be restored into the other kind.
 - All or nothing: a file has the name of a backup only once it is complete, and a restore is one transaction.
 - Nothing is lost: a restore into a database that holds something makes a backup of that first.
+- Recorded: the audit log of the database says who made a backup of it, and who put which backup back.
 
 See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 """
@@ -14,36 +15,47 @@ See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import AdminError, DamagedDatabase
+from jupyter_gq.domain.audit import AuditEntry
+from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError
 
 from .address import expect_file
 from .copying import copy_rows, delete_rows, describe_contents
+from .rows import add_audit_entries
 from .schema import revision
 from .transactions import Transactions
 
 
-def back_up(url: str, file: Path) -> Mapping[str, int]:
+def back_up(url: str, file: Path, *, audit: Sequence[AuditEntry] = ()) -> Mapping[str, int]:
     """Write a backup of the database at `url` into a new file; return how many rows of each table it holds.
 
-    The service may run meanwhile. Raises `AdminError` if the file exists, the database has another schema, or the disk
-    refuses; no file is left then.
+    Then add the entries to the audit log of the database. The service may run meanwhile. Raises `AdminError` if the
+    file exists, the database has another schema, or the disk refuses; no file is left then. Raises `AdminError` also if
+    the backup is complete and the audit log could not be written.
     """
     expect_file(url)
     database = Transactions(url, read_only=True)
     try:
-        return _write(database, file)
+        copied = _write(database, file)
+        try:
+            with database.append() as connection:
+                add_audit_entries(connection, audit)
+        except (JupyterGQError, sa.exc.SQLAlchemyError) as error:
+            raise AdminError(
+                f"The backup {file} is complete, but the audit log of the database does not name it: {error}"
+            ) from error
+        return copied
     finally:
         database.close()
 
 
-def restore(file: Path, url: str, *, kept: Path | None = None) -> Mapping[str, int]:
-    """Replace the content of the database at `url` by a backup; return the number of restored rows by table.
+def restore(file: Path, url: str, *, kept: Path | None = None, audit: Sequence[AuditEntry] = ()) -> Mapping[str, int]:
+    """Replace the content of the database at `url` by a backup and `audit`; return the restored rows by table.
 
     If the database holds something, a backup of that is written to the new file `kept` first. Raises `AdminError` if
     the database holds something and `kept` is None, or if the file is no complete backup; nothing has changed then. A
@@ -62,7 +74,9 @@ def restore(file: Path, url: str, *, kept: Path | None = None) -> Mapping[str, i
                 _write(database, kept)
             with backup.snapshot() as reading, database.write() as writing:
                 delete_rows(writing)
-                return copy_rows(reading, writing)
+                copied = copy_rows(reading, writing)
+                add_audit_entries(writing, audit)
+                return copied
         finally:
             database.close()
 

@@ -3,10 +3,13 @@
 import argparse
 import os
 
+from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import AdminError, JupyterGQError
 
 from .address import VARIABLE, database_url
+from .command_audit import make_command_entry
 from .copying import copy, describe_rows
+from .engine import parse_url
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
     try:
-        copied = copy(database_url(arguments.source), arguments.target)
+        source = database_url(arguments.source)
+        entry = make_command_entry(
+            Action.DATABASE_COPY, parse_url(source).database or ""
+        )  # the URL may hold a password
+        copied = copy(source, arguments.target, audit=[entry])
     except JupyterGQError as error:
         raise AdminError(str(error)) from error
     print(f"Copied: {describe_rows(copied)}.")

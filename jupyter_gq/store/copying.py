@@ -7,26 +7,30 @@ Rules
 - Unchanged source: the source keeps everything.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import sqlalchemy as sa
 
+from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import AdminError
 
 from .address import expect_file
-from .tables import events, files, outputs, settings, workloads
+from .rows import add_audit_entries
+from .tables import audit_entries, events, files, outputs, settings, workloads
 from .transactions import Transactions
 
 #: Tables in an order in which references come later, each with the number of rows in memory at a time.
-_TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (files, 4))
+_TABLES = ((workloads, 200), (outputs, 100), (events, 500), (audit_entries, 500), (settings, 100), (files, 4))
+#: Tables whose ids the database assigns.
+_COUNTED = (events, audit_entries)
 
 
-def copy(source: str, target: str) -> Mapping[str, int]:
+def copy(source: str, target: str, *, audit: Sequence[AuditEntry] = ()) -> Mapping[str, int]:
     """Copy the database at the URL `source` to the empty one at `target`; return the number of rows by table.
 
-    Takes over both, so that a service on either ends. Raises `AdminError` if the source is missing, the target holds
-    anything, or not all rows arrive.
+    The target gets further entries of the audit log. Takes over both, so that a service on either ends. Raises
+    `AdminError` if the source is missing, the target holds anything, or not all rows arrive.
     """
     expect_file(source)
     old = Transactions(source)
@@ -41,7 +45,9 @@ def copy(source: str, target: str) -> Mapping[str, int]:
             old.take_over()
             new.take_over()
             with old.write() as reading, new.write() as writing:
-                return copy_rows(reading, writing)
+                copied = copy_rows(reading, writing)
+                add_audit_entries(writing, audit)
+                return copied
         finally:
             new.close()
     finally:
@@ -57,7 +63,7 @@ def describe_contents(database: Transactions) -> str:
 
 def describe_rows(counts: Mapping[str, int]) -> str:
     """Return a phrase such as "3 workloads, 1 settings" for the number of rows of each table."""
-    return ", ".join(f"{number} {name}" for name, number in counts.items())
+    return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.items())
 
 
 def delete_rows(connection: sa.Connection) -> None:
@@ -75,9 +81,10 @@ def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]
     with _unlimited(source), _unlimited(target):
         copied = {table.name: _copy(source, target, table, size) for table, size in _TABLES}
         if target.dialect.name == "postgresql":
-            # PostgreSQL's counter of event ids does not see ids that are inserted; without this, ids would repeat.
-            last = sa.select(sa.func.setval(sa.func.pg_get_serial_sequence("events", "id"), sa.func.max(events.c.id)))
-            target.execute(last)
+            # PostgreSQL's counters do not see ids that are inserted; without this, ids would repeat.
+            for table in _COUNTED:
+                counter = sa.func.pg_get_serial_sequence(table.name, "id")
+                target.execute(sa.select(sa.func.setval(counter, sa.func.max(table.c.id))))
         return copied
 
 

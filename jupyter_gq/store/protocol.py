@@ -13,6 +13,9 @@ Full disk: a full disk raises `domain.errors.StorageFull` and changes nothing.
 Outage: a database that does not answer raises `StoreUnavailable`, and it is unknown whether that write was kept. From
 then on every call raises at once, until `confirm` reaches the database again.
 
+Audit log: entries are only added, together with what they tell of. No call changes an entry, and only
+`delete_audit_before` deletes old ones.
+
 Damaged rows: a row that cannot be read is left out of every answer and listed in `unreadable`.
 
 One writer: after `take_over`, every write of stores that were opened on this database before raises `Superseded` and
@@ -24,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import AuditEntry, AuditFilter
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
@@ -85,8 +89,12 @@ class Store(Protocol):
         """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
         ...
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
+
+        `audit` are entries for the audit log, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """
@@ -162,8 +170,19 @@ class Store(Protocol):
         """Return the small document of that name, such as an owner's last eviction; None if there is none."""
         ...
 
-    def put_setting(self, name: str, value: JsonObject) -> None:
-        """Insert or replace the small document of that name."""
+    def put_setting(self, name: str, value: JsonObject, audit: Sequence[AuditEntry] = ()) -> None:
+        """Insert or replace the small document of that name, and add these entries to the audit log."""
+        ...
+
+    def audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int = 100) -> tuple[AuditEntry, ...]:
+        """Return at most `limit` entries of the audit log that the filter lets through, newest first.
+
+        `before` is the id of the last entry of the previous page.
+        """
+        ...
+
+    def delete_audit_before(self, at: Instant, most: int = 1000) -> int:
+        """Delete the oldest `most` entries of the audit log from before that time; return how many there were."""
         ...
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:

@@ -1,15 +1,18 @@
-"""Records, outputs and events as rows of the tables, and back."""
+"""Records, outputs, events and audit entries as rows of the tables, and back."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import sqlalchemy as sa
+
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import FINAL
 
 from . import statements
-from .codec import decode_detail, decode_json, decode_workload, encode_detail, encode_workload
+from .codec import decode_detail, decode_json, decode_workload, encode_detail, encode_json, encode_workload
 from .protocol import OutputPiece, Record, StoredEvent
 
 log = logging.getLogger(__name__)
@@ -36,6 +39,23 @@ def row_of(record: Record) -> statements.Values:
     }
 
 
+def add_audit_entries(connection: sa.Connection, entries: Sequence[AuditEntry]) -> None:
+    """Add entries to the audit log."""
+    rows = [
+        {
+            "at": entry.at,
+            "actor": entry.actor,
+            "action": entry.action.value,
+            "object": entry.object,
+            "owner": entry.owner,
+            "details": encode_json(dict(entry.details)),
+        }
+        for entry in entries
+    ]
+    if rows:
+        statements.add_audit_entries(connection, rows)
+
+
 class RowDecoder:
     """Decodes rows; a row that cannot be read is left out, logged once, and listed."""
 
@@ -54,6 +74,10 @@ class RowDecoder:
     def events(self, rows: Iterable[statements.Row]) -> tuple[StoredEvent, ...]:
         """Return the events of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _event_of, lambda row: f"The event {row.id}"))
+
+    def audit_entries(self, rows: Iterable[statements.Row]) -> tuple[AuditEntry, ...]:
+        """Return the entries of the audit log of those rows that can be read; list the other rows in `unreadable`."""
+        return tuple(self._decode(rows, _audit_entry_of, lambda row: f"The audit entry {row.id}"))
 
     def _decode(
         self,
@@ -96,6 +120,18 @@ def _event_of(row: statements.Row) -> StoredEvent:
         kind=row.kind,
         object=row.object,
         payload=_object(row.payload),
+    )
+
+
+def _audit_entry_of(row: statements.Row) -> AuditEntry:
+    return AuditEntry(
+        id=row.id,
+        at=Instant(row.at),
+        actor=row.actor,
+        action=Action(row.action),
+        object=row.object,
+        owner=row.owner,
+        details=_object(row.details),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
@@ -12,7 +13,7 @@ from jupyter_gq.domain.workload import Kind
 from . import statements
 from .codec import decode_json, encode_json
 from .protocol import NewEvent, OutputPiece, Record, StoredEvent
-from .rows import RowDecoder, row_of
+from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
 
 #: Operations that change the outputs of a cell; a later `set` makes them superfluous.
@@ -38,14 +39,19 @@ class SqlStore:
         """Read every page of a SQLite file; raise `DamagedDatabase` if one is damaged. Does nothing for PostgreSQL."""
         self._database.check_pages()
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
+
+        `audit` are entries for the audit log, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """
         with self._database.write() as connection:
             if records:
                 _put_records(connection, records)
+            add_audit_entries(connection, audit)
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
@@ -163,10 +169,30 @@ class SqlStore:
             value = statements.setting_by_name(connection, name)
         return None if value is None else decode_json(value)
 
-    def put_setting(self, name: str, value: JsonObject) -> None:
-        """Insert or replace the small document of that name."""
+    def put_setting(self, name: str, value: JsonObject, audit: Sequence[AuditEntry] = ()) -> None:
+        """Insert or replace the small document of that name, and add these entries to the audit log."""
         with self._database.write() as connection:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
+            add_audit_entries(connection, audit)
+
+    def audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int = 100) -> tuple[AuditEntry, ...]:
+        """Return at most `limit` entries of the audit log that the filter lets through, newest first.
+
+        `before` is the id of the last entry of the previous page.
+        """
+        with self._database.read() as connection:
+            found: list[AuditEntry] = []
+            while rows := statements.newest_audit_entries(connection, wanted, before, limit - len(found)):
+                found += self._decoder.audit_entries(rows)
+                if len(found) == limit:
+                    break
+                before = rows[-1].id
+            return tuple(found)
+
+    def delete_audit_before(self, at: Instant, most: int = 1000) -> int:
+        """Delete the oldest `most` entries of the audit log from before that time; return how many there were."""
+        with self._database.write() as connection:
+            return statements.delete_oldest_audit_entries(connection, at, most)
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
         """Insert or replace a file of a workload. The workload itself may be saved later."""

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from .tables import events, files, leadership, outputs, settings, workloads
+from jupyter_gq.domain.audit import AuditFilter
+
+from .tables import audit_entries, events, files, leadership, outputs, settings, workloads
 
 #: A row of a result: its columns are attributes, typed by the driver only.
 Row = sa.Row[tuple[object, ...]]
@@ -126,6 +128,36 @@ def delete_events_but_newest(connection: sa.Connection, keep: int) -> None:
     """Delete all events but the newest `keep`."""
     newest_deleted = sa.select(events.c.id).order_by(events.c.id.desc()).offset(keep).limit(1).scalar_subquery()
     connection.execute(sa.delete(events).where(events.c.id <= newest_deleted))
+
+
+def add_audit_entries(connection: sa.Connection, rows: Sequence[Values]) -> None:
+    """Insert entries of the audit log."""
+    connection.execute(sa.insert(audit_entries), rows)
+
+
+def newest_audit_entries(
+    connection: sa.Connection, wanted: AuditFilter, before: int | None, limit: int
+) -> Sequence[Row]:
+    """Return at most `limit` entries that the filter lets through, newest first; `before` is an id, None = no bound."""
+    columns = audit_entries.c
+    query = sa.select(audit_entries).order_by(columns.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(columns.id < before)
+    if wanted.since is not None:
+        query = query.where(columns.at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(columns.at < wanted.until)
+    for column in (columns.actor, columns.action, columns.object, columns.owner):
+        value = getattr(wanted, column.name)
+        if value is not None:
+            query = query.where(column == value)
+    return connection.execute(query).all()
+
+
+def delete_oldest_audit_entries(connection: sa.Connection, before: float, most: int) -> int:
+    """Delete the oldest `most` entries of the audit log from before that time; return how many there were."""
+    oldest = sa.select(audit_entries.c.id).where(audit_entries.c.at < before).order_by(audit_entries.c.id).limit(most)
+    return connection.execute(sa.delete(audit_entries).where(audit_entries.c.id.in_(oldest))).rowcount
 
 
 def setting_by_name(connection: sa.Connection, name: str) -> str | None:

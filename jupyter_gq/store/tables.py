@@ -48,6 +48,23 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
+audit_entries = sa.Table(
+    "audit_entries",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("object", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text),
+    sa.Column("details", sa.Text, nullable=False),
+    # Otherwise SQLite would reuse the id of a deleted entry.
+    sqlite_autoincrement=True,
+)
+sa.Index("audit_entries_by_time", audit_entries.c.at)
+sa.Index("audit_entries_by_actor", audit_entries.c.actor, audit_entries.c.id)
+sa.Index("audit_entries_by_object", audit_entries.c.object, audit_entries.c.id)
+
 settings = sa.Table(
     "settings",
     metadata,

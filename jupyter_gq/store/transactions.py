@@ -6,7 +6,8 @@ Order: writes of all processes come one after the other, on SQLite by its lock, 
 that holds the epoch. So events have increasing ids in the order in which they become readable.
 
 Epoch: a write compares the epoch of this object with the stored one, under the lock, in its own transaction. If another
-writer has taken over since, the write raises `Superseded` and changes nothing.
+writer has taken over since, the write raises `Superseded` and changes nothing. Entries of the audit log may be added by
+commands that never took over: such an entry changes nothing that the writer knows.
 
 Outage: once a transaction has failed because the database is away, all others are refused at once, until `confirm` has
 reached the database. Only `confirm` waits for a database that does not answer.
@@ -96,6 +97,12 @@ class Transactions:
         """
         with self._locked() as (connection, epoch):
             self._require_epoch(epoch)
+            yield connection
+
+    @contextmanager
+    def append(self) -> Iterator[sa.Connection]:
+        """Provide a transaction that may only add rows, whoever the writer is; see `write` for its errors."""
+        with self._locked() as (connection, _):
             yield connection
 
     def take_over(self) -> int:

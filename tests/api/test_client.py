@@ -1,6 +1,8 @@
 """The product's own client and the product's own controller, over HTTP: each route does what it says."""
 
 import asyncio
+import csv
+import io
 import json
 import re
 import subprocess
@@ -264,6 +266,52 @@ async def test_an_admin_takes_a_device_out_of_service_and_puts_it_back(people, w
     for ask in (people["ann"].drains, lambda: people["ann"].drain("1"), lambda: people["ann"].undrain("1")):
         with refuses(403, "missing_scope"):
             await ask()
+
+
+async def test_admins_read_the_audit_log_by_filters_and_in_pages(people, bundle):
+    root, ann = people["root"], people["ann"]
+    job, _ = await ann.submit(submission(bundle))
+    await ann.cancel(job.id)
+    cancelled, sent = (await root.audit(object=job.id)).entries
+    assert (sent.action, sent.actor, cancelled.action) == ("job.submit", "ann", "job.cancel")
+    first = await root.audit(object=job.id, limit=1)
+    assert (first.entries, first.next) == ([cancelled], cancelled.id)
+    assert (await root.audit(object=job.id, before=first.next)).entries == [sent]
+    assert (await root.audit(actor="ann", action="job.cancel")).entries == [cancelled]
+    assert (await root.audit(until=int(sent.at))).entries == []
+    with refuses(422, "invalid_request", "action"):
+        await root.audit(action="job.steal")
+    with refuses(403, "missing_scope"):
+        await ann.audit()
+
+
+async def test_the_command_audit_prints_and_exports(people, bundle, monkeypatch, capsys):
+    """Runs the commands of docs/how-to/read-the-audit-log.md."""
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "root")
+    monkeypatch.setenv("JUPYTER_GQ_URL", people["root"].url)
+    monkeypatch.setattr("jupyter_gq.planning.audit._PAGE", 1)
+    job, _ = await people["ann"].submit(submission(bundle))
+    await people["root"].cancel(job.id)
+
+    async def say(*arguments):
+        assert await asyncio.to_thread(main, ["audit", "--since", "1970-01-01", "--object", job.id, *arguments]) == 0
+        return capsys.readouterr().out
+
+    cancelled, sent = (await say()).splitlines()
+    assert f"  ann  job.submit  {job.id}  name=" in sent
+    assert f"  root  job.cancel  {job.id} of ann  name=" in cancelled
+    rows = list(csv.DictReader(io.StringIO(await say("--format", "csv"))))
+    assert [(row["actor"], row["action"], row["owner"]) for row in rows] == [
+        ("root", "job.cancel", "ann"),
+        ("ann", "job.submit", "ann"),
+    ]
+    lines = [json.loads(line) for line in (await say("--format", "json")).splitlines()]
+    assert [{**line, "details": json.dumps(line["details"])} for line in lines] == rows
+    assert lines[0]["details"]["as_admin"] is True
+    assert await say("--until", "1970-01-02") == ""
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ann")
+    assert await asyncio.to_thread(main, ["audit"]) == 2
+    assert "custom:gq:admin" in capsys.readouterr().err
 
 
 async def test_the_commands_drain_list_and_undrain(people, monkeypatch, capsys):

@@ -14,6 +14,7 @@ from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes.trouble import CannotBeObserved
 
 from .conftest import PREFIX, Served
+from .fakes import Raises
 from .hubs import SERVICE_TOKEN
 from .world import World, submission
 
@@ -61,8 +62,8 @@ async def browse(serve, hub, tmp_path, monkeypatch):
     monkeypatch.setattr(composition.secrets, "token_bytes", lambda _: SECRET)
     world = World(tmp_path, machine_of=CannotBeObserved)
 
-    async def start(token: str | None) -> Browser:
-        served = await serve(world.controller, page=True)
+    async def start(token: str | None, controller=None) -> Browser:
+        served = await serve(controller or world.controller, page=True)
         browser = Browser(served, {})
         if token is not None:
             browser.cookies[CLIENT] = create_signed_value(SECRET, CLIENT, token).decode()
@@ -134,6 +135,17 @@ async def test_while_what_runs_cannot_be_seen_the_page_and_the_metrics_say_so(br
     assert await told() == (UNOBSERVED, b"1")
     browse.world.machine.blind = False
     assert await told() == ("ok", b"0")
+
+
+async def test_an_unexpected_error_is_told_with_the_number_under_which_it_is_logged(browse, caplog):
+    browser = await browse("ann", Raises(RuntimeError("a defect")))
+    xsrf = xsrf_of(await browser.open())
+    data = await browser.get("overview", X_XSRFToken=xsrf, Sec_Fetch_Mode="cors")
+    assert data.code == 500
+    (number,) = re.findall(r"this number: ([0-9a-f]+)\.", json.loads(data.body)["message"])
+    (logged,) = [record for record in caplog.records if number in record.getMessage()]
+    assert "a defect" in str(logged.exc_info[1])
+    assert b"a defect" not in data.body
 
 
 async def test_another_page_of_this_origin_cannot_read_the_data(browse):

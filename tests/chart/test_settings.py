@@ -23,6 +23,7 @@ SECTIONS = {
     "fairness": ours.Fairness,
     "longWaits": ours.LongWaits,
     "placement": ours.Placement,
+    "auditLog": ours.AuditLog,
 }
 
 

@@ -1,6 +1,7 @@
 """Stores with a row of everything, and all that can be read of them."""
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
@@ -24,14 +25,18 @@ def fill(url):
         store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
     store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
     store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
-    store.put_setting("policy", {"half_life": 3600})
+    entry = AuditEntry(
+        at=Instant(7), actor="root", action=Action.SETTINGS_CHANGE, object="hub.py", details={"ä\u0000": 1}
+    )
+    store.put_setting("policy", {"half_life": 3600}, [entry])
     store.prune_events(20)
     return store
 
 
 def contents(store):
-    """Return all that can be read of the store."""
+    """Return all that can be read of the store, without what the commands on the database added to the audit log."""
     records = store.list(limit=1000)
     outputs = {record.workload.id: store.outputs(record.workload.id) for record in records}
     keys = [store.by_idempotency_key("ann", f"k{number}") for number in (0, 1)]
-    return records, outputs, keys, store.events_after(0), store.setting("policy"), store.file("job-1", "bundle")
+    audit = [entry for entry in store.audit(AuditFilter()) if not entry.action.startswith("database.")]
+    return records, outputs, keys, store.events_after(0), audit, store.setting("policy"), store.file("job-1", "bundle")

@@ -4,6 +4,7 @@ The commands of docs/how-to/back-up-and-restore.md run here.
 """
 
 import os
+import pwd
 import sqlite3
 import stat
 import threading
@@ -13,7 +14,8 @@ import sqlalchemy as sa
 
 from jupyter_gq.app import main
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.errors import AdminError, Superseded
+from jupyter_gq.domain.audit import Action, AuditFilter
+from jupyter_gq.domain.errors import AdminError, StorageFull, Superseded
 from jupyter_gq.store import backups, copying, schema
 from jupyter_gq.store.protocol import NewEvent
 from jupyter_gq.store.sql import SqlStore
@@ -33,7 +35,7 @@ def test_a_backup_of_a_running_service_is_restored_into_either_kind_of_database(
     before = contents(store)
     file = tmp_path / "backup.sqlite"
     assert main(["backup", str(file), "--database", url]) == 0
-    assert "450 workloads, 350 outputs, 20 events, 1 settings, 1 files." in capsys.readouterr().out
+    assert "450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files." in capsys.readouterr().out
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     store.put_setting("policy", {"half_life": 1})  # the service goes on: nobody has taken over
     store.close()
@@ -45,6 +47,37 @@ def test_a_backup_of_a_running_service_is_restored_into_either_kind_of_database(
         assert restored.save([], [EVENT])[0].id == 451, "the numbers of events go on"
         restored.close()
     assert sorted(path.name for path in tmp_path.iterdir() if "backup" in path.name) == ["backup.sqlite"]
+
+
+def test_the_audit_log_names_each_backup_restore_and_copy_with_the_account(url, tmp_path, capsys):
+    fill(url).close()
+    file, copied = tmp_path / "backup.sqlite", f"sqlite:///{tmp_path}/copy.sqlite"
+    assert main(["backup", "backup.sqlite", "--database", url]) == 0
+    assert main(["restore", str(file), url, "--replace", str(tmp_path / "kept.sqlite")]) == 0
+    assert main(["copy-database", url, copied]) == 0
+    store = SqlStore(copied)
+    acts = [(entry.action, entry.actor, entry.object) for entry in store.audit(AuditFilter())]
+    store.close()
+    account = f"os/{pwd.getpwuid(os.getuid()).pw_name}"
+    database = sa.make_url(url).database
+    assert acts[:2] == [(Action.DATABASE_COPY, account, database), (Action.DATABASE_RESTORE, account, str(file))]
+    kept = SqlStore(f"sqlite:///{tmp_path}/kept.sqlite")
+    assert kept.audit(AuditFilter())[0].action is Action.DATABASE_BACKUP
+    kept.close()
+
+
+def test_a_backup_that_cannot_be_recorded_is_named_as_complete(url, tmp_path, monkeypatch, capsys):
+    fill(url).close()
+
+    def refuse(connection, entries):
+        raise StorageFull("The disk is full.")
+
+    monkeypatch.setattr(backups, "add_audit_entries", refuse)
+    assert main(["backup", "backup.sqlite", "--database", url]) == 2
+    assert (
+        "is complete, but the audit log of the database does not name it: The disk is full." in capsys.readouterr().err
+    )
+    assert (tmp_path / "backup.sqlite").exists()
 
 
 def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tmp_path, capsys):
@@ -65,6 +98,16 @@ def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tm
     again = SqlStore(f"sqlite:///{kept}")
     assert contents(again) == today
     again.close()
+
+
+def test_a_restore_without_a_name_makes_the_missing_database_of_the_service(tmp_path, capsys):
+    fill(f"sqlite:///{tmp_path}/old.sqlite").close()
+    assert main(["backup", "backup.sqlite", "--database", "old.sqlite"]) == 0
+    assert main(["restore", "backup.sqlite"]) == 2
+    assert "There is no jupyter-gq-state/service.sqlite in this folder" in capsys.readouterr().err
+    (tmp_path / "jupyter-gq-state").mkdir()
+    assert main(["restore", "backup.sqlite"]) == 0
+    assert (tmp_path / "jupyter-gq-state" / "service.sqlite").is_file()
 
 
 def test_a_restore_that_breaks_off_changes_nothing(url, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from jupyter_gq.client.outputs import fold
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
@@ -244,6 +245,49 @@ def test_settings_are_replaced(store, reopened):
     assert reopened().setting("last_eviction:ann") == {"at": 2}
 
 
+def an_entry(at=1.0, actor="ann", action=Action.JOB_SUBMIT, object="digits", owner="ann", **details):
+    return AuditEntry(at=Instant(at), actor=actor, action=action, object=object, owner=owner, details=details)
+
+
+def test_the_audit_log_is_read_newest_first_by_filters_and_in_pages(store, reopened):
+    cancelled = an_entry(2, "root", Action.JOB_CANCEL, as_admin=True)
+    drained = an_entry(3, "root", Action.DRAIN_BEGIN, "box", None)
+    store.save([a_record()], [an_event()], [an_entry(name="ä\u0000", priority=1)])
+    store.save([], [], [cancelled])
+    store.put_setting("drains", {"box": {}}, [drained])
+    found = reopened().audit(AuditFilter())
+    assert [replace(entry, id=0) for entry in found] == [drained, cancelled, an_entry(name="ä\u0000", priority=1)]
+    first = store.audit(AuditFilter(), limit=2)
+    assert first + store.audit(AuditFilter(), before=first[-1].id, limit=2) == found
+    for wanted, count in (
+        (AuditFilter(since=Instant(2)), 2),
+        (AuditFilter(until=Instant(2)), 1),
+        (AuditFilter(actor="root"), 2),
+        (AuditFilter(action=Action.DRAIN_BEGIN), 1),
+        (AuditFilter(object="digits"), 2),
+        (AuditFilter(owner="ann", actor="root"), 1),
+        (AuditFilter(actor="an"), 0),
+    ):
+        assert len(store.audit(wanted)) == count
+
+
+def test_an_entry_is_kept_only_together_with_what_it_tells_of(store):
+    store.save([replace(a_record("first"), idempotency_key="k")])
+    with pytest.raises(Conflict):
+        store.save([replace(a_record("second"), idempotency_key="k")], [], [an_entry()])
+    assert store.audit(AuditFilter()) == ()
+
+
+def test_old_entries_are_deleted_in_portions_and_their_ids_are_not_used_again(store):
+    store.save([], [], [an_entry(at) for at in (1, 2, 3, 9)])
+    (newest, *_) = store.audit(AuditFilter())
+    assert [store.delete_audit_before(Instant(4), most=2) for _ in range(3)] == [2, 1, 0]
+    assert store.audit(AuditFilter()) == (newest,)
+    assert store.delete_audit_before(Instant(10)) == 1
+    store.save([], [], [an_entry()])
+    assert store.audit(AuditFilter())[0].id == newest.id + 1
+
+
 def test_a_file_is_replaced_and_found_by_another_process(store, reopened):
     store.put_file("digits", "bundle", b"")
     assert store.file("digits", "bundle") == b""
@@ -334,6 +378,8 @@ def test_a_database_of_the_first_release_is_brought_up_to_date_with_all_that_is_
     assert store.append_outputs("digits", pieces(text("c", "a"))) == 1
     store.put_file("digits", "bundle", b"x")
     assert store.file("digits", "bundle") == b"x"
+    store.put_setting("policy", {}, [an_entry()])
+    assert len(store.audit(AuditFilter())) == 1
     store.close()
 
 

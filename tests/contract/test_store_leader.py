@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store import statements
@@ -35,12 +36,15 @@ def an_event(**payload):
     return NewEvent(at=Instant(1.0), owner=None, kind="queues", object="", payload=payload)
 
 
+AN_ENTRY = AuditEntry(at=Instant(1.0), actor="root", action=Action.SETTINGS_CHANGE, object="hub.py")
 WRITES = {
     "save": lambda store: store.save([a_record("new")], [an_event()]),
     "append_outputs": lambda store: store.append_outputs("old", [OutputPiece(seq=1, payload={"op": "run"})]),
     "delete_portion": lambda store: store.delete_portion("old"),
     "prune_events": lambda store: store.prune_events(0),
     "put_setting": lambda store: store.put_setting("policy", {"new": True}),
+    "audit entry": lambda store: store.put_setting("policy", {"new": True}, [AN_ENTRY]),
+    "delete_audit_before": lambda store: store.delete_audit_before(Instant(2.0)),
     "put_file": lambda store: store.put_file("old", "bundle", b"new"),
     "delete_files": lambda store: store.delete_files("old"),
 }
@@ -49,6 +53,7 @@ WRITES = {
 def contents(store):
     return (
         store.list(), store.outputs("old"), store.events_after(0), store.setting("policy"), store.file("old", "bundle"),
+        store.audit(AuditFilter()),
     )  # fmt: skip
 
 
@@ -56,7 +61,7 @@ def contents(store):
 def test_who_was_replaced_changes_nothing(opened, write):
     old = opened()
     assert old.take_over() == 1
-    old.save([a_record("old", state=State.FAILED)], [an_event()])
+    old.save([a_record("old", state=State.FAILED)], [an_event()], [AN_ENTRY])
     old.put_file("old", "bundle", b"old")
     new = opened()
     assert new.take_over() == 2

@@ -2,7 +2,14 @@
 
 from .dependencies import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
-from .stores import StoreGoesAway, StoreIsFull, StoreLosesAnAnswer, StoreLosesTheRace, StoreOfAServiceThatDies
+from .stores import (
+    StoreGoesAway,
+    StoreIsFull,
+    StoreLosesAnAnswer,
+    StoreLosesTheRace,
+    StoreOfAServiceThatDies,
+    StoreTakesNoOutputs,
+)
 from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
 from .trouble import (
     CannotBeObserved,
@@ -48,6 +55,7 @@ __all__ = [
     "StoreLosesAnAnswer",
     "StoreLosesTheRace",
     "StoreOfAServiceThatDies",
+    "StoreTakesNoOutputs",
     "a_node",
     "counting",
     "environment_of",

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import Conflict, StorageFull, StoreUnavailable
-from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record, Store, StoredEvent
 
 from .time_and_death import Fuse
 
@@ -26,9 +27,11 @@ class StoreOfAServiceThatDies(_StoreAround):
         super().__init__(store)
         self._fuse = fuse
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
         self._fuse.burn()
-        stored = self._store.save(records, events)
+        stored = self._store.save(records, events, audit)
         self._fuse.burn()
         return stored
 
@@ -38,10 +41,23 @@ class StoreIsFull(_StoreAround):
 
     full = True
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
         if self.full:
             raise StorageFull("The disk of the database is full.")
-        return self._store.save(records, events)
+        return self._store.save(records, events, audit)
+
+
+class StoreTakesNoOutputs(_StoreAround):
+    """Has room for records, and while `full` none for outputs."""
+
+    full = True
+
+    def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
+        if self.full:
+            raise StorageFull("The disk of the database is full.")
+        return self._store.append_outputs(workload, outputs)
 
 
 class StoreGoesAway(_StoreAround):
@@ -65,8 +81,10 @@ class StoreLosesAnAnswer(_StoreAround):
 
     losing = False
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
-        stored = self._store.save(records, events)
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
+        stored = self._store.save(records, events, audit)
         if self.losing:
             self.losing = False
             raise StoreUnavailable("'jobs' at db", "server closed the connection unexpectedly")
@@ -76,5 +94,7 @@ class StoreLosesAnAnswer(_StoreAround):
 class StoreLosesTheRace(_StoreAround):
     """Somebody else's save of the same key came first."""
 
-    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+    def save(
+        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+    ) -> tuple[StoredEvent, ...]:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.")

@@ -23,7 +23,19 @@ from tests.kubernetes.programs import missing_programs, tools_folder
 _LATE = "ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"
 
 
+#: The modules that take longest. They begin first, so that no process works alone on one of them in the end.
+_LONGEST = (
+    "test_two_services.py",
+    "test_story.py",
+    "test_two_replicas.py",
+    "test_move_to_postgresql.py",
+    "test_killed_service.py",
+    "test_spawner.py",
+)
+
+
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.filterwarnings(_LATE))

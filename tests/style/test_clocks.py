@@ -22,6 +22,7 @@ CLOCKS = {
         "hub/clock.py",
         "lab/clock.py",
         "runner/clock.py",
+        "store/clock.py",
     )
 }
 #: Names of the module `time` that read no clock.

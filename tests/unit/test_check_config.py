@@ -66,6 +66,18 @@ def test_without_a_service_only_the_file_is_checked(check):
     assert "Nothing is compared: name a running service with --url" in told
 
 
+@pytest.mark.parametrize("devices", ["1", "[0]", '["GPU-a"]'])
+def test_without_a_service_pools_of_devices_are_not_compared_with_this_machine(check, devices):
+    pools = 'c.Pools.pools = {"build": {"devices": 1}, "train": {"devices": %s}}\n'
+    assert check(NOW + pools % devices, compare=False)[0] == 0
+
+
+def test_without_a_service_wrong_types_in_pools_are_still_found(check):
+    code, told = check(NOW + 'c.Pools.pools = {"build": {"devices": 1}, "train": {"devices": [[0]]}}\n', compare=False)
+    assert code == 1
+    assert "it is neither an index nor a UUID" in told
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -93,6 +105,8 @@ def test_a_file_that_cannot_be_used_says_why(check, text, words):
         ('{"zoe": 1}', '{"ann": 1}', ["user zoe: 1 GPU -> 0.25 GPU"]),
         ('"quota": 2, "parent"', '"quota": 1, "parent"', ["queue vision, quota: 2 GPU -> 1 GPU"]),
         ('"limit": 2', '"limit": 1', ["queue nlp, limit: 2 GPU -> 1 GPU"]),
+        ('"limit": 2', '"limit": 2, "limit_cpus": 4', ["queue nlp, limit_cpus: none -> 4 CPU cores"]),
+        ('"limit": 2', '"limit": 2, "limit_memory": "8Gi"', ["queue nlp, limit_memory: none -> 8 GiB"]),
         ('    "nlp": {"quota": 1, "parent": "top", "limit": 2},\n', "", ["queue nlp: 1 GPU -> the queue is removed"]),
     ],
 )
@@ -132,6 +146,13 @@ def test_running_work_that_becomes_over_quota_is_listed(check, old, new, lines):
     _, told = check(NOW.replace(old, new))
     (_, _, rest) = told.partition("becomes over quota, and may be paused or stopped for others:\n")
     assert [line.strip() for line in rest.splitlines()] == lines
+
+
+def test_running_work_that_a_lowered_limit_stops_is_listed(check):
+    _, told = check(NOW.replace('"quota": 1, "parent": "top", "limit": 2', '"quota": 0, "parent": "top", "limit": 0'))
+    (_, _, rest) = told.partition("Running work that is paused or stopped as soon as the file is in force:\n")
+    (line,) = rest.splitlines()
+    assert line.startswith("  bob's job bobs in nlp. Paused: the limit of nlp was lowered to 0 GPU.")
 
 
 def test_what_is_probably_not_meant_is_listed(check):

@@ -15,9 +15,9 @@ __all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns",
 
 
 def __getattr__(name: str) -> "type[KubernetesRuns | KubernetesBackend]":
-    """Import `KubernetesRuns` and `KubernetesBackend` when first asked for.
+    """Return `KubernetesRuns` or `KubernetesBackend`, imported at the first use; raise `AttributeError` otherwise.
 
-    The Kubernetes client is missing on one machine, where the settings are read all the same.
+    So this package can be imported on a machine without the Kubernetes client.
     """
     if name == "KubernetesRuns":
         from .backend import KubernetesRuns

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from jupyter_gq.backends.bundles import PodFiles, encode_bundle
+from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.errors import BackendError, Conflict
@@ -51,7 +51,7 @@ class StoredBundles:
     """A bundle store in the service's own store; the service tells owners apart, not the disk."""
 
     def __init__(self, files: Files, outputs: Outputs) -> None:
-        """Keep the bundles and logs in `files`, and read outputs from `outputs`; both are usually the same store."""
+        """Create a store of bundles and logs in `files`; `outputs` has the outputs, and is usually the same store."""
         self._files, self._outputs = files, outputs
 
     @property
@@ -113,6 +113,10 @@ class StoredBundles:
             tasks = sorted({task} if run > newest else {task, *tasks})
             self._files.put_file(job, _LOGS, json.dumps({"run": run, "tasks": tasks}).encode())
         self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
+
+    def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
+        """Return nothing: the files of a run end with its pod, and the runner delivers all outputs before that."""
+        return LeftOutputs(pieces=(), following=None)
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; no error if there are none."""

@@ -35,7 +35,8 @@ class Accounts:
     """The accounts of the owners of jobs."""
 
     def __init__(self, system_users: bool) -> None:
-        self._system_users = system_users
+        #: Whether each owner has an account of their own.
+        self.system_users = system_users
         self._found: dict[str, Account] = {}
 
     def look_up(self, owner: str) -> Account:
@@ -55,7 +56,7 @@ class Accounts:
 
         Raises `BackendError` if there is none, if it is root, or if the service has no right to become that user.
         """
-        if not self._system_users:
+        if not self.system_users:
             return _account(pwd.getpwuid(os.getuid()), switch=False)
         try:
             entry = pwd.getpwnam(owner)

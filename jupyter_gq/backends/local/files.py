@@ -23,6 +23,15 @@ def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject |
         return user_files.read_json(path, limit=limit, uid=account.uid)
 
 
+def read_owned_notebook(path: Path, account: Account) -> JsonObject | None:
+    """Return the executed notebook in a file of this account; None if there is no such file.
+
+    Raises `UnusableFile` as `read_owned_json` does.
+    """
+    with acting_as(account):
+        return user_files.read_notebook(path, uid=account.uid)
+
+
 def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
     """Return the last `size` bytes of a file of this account; None if there is no such file.
 
@@ -30,6 +39,27 @@ def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
     """
     with acting_as(account):
         return user_files.read_end(path, size=size, uid=account.uid)
+
+
+def read_owned_part(path: Path, account: Account, *, start: int, size: int) -> bytes:
+    """Return at most `size` bytes of a file of this account from byte `start` on; empty if there are none.
+
+    Raises `UnusableFile` as `client.user_files` does.
+    """
+    with acting_as(account):
+        return user_files.read_part(path, start=start, size=size, uid=account.uid)
+
+
+def is_missing(path: Path, account: Account) -> bool:
+    """Return whether the account finds nothing at this path; False if it cannot be told."""
+    with acting_as(account):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+    return False
 
 
 def write_private(path: Path, content: bytes, account: Account) -> None:

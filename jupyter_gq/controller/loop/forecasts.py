@@ -180,7 +180,11 @@ def _waits(workload: Workload) -> bool:
 
 
 def _moved(before: ExpectedStart | None, after: ExpectedStart | None, now: Instant) -> bool:
-    """Return whether an expected start has appeared, gone, or moved enough to be announced."""
+    """Return whether an expected start has appeared, gone, or moved enough to be announced.
+
+    Enough is more than a minute, and more than a fifth of the time that is left; the later end of the range (p90)
+    counts.
+    """
     if before is None or after is None:
         return before is not after
     return abs(after.p90 - before.p90) > max(_MINUTE, _PART * (after.p90 - now))

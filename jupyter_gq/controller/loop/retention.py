@@ -1,7 +1,9 @@
-"""Garbage collection of finished work: after a while its record, its output and its files are deleted.
+"""Garbage collection: after a while finished work is deleted, with its output and files, and so are audit entries.
 
 Rules
 -----
+Audit entries: an entry is deleted if it is older than `c.AuditLog.keep_days`, whatever became of the work.
+
 Old work only: a workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days` and no
 backend knows a run of it.
 
@@ -34,7 +36,7 @@ _PAGE = 100
 
 
 class Retention:
-    """The sweeps for finished work that is old enough."""
+    """The sweeps for finished work and audit entries that are old enough."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -42,15 +44,30 @@ class Retention:
     async def run(self) -> None:
         """Sweep every `EVERY` seconds, until cancelled; failures are logged."""
         while True:
-            try:
-                await self.sweep()
-            except Exception:  # the last guard of a loop: the next sweep finds whatever is left
-                log.exception("old jobs could not be deleted; it is tried again")
+            for sweep in (self.sweep, self.sweep_audit):
+                try:
+                    await sweep()
+                except Exception:  # the last guard of a loop: the next sweep finds whatever is left
+                    log.exception("old records could not be deleted; it is tried again")
             await asyncio.sleep(EVERY)
+
+    async def sweep_audit(self) -> int:
+        """Delete all audit entries that are due, in short transactions; return their number.
+
+        Returns 0 and deletes nothing if audit entries are kept for ever.
+        """
+        kept_for = self._context.settings.keep_audit
+        if kept_for <= 0:
+            return 0
+        before, deleted = Instant(self._context.clock.now() - kept_for), 0
+        while portion := await asyncio.to_thread(self._context.store.delete_audit_before, before):
+            deleted += portion
+        return deleted
 
     async def sweep(self) -> int:
         """Delete all work that ended longer ago than the settings keep it; return the number of deleted workloads.
 
+        Work is left out if a backend still knows a run of it, or if its deletion fails, which is logged.
         Returns 0 and deletes nothing if finished work is kept for ever.
         """
         kept_for = self._context.settings.keep_finished
@@ -67,7 +84,10 @@ class Retention:
         return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
-        """Return whether a workload ended before that time and no backend knows a run of it."""
+        """Return whether a workload ended before that time and no backend knows a run of it.
+
+        The submission counts as the end of a workload without a recorded end.
+        """
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
@@ -82,7 +102,10 @@ class Retention:
         except StoreUnavailable:
             raise  # the other records cannot be deleted either
         except Exception:  # the defect of one record must not keep the others
-            log.exception("%s could not be deleted; it is tried again in an hour", record.workload.id)
+            workload = record.workload
+            log.exception(
+                "%s could not be deleted; it is tried again in an hour", workload.id, extra=workload.log_fields
+            )
             return False
         return True
 

@@ -84,7 +84,12 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
 
 
 def _end_run(record: Record, state: State, result: RunEnd) -> Change:
-    """Return the change for a run that has ended; `state` is the state of the workload just before."""
+    """Return the change for a run that has ended; `state` is the state of the workload just before.
+
+    A refused workload backs off, and a run that succeeded or failed is final. After any other end a job goes back
+    to its queue, unless lost too often; a notebook has ended, FAILED if its server never started. See
+    `_end_stopped_run` for STOPPING.
+    """
     if state is State.STOPPING:
         return _end_stopped_run(record, result)
     if result.outcome is Outcome.REFUSED:
@@ -101,7 +106,10 @@ def _end_run(record: Record, state: State, result: RunEnd) -> Change:
 
 
 def _end_stopped_run(record: Record, result: RunEnd) -> Change:
-    """Return the change for the end of a run that was told to stop: finished, failed, requeued or cancelled."""
+    """Return the change for the end of a run that was told to stop: CANCELLED, or requeued if the stop says so.
+
+    A job that succeeded nevertheless is SUCCEEDED. Work that was to be requeued and failed is FAILED.
+    """
     stop = record.workload.stop
     requeue = stop is not None and stop.requeue
     if result.outcome is Outcome.SUCCEEDED and record.workload.kind is Kind.TRAINING:
@@ -127,7 +135,7 @@ def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
 def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
     """Return the change for a job whose run was lost or interrupted: the job goes back to its queue.
 
-    After more than `MOST_LOST` lost runs in a row the job fails instead.
+    After more than `MOST_LOST` lost runs in a row the job fails instead; interrupted runs (PAUSED) are not counted.
     """
     reason = (result.sentence or VANISHED).rstrip(".")
     if result.outcome is Outcome.PAUSED:

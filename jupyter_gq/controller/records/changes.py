@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from jupyter_gq.domain import states
 from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.states import Event
 from jupyter_gq.domain.workload import Activity, Backoff, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress
@@ -65,6 +66,8 @@ class Change:
     detail: DetailChange = field(default_factory=DetailChange)
     #: Replaces the hash of the job's token; None = the hash stays.
     token_hash: str | None = None
+    #: Entry for the audit log, saved with the change; None = the change is no act of somebody.
+    audit: AuditEntry | None = None
 
     @property
     def eviction(self) -> Eviction | None:

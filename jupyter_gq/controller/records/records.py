@@ -13,11 +13,12 @@ the last change. Then nothing is changed until `reload_after_outage` has read al
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
 from jupyter_gq.controller.clock import Clock
+from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import MachineError, NotFound, StoreUnavailable
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import FINAL, Event
@@ -80,10 +81,11 @@ class Records:
         """Return the record of a workload, final or not; None if there is none."""
         return self._unfinished.all.get(workload) or self._store.get(workload)
 
-    def add(self, record: Record) -> None:
-        """Store the record of a new workload, and publish an event about it; errors of the store are raised."""
-        self._save({record.workload.id: record}, {record.workload.id})
-        log.info("%s of %s waits in %s", record.workload.id, record.workload.owner, record.workload.queue)
+    def add(self, record: Record, audit: AuditEntry) -> None:
+        """Store record and audit entry of a new workload, and publish an event; errors of the store are raised."""
+        self._save({record.workload.id: record}, [audit])
+        workload = record.workload
+        log.info("%s of %s waits in %s", workload.id, workload.owner, workload.queue, extra=workload.log_fields)
 
     def commit(self, changes: Sequence[Change]) -> None:
         """Apply these changes in order, save them together, and publish an event for each changed record.
@@ -102,7 +104,7 @@ class Records:
             if change.event is not None:
                 moves.append((before, after, change.event))
         if changed:
-            self._save(changed, changed.keys())
+            self._save(changed, [change.audit for change in changes if change.audit is not None])
         for before, after, event in moves:
             _log_move(before, after, event)
 
@@ -145,8 +147,8 @@ class Records:
         self.revision += 1
         return True
 
-    def _save(self, records: Mapping[str, Record], announced: Iterable[str]) -> None:
-        """Store the records with an event for each id in `announced`; then update memory and publish the events.
+    def _save(self, records: Mapping[str, Record], audit: Sequence[AuditEntry]) -> None:
+        """Store the records, an event for each and the audit entries; then update memory and publish the events.
 
         Raises `StoreUnavailable` without storing if an earlier change is in doubt. A record that cannot be described is
         saved without an event.
@@ -156,7 +158,8 @@ class Records:
             raise StoreUnavailable(self._in_doubt.place, self._in_doubt.told)
         now = self._clock.now()
         described = {
-            name: self.set_aside.attempt(name, "showing", partial(self._describe, records[name])) for name in announced
+            name: self.set_aside.attempt(name, "showing", partial(self._describe, record))
+            for name, record in records.items()
         }
         events = [
             NewEvent(
@@ -170,7 +173,7 @@ class Records:
             if payload is not None
         ]
         try:
-            stored = self._store.save(tuple(records.values()), events)
+            stored = self._store.save(tuple(records.values()), events, audit)
         except StoreUnavailable as error:
             self._in_doubt = error
             raise
@@ -210,5 +213,5 @@ def _log_move(before: Record, after: Record, event: Event) -> None:
         event.value,
         workload.queue,
         workload.run,
-        extra={"workload": workload.id, "state": workload.state.value, "event": event.value, "run": workload.run},
+        extra={**workload.log_fields, "state": workload.state.value, "event": event.value},
     )

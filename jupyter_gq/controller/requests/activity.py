@@ -17,11 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.client.models import ActivityReport, KernelActivity
+from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.workload_views import format_duration, keep_seconds
 from jupyter_gq.devices.meter import Share
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -86,7 +89,7 @@ class ActivityLog:
         ids = {record.workload.id for record in running}
         self._last_use = {name: at for name, at in self._last_use.items() if name in ids}
 
-    def keep(self, record: Record) -> None:
+    def keep(self, caller: Caller, record: Record) -> None:
         """Postpone the eviction of an idle notebook by one step of "Keep it": save the step and withdraw the warning.
 
         Raises `Conflict` if the share is not about to be taken, or if the bound is reached.
@@ -101,15 +104,17 @@ class ActivityLog:
                 f'"Keep it" has been used for {format_duration(rule.keep_total)}, which is all there is. '
                 "Run a cell to keep the share."
             )
-        log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step)
+        log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step, extra=workload.log_fields)
+        now = self._context.clock.now()
         kept = replace(
             activity,
             expire_at=None,
-            kept_until=Instant(self._context.clock.now() + step),
+            kept_until=Instant(now + step),
             kept_total=activity.kept_total + step,
         )
         fields, detail = WorkloadChange(activity=kept), DetailChange(warning="")
-        self._context.records.commit([Change(workload=workload.id, fields=fields, detail=detail)])
+        audit = act_of(caller, Action.NOTEBOOK_KEEP, workload, now, seconds=step)
+        self._context.records.commit([Change(workload=workload.id, fields=fields, detail=detail, audit=audit)])
 
     def _consider_share(self, workload: Workload, busy: bool | None) -> bool | None:
         """Return `busy`, as the kernels say it; None instead of False if the use of a GPU share cannot be measured."""
@@ -143,7 +148,7 @@ class ActivityLog:
 
 
 def is_any_kernel_busy(kernels: Sequence[KernelActivity]) -> bool | None:
-    """Return True if a kernel is busy, else None if the state of a kernel is unknown, else False."""
+    """Return True if a kernel is busy, else None if a kernel's state is unknown, else False; False without kernels."""
     states = [kernel.busy for kernel in kernels]
     if any(states):
         return True

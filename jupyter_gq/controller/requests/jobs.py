@@ -24,10 +24,12 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
+from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
@@ -40,6 +42,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -70,8 +73,9 @@ class Jobs:
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
-        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
-        the queue may not be used, a limit of jobs is reached, or the job could never run.
+        If the caller used the idempotency key before, that earlier job is returned with False. Raises a
+        `UserError` if the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could
+        never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -83,10 +87,17 @@ class Jobs:
         workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
-            detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+            detail=replace(
+                _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+                owner_groups=caller.groups,
+            ),
             idempotency_key=key or None,
         )
-        self._store_job(record, submission.bundle)
+        details = {"tasks": workload.tasks, "priority": workload.priority}
+        if self._needs_admin(caller, workload):
+            details["as_admin"] = True
+        entry = act_of(caller, Action.JOB_SUBMIT, workload, workload.submitted_at, **details)
+        self._store_job(record, submission.bundle, entry)
         self._context.wake()
         return self._presenter.job(record), True
 
@@ -109,7 +120,8 @@ class Jobs:
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.
 
-        A running job is told to stop, and has a few seconds to save its state. Raises `Conflict` if the job has ended.
+        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends
+        instead. A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload
@@ -142,12 +154,17 @@ class Jobs:
         return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
+
+        No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs
+        that are not stored yet.
+        """
         record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
         shown = pieces[-1].seq if pieces else after
-        finished = record.workload.state in FINAL and shown >= last
+        delivering = any(workload == job for workload, _ in self._context.ended_runs)
+        finished = record.workload.state in FINAL and shown >= last and not delivering
         return OutputPage(
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
@@ -228,6 +245,15 @@ class Jobs:
                 "are possible. Choose another queue, or try again later."
             )
 
+    def _needs_admin(self, caller: Caller, job: Workload) -> bool:
+        """Tell whether the caller may send the job only as an administrator.
+
+        Without that right, the queue would not admit the caller, or the priority would be too high.
+        """
+        settings, member = self._context.settings, replace(caller, admin=False)
+        (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
+        return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
+
     def _find_job(self, caller: Caller, job: str) -> Record:
         """Return the record of a job that the caller may see.
 
@@ -288,12 +314,15 @@ class Jobs:
             raise explain_default(refusal, request) from refusal
         return workload
 
-    def _store_job(self, record: Record, bundle: Bundle) -> None:
-        """Store the files of a new job and then its record; delete the files again if the record is refused."""
+    def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
+        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused.
+
+        If the store does not answer, the files stay, since the record may have been saved. Errors are raised.
+        """
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
-            context.records.add(record)
+            context.records.add(record, audit)
         except StoreUnavailable:
             raise  # the record may have been saved; if not, the next service that takes over deletes the files
         except JupyterGQError:
@@ -304,10 +333,12 @@ class Jobs:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
+        who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
+        detail = DetailChange(sentence=f"Cancelled{who}.")
+        audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)
-            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail)
+            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail, audit=audit)
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
             sentence="Cancelling: it has a few seconds to save its state.",
@@ -317,8 +348,8 @@ class Jobs:
         )
         if workload.stop is not None:
             # The job is being paused; from now on it ends instead.
-            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
-        return make_stop_change(workload, stop, detail)
+            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail, audit=audit)
+        return make_stop_change(workload, stop, detail, audit)
 
     def _record_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
         """Record the last error among these pieces of output, in memory only, unless the job has ended."""

@@ -24,7 +24,10 @@ class ServiceStatus:
     names: NameCheck
 
     def check_health(self) -> Health:
-        """Return the condition of the loop, the settings, the devices and the backends, with all that is wrong."""
+        """Return the condition of the loop, the settings, the devices and the backends, with all that is wrong.
+
+        If several things are wrong, the code names only the first, in the order of `HealthCode`.
+        """
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK

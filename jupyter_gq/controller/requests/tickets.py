@@ -26,10 +26,12 @@ from jupyter_gq.client.models import (
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
+from jupyter_gq.controller.records.acts import act_of, act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import forget_eviction
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, Seconds, parse_request
+from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.queue import build_queue
 from jupyter_gq.domain.reasons import EvictReason
@@ -56,9 +58,9 @@ class Tickets:
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
         """Return the ticket for the share of the caller's server, and whether it is new; a new one joins its queue.
 
-        An open ticket for the same amount, without a process, is returned again; any other open ticket of the server is
-        ended. Raises `InvalidAmount` for an invalid amount, and `QuotaExceeded` or `NeverFits` if the share is not
-        possible.
+        An open ticket for the same amount, without a process, is returned again; any other open ticket of the
+        server is ended. A new ticket with a GPU deletes the caller's stored last eviction. Raises
+        `InvalidAmount` for an invalid amount, and `QuotaExceeded` or `NeverFits` if the share is not possible.
         """
         context = self._context
         context.remember_groups(caller)
@@ -69,8 +71,10 @@ class Tickets:
         record = self._make_record(caller, request.server, wanted)
         self._check_admissible(caller, record.workload, present)
         if present is not None:
-            context.records.commit(self._end_ticket(present, "Replaced by a new request."))
-        context.records.add(record)
+            context.records.commit(self._end_ticket(present, "Replaced by a new request.", caller))
+        context.records.add(
+            record, act_of(caller, Action.NOTEBOOK_REQUEST, record.workload, record.workload.submitted_at)
+        )
         if wanted.devices:
             forget_eviction(context.store, caller.user)
         context.wake()
@@ -87,7 +91,7 @@ class Tickets:
         """
         record = self._find_ticket(caller, ticket)
         if record.workload.state not in FINAL:
-            self._context.records.commit(self._end_ticket(record, ""))
+            self._context.records.commit(self._end_ticket(record, "", caller))
             self._context.wake()
 
     def attach(self, caller: Caller, ticket: str, report: ProcessReport) -> None:
@@ -145,7 +149,7 @@ class Tickets:
         bound is reached.
         """
         record = self._ticket_of_server(caller, server)
-        self._activity.keep(record)
+        self._activity.keep(caller, record)
         self._context.wake()
         return self._presenter.notebook(self._find_ticket(caller, record.workload.id))
 
@@ -163,7 +167,7 @@ class Tickets:
         context.ticket_polled_at = {name: at for name, at in context.ticket_polled_at.items() if name in ids}
         lapsed = [record for record in waiting if now > context.ticket_polled_at[record.workload.id] + LAPSE_AFTER]
         told = f"The request lapsed: nobody asked after it for {LAPSE_AFTER:.0f} s."
-        context.records.commit_each([change for record in lapsed for change in self._end_ticket(record, told)])
+        context.records.commit_each([change for record in lapsed for change in self._end_ticket(record, told, None)])
 
     # --- inside
 
@@ -209,20 +213,25 @@ class Tickets:
         admission.check_fixed_quota(snapshot, workload)
         admission.check_fits(snapshot, workload)
 
-    def _end_ticket(self, record: Record, told: str) -> list[Change]:
+    def _end_ticket(self, record: Record, told: str, caller: Caller | None) -> list[Change]:
         """Return the changes that end a ticket, with the sentence `told` for its owner, or none if that is "".
 
-        A ticket without a share ends at once. The share of another one is marked as given back, and its spawner ends
-        the process.
+        A ticket without a share ends at once. The share of another one is marked as given back, and its spawner
+        ends the process. A ticket that is stopping already keeps its sentence. `caller` is None if the
+        scheduler itself ends the ticket.
         """
         workload, now = record.workload, self._context.clock.now()
+        if caller is None:
+            audit = act_of_scheduler(Action.NOTEBOOK_RELEASE, workload, now, reason=told)
+        else:
+            audit = act_of(caller, Action.NOTEBOOK_RELEASE, workload, now, reason=told or None)
         sentence = DetailChange(sentence=told) if told else DetailChange()
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)
-            return [Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=sentence)]
+            return [Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=sentence, audit=audit)]
         given_back = DetailChange(given_back=True)
         if workload.stop is not None:
-            return [Change(workload=workload.id, detail=given_back)]
+            return [Change(workload=workload.id, detail=given_back, audit=audit)]
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
             sentence="The server is being stopped.",
@@ -230,7 +239,7 @@ class Tickets:
             at=now,
             requeue=False,
         )
-        return [make_stop_change(workload, stop, {**given_back, **sentence})]
+        return [make_stop_change(workload, stop, {**given_back, **sentence}, audit)]
 
     def _newest_open_ticket(self, user: str, server: str) -> Record | None:
         """Return the newest unfinished ticket of a server that has not been told to end; None if there is none."""

@@ -26,6 +26,7 @@ from .queue_resources import Defaults
 from .queues import TrainingQueue, check_fixed_quotas, training_queues
 from .sections import (
     SECTIONS,
+    AuditLog,
     Fairness,
     FixedQuota,
     IdlePolicy,
@@ -41,6 +42,7 @@ DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
 DAY = 86400.0
 DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
+DEFAULT_KEEP_AUDIT = Seconds(365 * DAY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +84,8 @@ class Settings:
     max_bundle_values: int = 200_000
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
+    #: Time for which entries of the audit log are kept; 0 = for ever.
+    keep_audit: Seconds = DEFAULT_KEEP_AUDIT
 
     def fixed_quota(self, user: str, groups: frozenset[str]) -> MilliGpu:
         """Return a user's fixed quota in milli-GPU: their own, else the largest of their groups, else the default."""
@@ -204,11 +208,12 @@ class SettingsSource(Protocol):
 
 
 def build_settings(
-    config: Config, nodes: Sequence[Node], also: Mapping[str, Collection[str]] | None = None
+    config: Config, nodes: Sequence[Node] | None, also: Mapping[str, Collection[str]] | None = None
 ) -> Settings:
     """Return the settings of a config; without pools of nodes, quotas are checked against the devices of `nodes`.
 
-    Raises `SettingsError` at the first fault. `also` names the traits of further sections that other code reads.
+    With `nodes` None the devices are not known, and nothing is checked against them. `also` names the traits of further
+    sections that other code reads. Raises `SettingsError` at the first fault.
     """
     _check_names(config, also or {})
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
@@ -226,11 +231,11 @@ def build_settings(
         consolidate=waits.move,
         moved_after=Seconds(waits.moved_after),
     )
-    devices = [device for node in nodes for device in node.devices]
     by_nodes = pod_pools(pools.pools, on_cluster=config.SchedulerService.get("backend") == "kubernetes")
     # Quotas are checked against the nodes only if these are fixed; on a cluster nodes come and go.
-    devices = [] if by_nodes else devices
-    by_device = None if by_nodes else device_pools(pools.pools, devices)
+    fixed_nodes = () if by_nodes or nodes is None else nodes
+    devices = [device for node in fixed_nodes for device in node.devices]
+    by_device = None if by_nodes else device_pools(pools.pools, None if nodes is None else devices)
     names = tuple(pools.pools) or ("default",)
     build, train = pool_for("build", pools.build, names), pool_for("train", pools.train, names)
     sizes = {name: len(devices) if by_device is None else list(by_device.values()).count(name) for name in names}
@@ -240,7 +245,7 @@ def build_settings(
         default_quota=MilliGpu(fixed.default),
         group_quotas=fixed.groups,
         user_quotas=fixed.users,
-        training=training_queues(training.queues, train, sizes[train] if devices else None, () if by_nodes else nodes),
+        training=training_queues(training.queues, train, sizes[train] if devices else None, fixed_nodes),
         pools=names,
         device_pool=by_device,
         pod_pools=by_nodes,
@@ -256,6 +261,7 @@ def build_settings(
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
         max_bundle_values=int(training.max_bundle_values),
         keep_finished=Seconds(training.keep_finished_days * DAY),
+        keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
     )
 
 

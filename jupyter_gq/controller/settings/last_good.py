@@ -8,6 +8,8 @@ Rules
    are in force, is refused. A file that is being written looks like that, and so does one on a full disk.
 3. Lost: a setting with entries (queues, quotas, pools) that has none any more is refused, unless the file names the
    setting in `c.SchedulerService.allow_empty`.
+
+See docs/decisions/0075-refuse-a-file-that-lost-its-policy.md.
 """
 
 import hashlib
@@ -84,9 +86,10 @@ class LastGood:
 
 
 def explain_loss(before: LastGood, after: LastGood) -> str | None:
-    """Return a sentence that says what a newer policy has lost and how to confirm that; None if nothing is missing.
+    """Return a sentence that says what a newer policy has lost and how to confirm that; None if nothing is lost.
 
-    A file that is cut off counts as a loss, and so does a guarded setting without entries that is not in `allow_empty`.
+    A file that is cut off counts as a loss. So does a guarded setting that has lost all of its entries and is not
+    in `allow_empty`; the loss of some is none.
     """
     lost = {setting: before.entries(setting) - after.entries(setting) for setting in GUARDED}
     for path, ends in before.files.items():
@@ -116,8 +119,9 @@ def _describe_cut(path: Path, before: _LineEnds, has_lost: bool) -> str | None:
         return None
     whole = [(end, mark) for end, mark in before if end <= len(content)]
     rest = content[whole[-1][0] if whole else 0 :]
-    same = all(_mark(content[:end]) == mark for end, mark in whole)
-    if not same or b"\n" in rest or not (rest or has_lost or not content):
+    if whole and _short(hashlib.sha256(content[: whole[-1][0]])) != whole[-1][1]:
+        return None
+    if b"\n" in rest or not (rest or has_lost or not content):
         return None
     return (
         f"{path} is cut off: it has the first {len(content)} of {total} bytes of the file in force. Write it again. If "
@@ -127,10 +131,11 @@ def _describe_cut(path: Path, before: _LineEnds, has_lost: bool) -> str | None:
 
 def _line_ends(path: Path) -> _LineEnds:
     """Return the end of each line of a file in bytes, with a hash of everything up to there; [] if it is unreadable."""
-    content, ends, position = _content(path) or b"", [], 0
-    for line in content.splitlines(keepends=True):
+    ends, position, digest = [], 0, hashlib.sha256()
+    for line in (_content(path) or b"").splitlines(keepends=True):
         position += len(line)
-        ends.append((position, _mark(content[:position])))
+        digest.update(line)
+        ends.append((position, _short(digest)))
     return ends
 
 
@@ -142,9 +147,9 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _mark(content: bytes) -> str:
-    """Return a short hash of the content."""
-    return hashlib.sha256(content).hexdigest()[:16]
+def _short(digest: "hashlib._Hash") -> str:
+    """Return the first 16 digits of a hash."""
+    return digest.hexdigest()[:16]
 
 
 def _plain(value: object) -> JsonValue:

@@ -14,6 +14,12 @@ _QUOTAS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], 
     ("quota_cpus", lambda queue: queue.cpu_quota, lambda milli: f"{format_cpus(milli)} CPU cores"),
     ("quota_memory", lambda queue: queue.memory_quota, format_memory),
 )
+#: The limits of a queue, likewise. None = no limit.
+_LIMITS: tuple[tuple[str, Callable[[Queue], int | None], Callable[[int], str]], ...] = (
+    ("limit", lambda queue: queue.limit, lambda milli: f"{format_gpus(milli)} GPU"),
+    ("limit_cpus", lambda queue: queue.cpu_limit, lambda milli: f"{format_cpus(milli)} CPU cores"),
+    ("limit_memory", lambda queue: queue.memory_limit, format_memory),
+)
 
 
 def find_lost_quotas(before: Settings, after: Settings, groups: Mapping[str, frozenset[str]]) -> Iterator[str]:
@@ -86,7 +92,7 @@ def _path(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
 
 
 def _lost_by_queue(before: Queue, after: Queue | None) -> Iterator[str]:
-    """Yield a line for each quota, and for the limit, of a queue that is lower after the change, or for its removal."""
+    """Yield a line for each quota and limit of a queue that is lower after the change, or one for its removal."""
     if after is None:
         yield f"queue {before.name}: {format_gpus(before.quota)} GPU -> the queue is removed"
         return
@@ -94,9 +100,10 @@ def _lost_by_queue(before: Queue, after: Queue | None) -> Iterator[str]:
         old, new = read(before), read(after)
         if old is not None and (new is None or new < old):
             yield f"queue {before.name}, {name}: {write(old)} -> {'none' if new is None else write(new)}"
-    if after.limit is not None and (before.limit is None or after.limit < before.limit):
-        was = "none" if before.limit is None else f"{format_gpus(before.limit)} GPU"
-        yield f"queue {before.name}, limit: {was} -> {format_gpus(after.limit)} GPU"
+    for name, read, write in _LIMITS:
+        old, new = read(before), read(after)
+        if new is not None and (old is None or new < old):
+            yield f"queue {before.name}, {name}: {'none' if old is None else write(old)} -> {write(new)}"
 
 
 def _change(before: int, after: int) -> str:

@@ -38,13 +38,14 @@ class PolicyFile:
     def __init__(
         self,
         path: Path,
-        nodes: Callable[[], Sequence[Node]],
+        nodes: Callable[[], Sequence[Node] | None],
         also: Mapping[str, Collection[str]] | None = None,
         stored: LastGood | None = None,
     ) -> None:
         """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
-        `nodes` returns the present nodes, against whose devices quotas and pools are checked. `also` names the traits
+        `nodes` returns the present nodes, against whose devices quotas and pools are checked; None if they are not
+        known, and nothing is checked against them. `also` names the traits
         of further sections that belong to the service; other names in them are refused. Raises `ConfigFileError` if
         neither the file nor `stored` can be used.
         """
@@ -56,7 +57,7 @@ class PolicyFile:
         self._error: str | None = None
         self._warnings: tuple[str, ...] = ()
         self._last_good = stored
-        self._seen = self._changing = self._fingerprint()
+        self._seen = self._changing = self._fingerprints()
         self._current = self._load() if stored is None else self._load_or_restore(stored)
 
     @property
@@ -88,14 +89,13 @@ class PolicyFile:
 
     def _refresh(self) -> bool:
         """Do the work of `refresh` in the calling thread, and return the same; a refused file is logged."""
-        found = self._fingerprint()
+        found = self._fingerprints()
         if found == self._seen:
             self._changing = found
             return False
         if found != self._changing:
             self._changing = found
             return False
-        self._seen = found
         try:
             settings = self._load()
         except ConfigFileError as error:
@@ -108,17 +108,20 @@ class PolicyFile:
         return True
 
     def _load(self) -> Settings:
-        """Return the settings of the file, and watch all files that it loads.
+        """Return the settings of the file, watch all files that it loads, and keep the policy as the last good one.
 
-        Raises `ConfigFileError` if the file has an error or has lost too much of the policy in force.
+        Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too
+        much of the policy in force; the last good policy and the warnings then stay.
         """
         loaded: list[Path] = []
+        executed = self._fingerprints()
         try:
             config = load_config(self._path, loaded)
         finally:
             # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
-            self._seen = self._changing = self._fingerprint()
+            # A file that is edited while it is executed still has its earlier content here, and is loaded again.
+            self._seen = self._changing = self._fingerprints() | executed
         found = LastGood.of(config, self._names, loaded)
         loss = None if self._last_good is None else explain_loss(self._last_good, found)
         if loss is not None:
@@ -127,6 +130,12 @@ class PolicyFile:
             settings = build_settings(config, self._nodes(), self._also)
         except SettingsError as error:
             raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
+        except Exception as error:  # the administrator's values may be of any type
+            log.exception("settings: a value cannot be used")
+            raise ConfigFileError(
+                f"{self._path}: a setting has a value that cannot be used ({type(error).__name__}: {error}). Undo the "
+                "last change of the file. The log of the service has the details."
+            ) from error
         self._last_good = found
         self._warn(loaded)
         return settings
@@ -157,16 +166,15 @@ class PolicyFile:
         for warning in self._warnings:
             log.warning("settings: %s", warning)
 
-    def _fingerprint(self) -> str:
-        """Return a hash of the content of all watched files; a file that cannot be read counts by its error."""
-        digest = hashlib.sha256()
+    def _fingerprints(self) -> dict[Path, str]:
+        """Return a hash of the content of each watched file; for a file that cannot be read, the error."""
+        found = {}
         for path in self._loaded:
             try:
-                digest.update(path.read_bytes())
+                found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
             except OSError as error:
-                digest.update(repr(error.errno).encode())
-            digest.update(b"\0")
-        return digest.hexdigest()
+                found[path] = repr(error.errno)
+        return found
 
 
 def _place(executed: Sequence[Path], error: SettingsError) -> str:

@@ -95,17 +95,19 @@ def _tolerations(name: str, value: object) -> tuple[JsonMapping, ...]:
     raise SettingsError(TRAIT, value, "these are not tolerations", fix, path=(name, "tolerations"))
 
 
-def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) -> Mapping[str, str] | None:
+def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device] | None) -> Mapping[str, str] | None:
     """Return the name of the pool of each device, by device id; None if no pool is set, so that one pool has all.
 
     Pools with a list of devices get theirs first; pools with a number then take free devices in order. Raises
-    `SettingsError` for unknown, shared or too few devices.
+    `SettingsError` for unknown, shared or too few devices. With `devices` None, the devices are not known: only the
+    keys and types are checked, and None is returned.
     """
-    if not pools:
+    for name, entry in pools.items():
+        _check_keys(name, entry)
+    if not pools or devices is None:
         return None
     owner: dict[str, str] = {}
     for name, entry in pools.items():
-        _check_keys(name, entry)
         if not isinstance(entry["devices"], int):
             for wanted in entry["devices"]:
                 device = _find(name, wanted, devices)
@@ -141,7 +143,10 @@ def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
 
 
 def _check_keys(name: str, entry: JsonMapping) -> None:
-    """Raise `SettingsError` unless a pool of devices has only the key "devices", with a number from 0 or a list."""
+    """Raise `SettingsError` unless a pool of devices has only the key "devices", with a number from 0 or a list.
+
+    The list may hold indices and UUIDs.
+    """
     for key in entry:
         if key != "devices":
             raise SettingsError(
@@ -154,13 +159,17 @@ def _check_keys(name: str, entry: JsonMapping) -> None:
     wanted = entry["devices"]
     if isinstance(wanted, bool) or not isinstance(wanted, int | list | tuple):
         raise SettingsError(TRAIT, wanted, "it is neither a number nor a list", fix, path=path)
+    if not isinstance(wanted, int):
+        for device in wanted:
+            if isinstance(device, bool) or not isinstance(device, int | str):
+                raise SettingsError(TRAIT, device, "it is neither an index nor a UUID", fix, path=path)
     if isinstance(wanted, int) and wanted < 0:
         raise SettingsError(TRAIT, wanted, "it is negative", fix, path=path)
 
 
-def _find(pool: str, wanted: object, devices: Sequence[Device]) -> Device:
+def _find(pool: str, wanted: int | str, devices: Sequence[Device]) -> Device:
     """Return the device with that id or index; raise `SettingsError` if there is none, or if the index is ambiguous."""
-    found = [device for device in devices if wanted in {device.id, device.index} and not isinstance(wanted, bool)]
+    found = [device for device in devices if wanted in {device.id, device.index}]
     if not found:
         there = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
         problem = f"there is no device {wanted!r}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from math import ceil
+from math import ceil, inf
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
@@ -14,7 +14,7 @@ from jupyter_gq.domain.queue import BUILD_ROOT, MAX_PRIORITY, Queue
 
 from . import queue_resources
 from .queue_resources import TRAIT, Defaults, QueueHostResources, host_resources_by_queue
-from .traits import SettingsError
+from .traits import SettingsError, as_float
 
 KEYS = (
     "quota",
@@ -272,10 +272,11 @@ def _seconds(name: str, key: str, entry: JsonMapping) -> Seconds | None:
     value = entry.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    seconds = as_float(value)
+    if seconds is None or not 0 <= seconds < inf:
         fix = "use a number of seconds, at least 0, or None to leave it to the queue above"
         raise SettingsError(TRAIT, value, "it is not a length of time", fix, path=(name, key))
-    return Seconds(float(value))
+    return Seconds(seconds)
 
 
 def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:

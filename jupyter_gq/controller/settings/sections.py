@@ -265,6 +265,16 @@ class Placement(Configurable):
     ).tag(config=True)
 
 
+class AuditLog(Configurable):
+    """The record of who did what: `jupyter-gq audit` reads it."""
+
+    keep_days = Number(
+        365,
+        unit="days",
+        help="Days for which an entry of the audit log is kept. 0: for ever. Default: 365.",
+    ).tag(config=True)
+
+
 #: The sections of the config file that belong to the service.
 SECTIONS: tuple[type[Configurable], ...] = (
     FixedQuota,
@@ -274,4 +284,5 @@ SECTIONS: tuple[type[Configurable], ...] = (
     Fairness,
     LongWaits,
     Placement,
+    AuditLog,
 )

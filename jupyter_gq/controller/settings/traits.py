@@ -88,13 +88,24 @@ class Number(TraitType[float, object]):
     def validate(self, obj: object, value: object) -> float:
         """Return the number as a float; raise `SettingsError` for a bool, a text, or a number out of range."""
         fix = f"use {self.info_text}"
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        number = as_float(value)
+        if number is None:
             raise SettingsError(trait_path(obj, self), value, "it is not a number", fix)
-        if self.maximum < value < inf:
+        if self.maximum < number < inf:
             raise SettingsError(trait_path(obj, self), value, f"it is above {self.maximum:g}", fix)
-        if not self.minimum <= value < inf:
+        if not self.minimum <= number < inf:
             raise SettingsError(trait_path(obj, self), value, f"it is below {self.minimum:g} or endless", fix)
+        return number
+
+
+def as_float(value: object) -> float | None:
+    """Return an int or float as a float, infinite if it is too large for one; None for a bool or another type."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
         return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 class Flag(TraitType[bool, object]):

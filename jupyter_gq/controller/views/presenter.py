@@ -46,7 +46,11 @@ class Presenter:
         return workload_views.notebook_view(record, self.view_context(record))
 
     def ticket(self, record: Record) -> TicketView:
-        """Return the view of a ticket for its spawner, with environment and pod additions once the server may start."""
+        """Return the view of a ticket for its spawner.
+
+        The environment is empty until the server may start: at once without a GPU, otherwise from STARTING on.
+        While STARTING, the additions to the server's pod are there too, if servers are pods.
+        """
         workload = record.workload
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
         environment = self._context.environment(workload) if ready else {}
@@ -99,7 +103,10 @@ class Presenter:
         return record is not None and self._context.broker.has_listener(record.workload.owner)
 
     def update_over_quota(self) -> None:
-        """Compute again how much of each running job is above its queue's quota, and announce the changed ones."""
+        """Compute again how much of each running job is above its queue's quota, and announce the changed ones.
+
+        A job is not announced at its first computation.
+        """
         workloads = [record.workload for record in self._context.records.holding()]
         before, self._over_quota = (
             self._over_quota,
@@ -131,7 +138,11 @@ class Presenter:
         )
 
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
-        """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it."""
+        """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.
+
+        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says
+        the level of its pool; without an answer, the level is "cooperative".
+        """
         workload, context = record.workload, self._context
         if not workload.request.devices:
             return "none"

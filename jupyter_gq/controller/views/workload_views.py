@@ -133,7 +133,11 @@ def job_phase(workload: Workload) -> JobPhase:
 
 
 def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
-    """Return the sentence about a job in that phase: why it waits, pauses or has ended, or where it runs."""
+    """Return the sentence about a job in that phase.
+
+    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a
+    running job is appended.
+    """
     workload = record.workload
     told = record.detail.sentence
     if phase == "paused":
@@ -275,7 +279,10 @@ def format_optional_memory(mib: int | None) -> str | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min"."""
+    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min".
+
+    Seconds are used below 100 s, and rounded minutes from there on.
+    """
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -290,7 +297,7 @@ def _position(workload: Workload, context: ViewContext) -> int | None:
 
 
 def _queue_sentence(context: ViewContext) -> str:
-    """Return a sentence with the number of jobs before this one in its queue; "" if there are none."""
+    """Return a sentence with the number of jobs before this one in its queue; "" if there are none or it is unknown."""
     if context.pending is None or context.pending.position <= 1:
         return ""
     ahead = context.pending.position - 1

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import math
 import sys
+from collections.abc import Callable
 
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
@@ -44,7 +45,7 @@ class OutputShipper:
     async def start(self) -> None:
         """Start the upload and the heartbeats; without a service or for another task than 0, only log that.
 
-        Later runs first ask the service for up to 3 s which pieces it has.
+        If the run is not the first or its spool is not empty, first ask the service for up to 3 s which pieces it has.
         """
         if self._uploader is None:
             log.info("Outputs of this task are kept in its folder only.")
@@ -84,10 +85,18 @@ class OutputShipper:
             if not self._disk_error.done():
                 self._disk_error.set_result(error)
 
-    def note_notebook_saved(self) -> None:
-        """Drop delivered pieces from a large spool: the saved notebook holds them."""
-        if self.spool is not None and self._uploader is not None:
-            self.spool.trim_if_large(self._uploader.stored)
+    async def trim_spool(self, saved: int, is_readable: Callable[[], bool]) -> None:
+        """Trim a large spool if the service has all its pieces, and the saved notebook has them too.
+
+        `saved` is the number of the last piece whose effect the notebook contains. `is_readable` reads the notebook
+        back, in a thread, and returns whether that succeeded; it is called for a large spool only.
+        """
+        if self._trimmable_spool(saved) is None:
+            return
+        readable = await asyncio.to_thread(is_readable)
+        spool = self._trimmable_spool(saved)  # pieces may have come meanwhile
+        if readable and spool is not None:
+            spool.trim()
 
     def shorten_close(self, seconds: float) -> None:
         """Let a `close` that has begun wait at most `seconds` from now."""
@@ -95,18 +104,24 @@ class OutputShipper:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
 
-    async def close(self, seconds: float) -> bool:
-        """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
+    @property
+    def trouble(self) -> str:
+        """Why the service lacks pieces; "" if no delivery has failed since the last one that succeeded."""
+        return "" if self._uploader is None else self._uploader.trouble
 
-        Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is delivered at
-        all.
+    async def close(self, seconds: float, *, refused: float) -> bool:
+        """Deliver the remaining pieces and a last heartbeat for at most `seconds`, then end the delivery.
+
+        The spool is closed. A service that answers and does not take the pieces is waited for at most `refused`
+        seconds. Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is
+        delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
             self._deadline = monotonic() + seconds
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
-            delivered = await self._uploader.wait_until_delivered(seconds) or self._uploader.is_unwanted
+            delivered = await self._uploader.wait_until_delivered(seconds, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             # A service that accepts the request and never answers must not use up the time for writing the result.
@@ -119,3 +134,10 @@ class OutputShipper:
         if self.spool is not None:
             self.spool.close()
         return delivered
+
+    def _trimmable_spool(self, saved: int) -> Spool | None:
+        """Return the spool if it is large, and the service and the notebook have all its pieces; None otherwise."""
+        spool, uploader = self.spool, self._uploader
+        if spool is None or uploader is None or not spool.is_large:
+            return None
+        return spool if uploader.is_done and saved == spool.last else None

@@ -35,9 +35,10 @@ from .within_share import make_room_within_share
 
 
 def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Evict work of lower priority for pending work of the same queue, until no workload can be helped.
+    """Admit or nominate pending work by evicting work of lower priority in its queue, until no workload can be helped.
 
-    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    If that is not enough for a workload, work of other queues goes as well, by the rules of reclaim. Returns True
+    if something was undone that this cycle had admitted or nominated, so that other work may fit now.
     """
     priorities = inputs.index.priorities
     if not priorities.differ():
@@ -77,9 +78,10 @@ def search(
     same_queue: Iterable[Workload],
     others: Sources,
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing work of `same_queue` with lower priority, or else of others as well.
+    """Nominate the workload by releasing work of `same_queue` with lower priority, and return the released victims.
 
-    Returns the released victims; None if that does not help, and then nothing has changed.
+    If that is not enough, work of `others` is released as well, but not for a surplus replica. Returns None if
+    there is no work of lower priority, or if nothing helps; then nothing has changed.
     """
     lower = [victim for victim in same_queue if victim.priority < workload.priority]
     if not lower:

@@ -65,9 +65,10 @@ class Sources:
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Evict work of other queues for pending work within its queue's fair share, until no workload can be helped.
+    """Admit or nominate pending work within its queue's fair share by evicting work of other queues.
 
-    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    Goes on until no workload can be helped. Returns True if something was undone that this cycle had admitted or
+    nominated, so that other work may fit now.
     """
 
     def promising(workload: Workload) -> bool:
@@ -103,10 +104,11 @@ def search(
     sources: Sources,
     lower: Sequence[Workload] = (),
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing candidates, by rank and in their order, and return these victims.
+    """Nominate the workload by releasing candidates that the rules allow, in their order, and return these victims.
 
-    Only candidates that the rules allow are released. None means that this does not help, and then nothing has changed.
-    `lower` is the work of the workload's own queue with a lower priority that is among the candidates.
+    Queues above their fair share are tried alone first; then the queues within theirs may give too. None means that
+    nothing helps, and then nothing has changed. `lower` is the work of the workload's own queue with a lower
+    priority that is among the candidates.
     """
     if not allocations.account(workload).known:
         return None
@@ -138,10 +140,10 @@ def search(
 
 
 def _openings(allocations: Allocations, workload: Workload, queues: Queues) -> Iterator[list[Workload]]:
-    """Yield the candidates below each queue on the path that the workload would lift above its fair share.
+    """Yield, for each queue on the path that the workload would lift above its fair share, all candidates below it.
 
-    Their going would let the workload take from queues elsewhere, at a place of its choice. Queues without siblings are
-    left out.
+    Their going would let the workload take from queues elsewhere, at a place of its choice. Queues without siblings
+    are left out.
     """
     account, milli = allocations.account(workload), gang.smallest(workload)
     for each in account.chain:

@@ -32,7 +32,8 @@ def reprieve_victims(
 ) -> None:
     """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
 
-    Preemptors that now fit at once are admitted.
+    Suspensions, stale gangs and drains stay. An elastic workload that stays may want replicas again. Preemptors that
+    fit at once without their reprieved victims are admitted.
     """
     reprieved = [
         *_reprieve_workloads(index, allocations, reservations, evictions),
@@ -78,7 +79,7 @@ def _reprieve_replicas(index: ClusterIndex, allocations: Allocations, evictions:
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:
-    """Tell whether the decision is an eviction that may be taken back: no suspension, stale gang or drain."""
+    """Tell whether the decision may be taken back: False for a suspension, a stale gang or a drained node."""
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 

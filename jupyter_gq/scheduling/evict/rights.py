@@ -60,9 +60,10 @@ class Rights:
         self._margin = Fraction(policy.reclaim_margin)
 
     def rank(self, victim: Workload) -> int | None:
-        """Return the rank of a candidate; None if it may not go as things stand, or if its rank is above `most`.
+        """Return `ABOVE` or `WITHIN` for a candidate that may go as things stand, and None for any other.
 
-        If only its rank forbids a candidate to go, `refused_by_rank` becomes True.
+        A candidate that ranks above `most` may not go either. If only its rank forbids it to go,
+        `refused_by_rank` becomes True.
         """
         found = self._rank(victim)
         if found is None or found <= self.most:
@@ -96,10 +97,10 @@ class Rights:
         return True
 
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
-        """Return the order in which these victims may go, if any: the nearest queues first, then by rising size.
+        """Return all victims, sorted: first those that share most queues with the workload, then smaller before larger.
 
-        Near victims only make the rights of the workload grow. Among the victims of one giver the last one may be as
-        large as it likes, so the largest goes last.
+        No right is checked. If these victims may go in any order, they may go in this one: victims that share
+        queues with the workload only leave more to it, and the last victim of a queue may be of any size.
         """
         return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
 

@@ -48,9 +48,10 @@ def is_wanted_back(workload: Workload) -> bool:
 def resume_notebooks(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Resume suspended notebooks that are used again, and reserve what the other suspended ones have lent.
+    """Resume suspended notebooks that are used again, if their devices are free.
 
-    Borrowers on the devices of a resumed notebook are evicted.
+    If borrowers are there, evict them and keep the devices for the notebook. Reserve the devices of all other
+    suspended notebooks, if they exist.
     """
     for notebook in sorted(index.holders.suspended.values(), key=seniority):
         if is_wanted_back(notebook) and index.is_observed(notebook):

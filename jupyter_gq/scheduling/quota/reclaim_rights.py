@@ -45,10 +45,11 @@ def _is_within_host_quotas(path: tuple[Account, ...], needed: HostAmounts) -> bo
 def may_reclaim(
     taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
 ) -> bool:
-    """Tell whether the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
+    """Tell whether the rules on guarantee and fairness let the leaf `taker` reclaim one victim from the leaf `giver`.
 
-    `milli` is what the taker needs. With `started`, the victim runs already, and nominated work of its queue does not
-    count against that queue. `margin` is the policy's reclaim margin.
+    The victim gives `gives` milli-GPU, and the taker needs `milli`. With `started`, the victim runs already, and
+    nominated work of its queue does not count against that queue. `margin` is the policy's reclaim margin. False
+    for work of the same queue.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:

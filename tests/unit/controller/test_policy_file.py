@@ -168,6 +168,36 @@ async def test_where_a_trait_is_set(source, trait, keys, line):
     assert find_line(source, trait, keys) == line
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'c.Pools.pools = {"build": {"devices": [[0]]}}',
+        'c.Pools.pools = {"build": {"devices": [{}]}}',
+        "c.IdlePolicy.after = 10**400",
+        'c.TrainingQueues.queues = {"vision": {"quota": 1, "reclaim_min_runtime": 10**400}}',
+        "c.Fairness.half_life = 10**5000",
+    ],
+)
+async def test_a_value_of_any_type_and_size_is_refused_and_stays_refused(path, line):
+    policy = load(path)
+    path.write_text(GOOD + line + "\n")
+    assert await look(policy)
+    assert policy.error
+    assert not await look(policy)
+    assert policy.error
+    assert policy.current.default_quota == 250
+
+
+async def test_a_file_that_is_edited_while_it_is_executed_is_loaded_again(path):
+    policy = load(path)
+    edit = f"__import__('pathlib').Path({str(path)!r}).write_text({GOOD.replace('0.25', '0.75')!r})\n"
+    path.write_text(GOOD.replace("0.25", "0.5") + edit)
+    assert await look(policy)
+    assert policy.current.default_quota == 500
+    assert await look(policy)
+    assert (policy.current.default_quota, policy.error) == (750, None)
+
+
 async def test_a_file_that_is_being_written_is_not_executed(path):
     policy = load(path)
     path.write_text('c.FixedQuota.default = "0.5"\n')

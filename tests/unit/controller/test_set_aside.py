@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange
+from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.states import Event
 from jupyter_gq.domain.workload_detail import Progress
 from jupyter_gq.store.protocol import Record
@@ -57,7 +59,7 @@ async def test_pages_go_on_behind_records_that_cannot_be_read(world):
 async def test_work_that_breaks_every_decision_is_set_aside_until_it_changes(world):
     world.controller.check_invariants = False  # the bad job breaks them too
     bad = replace(a_job("bad", "vision", id="job-bad", owner="ann"), min_members=None)
-    world.controller._context.records.add(Record(workload=bad))
+    world.controller._context.records.add(Record(workload=bad), act_of(ANN, Action.JOB_SUBMIT, bad, bad.submitted_at))
     jobs = [world.send(ANN, "vision", "0.25"), world.send(BOB, "nlp", "0.5")]
     await world.step(2)
     assert [world.job(job).phase for job in jobs] == ["running", "running"]

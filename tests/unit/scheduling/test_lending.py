@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -62,7 +63,7 @@ def test_only_what_can_be_taken_back_starts_on_a_lent_share():
     assert admitted(decision) == []
     entry = why(decision, "fixed").why
     assert entry.reason is PendingReason.RESERVED
-    assert entry.sentence == (
+    assert reveal(entry.sentence) == (
         "Waiting: 0.5 GPU is free, but reserved for ann's server (0.5 GPU), which may be used again at any moment."
     )
     cluster.workloads[-1] = a_job("borrower", "z", "0.5")

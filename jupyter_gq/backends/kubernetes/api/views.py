@@ -92,7 +92,7 @@ class PodView:
 
     @property
     def attempt(self) -> int:
-        """The run that the pod belongs to; 0 if the pod names none."""
+        """The number of the run that the pod belongs to; 0 if the pod names none."""
         return _number(self.labels.get(names.ATTEMPT), 0)
 
     @property

@@ -102,7 +102,7 @@ class Lease:
 
     @property
     def leads(self) -> bool:
-        """True if this service may act now."""
+        """True if this service may act now: it holds the Lease and has renewed it in time."""
         return self._election.leads(self._elapsed())
 
     @property

@@ -151,7 +151,7 @@ class Run:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks by the launch; without one, as far as the pods tell it."""
+        """The number of tasks: as it was launched, or else as far as the pods tell it."""
         if self.workload is not None:
             return self.workload.tasks
         told = max((pod.of_tasks for pod in self.pods.values()), default=1)
@@ -234,7 +234,7 @@ class Run:
 
 
 def describe_overdue(pod: PodView, deadline: float, now: float) -> str:
-    """Return a sentence on a pod that still ends a minute after its deadline; "" otherwise."""
+    """Return a sentence on a pod that is still being deleted a minute after its deadline; "" otherwise."""
     late = now - deadline
     if not pod.terminating or late < _OVERDUE:
         return ""
