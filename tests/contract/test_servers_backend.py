@@ -177,7 +177,7 @@ async def test_a_process_of_another_account_is_not_believed_whatever_its_environ
     workload = servers.workload()
     await servers.backend.launch(Launch(workload=workload))
     environment = {"JUPYTERHUB_USER": workload.owner}
-    with subprocess.Popen(["/bin/sleep", "60"], env=environment, user="nobody") as process:
+    with subprocess.Popen(["/bin/sleep", "60"], env=environment, user="nobody") as process:  # noqa: ASYNC220
         try:
             with pytest.raises(Conflict, match="is not a notebook server of"):
                 servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
