@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
 _KIB = 1024
 #: Bytes of a small report, such as a result or a progress.
 SMALL_FILE = 64 * _KIB
-#: Bytes of the largest document that is read as a whole: a bundle, or a notebook with its outputs.
+#: Bytes of the largest document that is read as a whole, other than an executed notebook: a bundle.
 LARGE_FILE = 128 * _KIB * _KIB
 # Without O_NONBLOCK a pipe in the place of the file would hold up the reader for ever.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,8 +71,18 @@ def read_part(path: Path, *, start: int, size: int, uid: int | None = None) -> b
         return _read(file, size)
 
 
-def read_json(path: Path, *, limit: int, uid: int | None = None) -> JsonObject | None:
-    """Return the JSON object in a file of at most `limit` bytes; None if there is no such file.
+def read_notebook(path: Path, *, uid: int | None = None) -> JsonObject | None:
+    """Return the executed notebook of a job; None if there is no such file. For the errors see `read_json`.
+
+    The outputs that a runner keeps, and the notebook around them, are within the bounds of this file.
+    """
+    return read_json(path, limit=output_bounds.NOTEBOOK_SIZE, max_nodes=output_bounds.NOTEBOOK_VALUES, uid=uid)
+
+
+def read_json(
+    path: Path, *, limit: int, max_nodes: int = bounded_json.MAX_NODES, uid: int | None = None
+) -> JsonObject | None:
+    """Return the JSON object in a file of at most `limit` bytes and `max_nodes` values; None if there is no such file.
 
     Bytes that are not UTF-8, and halves of characters, are replaced. Raises `UnusableFile` for a file that the rules
     of this module refuse, and for a file that holds no JSON object.
@@ -81,7 +91,7 @@ def read_json(path: Path, *, limit: int, uid: int | None = None) -> JsonObject |
     if content is None:
         return None
     try:
-        document = bounded_json.parse(content.decode("utf-8", "replace"))
+        document = bounded_json.parse(content.decode("utf-8", "replace"), max_nodes=max_nodes)
     except InvalidJson as error:
         raise UnusableFile(path.name, f"it is not valid JSON: {error}") from error
     if not isinstance(document, dict):

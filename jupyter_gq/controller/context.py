@@ -219,7 +219,10 @@ class Context:
         self.set_aside.add(workload.id, "deciding", error)
 
     def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
-        """Return the excluded workloads that have not changed; a workload that changed or ended takes part again."""
+        """Return the excluded workloads that have not changed.
+
+        A workload that changed or ended takes part again, and its recorded failures are deleted.
+        """
         if self._excluded:
             present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
             for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:
@@ -290,8 +293,8 @@ def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]
 def _merge_node(one: Node, other: Node) -> Node:
     """Return a node with the devices and labels that either backend knows, closed or draining if either says so.
 
-    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one`
-    counts, and so do all its other fields.
+    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one` counts,
+    and so do all its other fields.
     """
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(

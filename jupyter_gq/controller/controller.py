@@ -233,8 +233,8 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A
-        failure of one workload is raised after all other work is done.
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A failure of
+        one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()
@@ -284,7 +284,7 @@ class Controller:
     async def reload_settings(self) -> None:
         """Load the settings again if their file has changed, and store new ones as the last good policy.
 
-        A change is announced to all listeners and wakes the loop.
+        A change, or the refusal of a new file, is announced to all listeners and wakes the loop.
         """
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})

@@ -123,6 +123,7 @@ def _set_service(c: Config, port: int, folder: Path) -> None:
         "name": SERVICE,
         "url": f"http://{_HOST}:{port}",
         "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(_find_config_file())],
+        "cwd": str(Path.cwd()),
         "environment": {
             **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
             **_locate_database(c, folder),
@@ -145,9 +146,10 @@ def _locate_database(c: Config, folder: Path) -> dict[str, str]:
 def _keep_running_command() -> list[str]:
     """Return the beginning of a command line that runs `python` with the arguments appended to it.
 
-    That process ends with the Hub, even a killed one, and is started again if a signal kills it.
+    That process ends with the Hub, even a killed one, and is started again if a signal kills it. With `-P`, neither
+    process imports modules from its working folder, where anybody's `json.py` may lie.
     """
-    return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
+    return [sys.executable, "-P", str(Path(__file__).with_name("keep_running.py")), "-P"]
 
 
 def _find_config_file() -> Path:

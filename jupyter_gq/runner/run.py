@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+from functools import partial
 from typing import TypeVar
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -23,7 +24,7 @@ from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_k
 from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
-from .output.executed_notebook import load_earlier_outputs, write_notebook
+from .output.executed_notebook import is_readable, load_earlier_outputs, write_notebook
 from .output.recorder import Recorder
 from .problems import KernelError, describe_disk_error
 from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
@@ -326,8 +327,7 @@ class Run:
         self._writing = self._loop.run_in_executor(None, write_notebook, self._job.folder.notebook, notebook)
         await asyncio.shield(self._writing)
         self._saved_state = state
-        if spool.last == state[0]:
-            self._shipper.note_notebook_saved()
+        await self._shipper.trim_spool(state[0], partial(is_readable, self._job.folder.notebook))
 
 
 async def _cancel(task: "asyncio.Task[T]") -> None:

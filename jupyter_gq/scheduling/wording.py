@@ -60,7 +60,7 @@ def describe_cores(milli: int) -> str:
 
 
 def describe_memory(mib: int) -> str:
-    """Return an amount of MiB such as "16 GiB", "1.5 GiB", "500 MiB".
+    """Return an amount of MiB such as "16 GiB", "1.5 GiB", "500 MiB"; in GiB with up to two decimals from 1 GiB on.
 
     The amount is rounded down, so that a user who is told the most that there is may ask for it.
     """
@@ -75,7 +75,7 @@ def is_fixed_quota(queue: str) -> bool:
 
 
 def describe_preemptor(workload: Workload) -> str:
-    """Return the name of a preemptor in sentences: the owner if its queue is a fixed quota, otherwise the queue."""
+    """Return the name of a preemptor in sentences: its queue or, for a fixed quota, the marked name of its owner."""
     if is_fixed_quota(workload.queue):
         return mention(workload.owner, workload.owner, "another user")
     return workload.queue

@@ -63,8 +63,9 @@ class Calibration:
         self._outcomes.append(_Outcome(expected=expected, ratio=(actual + _MOMENT) / (expected + _MOMENT)))
 
     def range(self, expected: Seconds, still_waiting: Sequence[tuple[Seconds, Seconds]] = ()) -> WaitRange:
-        """Return the range for an expected wait. With too few similar outcomes the range is a guess.
+        """Return the range for an expected wait, from the outcomes of the `ASKED` most similar expected waits.
 
+        With fewer than `ENOUGH` of them, the range is a guess from the expected wait to three times that.
         `still_waiting` holds (expected, waited so far) of forecasts without an outcome yet. A wait that has outlasted
         its forecast counts as if it ended now; without such waits, long ones would be forgotten.
         """

@@ -4,13 +4,12 @@ import os
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
-from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, Accounts
 from .deletion import delete_folder
-from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_json, write_private
+from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_notebook, write_private
 from .folders import job_folder, make_service_folders, task_folder
 from .spools import read_spool
 
@@ -50,9 +49,7 @@ class LocalBundles:
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """Return the notebook with the outputs so far; None before there is one. For the errors see `BundleStore`."""
-        return read_owned_json(
-            job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
-        )
+        return read_owned_notebook(job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner))
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         """Return the ends of the logs of that run's tasks; None before there is a log.

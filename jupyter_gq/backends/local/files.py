@@ -23,6 +23,15 @@ def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject |
         return user_files.read_json(path, limit=limit, uid=account.uid)
 
 
+def read_owned_notebook(path: Path, account: Account) -> JsonObject | None:
+    """Return the executed notebook in a file of this account; None if there is no such file.
+
+    Raises `UnusableFile` as `read_owned_json` does.
+    """
+    with acting_as(account):
+        return user_files.read_notebook(path, uid=account.uid)
+
+
 def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
     """Return the last `size` bytes of a file of this account; None if there is no such file.
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs
-from jupyter_gq.domain import bounded_json
+from jupyter_gq.client.outputs import make_substitute
+from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -20,8 +21,10 @@ log = logging.getLogger(__name__)
 _MIB = 1024 * 1024
 #: Bytes of one portion.
 PORTION = 4 * _MIB
-#: Bytes of the longest piece, as the API takes it.
-LONGEST_PIECE = 32 * _MIB
+#: Bytes and values of the longest piece, as the API takes it.
+LONGEST_PIECE, MOST_VALUES = output_bounds.REQUEST_SIZE, output_bounds.REQUEST_VALUES
+#: The beginning of the last field of a piece with outputs, as the runner writes it.
+_OUTPUTS = b', "output'
 #: Bytes of a spool that are read. More than the outputs that a job keeps, and less than a database should be given.
 MOST_READ = 512 * _MIB
 
@@ -48,11 +51,23 @@ def read_spool(path: Path, account: Account, start: int) -> LeftOutputs:
 
 
 def _pieces(content: bytes) -> Iterator[JsonObject]:
-    """Yield the JSON objects among these lines."""
+    """Yield the JSON objects among these lines.
+
+    A notice replaces the outputs of a piece that is beyond the bounds, because a gap would end the outputs of the job.
+    """
     for line in content.splitlines():
-        try:
-            piece = bounded_json.parse(line.decode("utf-8", "replace"))
-        except InvalidJson:
-            continue
-        if isinstance(piece, dict):
+        piece = _parse(line)
+        if piece is None:
+            head = _parse(line.partition(_OUTPUTS)[0] + b"}")
+            piece = None if head is None else make_substitute(head)
+        if piece is not None:
             yield piece
+
+
+def _parse(line: bytes) -> JsonObject | None:
+    """Return the JSON object in a line; None if there is none within the bounds."""
+    try:
+        piece = bounded_json.parse(line.decode("utf-8", "replace"), max_nodes=MOST_VALUES)
+    except InvalidJson:
+        return None
+    return piece if isinstance(piece, dict) else None

@@ -16,7 +16,10 @@ class InvariantBroken(DefectError):
 
 
 def check_placements(workloads: Iterable[Workload]) -> None:
-    """Raise `InvariantBroken` if a device is given away twice, a holder lacks tasks, or other work has a place."""
+    """Raise `InvariantBroken` if too much of a device is given away, a holder lacks tasks, or other work has a place.
+
+    Too much is more than 1 GPU, with the tasks that are leaving.
+    """
     used: dict[str, int] = {}
     for workload in workloads:
         _check_whole(workload)

@@ -68,7 +68,7 @@ class CellClient(NotebookClient):
     def execution_count(self, cell: CellToRun) -> int | None:
         """Return the kernel's execution count of the cell; None if the cell has not run or the kernel gave none."""
         count = self.nb.cells[cell.index].get("execution_count")
-        return count if isinstance(count, int) else None
+        return count if isinstance(count, int) and 0 <= count < 2**63 else None
 
     # The following methods override nbclient where it would put outputs into the notebook.
 

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import math
 import sys
+from collections.abc import Callable
 
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
@@ -84,13 +85,18 @@ class OutputShipper:
             if not self._disk_error.done():
                 self._disk_error.set_result(error)
 
-    def note_notebook_saved(self) -> None:
-        """Empty a spool above 8 MiB if the service has all its pieces.
+    async def trim_spool(self, saved: int, is_readable: Callable[[], bool]) -> None:
+        """Trim a large spool if the service has all its pieces, and the saved notebook has them too.
 
-        The caller must have saved these pieces in the notebook.
+        `saved` is the number of the last piece whose effect the notebook contains. `is_readable` reads the notebook
+        back, in a thread, and returns whether that succeeded; it is called for a large spool only.
         """
-        if self.spool is not None and self._uploader is not None:
-            self.spool.trim_if_large(self._uploader.stored)
+        if self._trimmable_spool(saved) is None:
+            return
+        readable = await asyncio.to_thread(is_readable)
+        spool = self._trimmable_spool(saved)  # pieces may have come meanwhile
+        if readable and spool is not None:
+            spool.trim()
 
     def shorten_close(self, seconds: float) -> None:
         """Let a `close` that has begun wait at most `seconds` from now."""
@@ -128,3 +134,10 @@ class OutputShipper:
         if self.spool is not None:
             self.spool.close()
         return delivered
+
+    def _trimmable_spool(self, saved: int) -> Spool | None:
+        """Return the spool if it is large, and the service and the notebook have all its pieces; None otherwise."""
+        spool, uploader = self.spool, self._uploader
+        if spool is None or uploader is None or not spool.is_large:
+            return None
+        return spool if uploader.is_done and saved == spool.last else None

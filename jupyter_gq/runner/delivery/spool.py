@@ -5,7 +5,7 @@ Rules
 - Write before send: a piece gets its number when it is written to the spool, and it is sent only after that.
 - No gaps: a line that the end of a process cut short was never sent, and its number is used again.
 - Earlier runs first: pieces of earlier runs that the service lacks are delivered before new ones.
-- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook contains it.
+- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook, read back, contains it.
 """
 
 import errno
@@ -18,7 +18,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 Piece = JsonObject
 
-#: Size in bytes above which a fully delivered spool is trimmed.
+#: Size in bytes from which a fully delivered spool is trimmed.
 LARGE_SPOOL = 8 * 1024 * 1024
 
 
@@ -52,7 +52,9 @@ class Spool:
         number = self.last
         for event in events:
             number += 1
-            lines.append(json.dumps({"seq": number, "run": run, "at": at, **event}).encode())
+            piece = {"seq": number, "run": run, "at": at, **event}
+            # In UTF-8, a piece is no longer than the bounds of outputs say.
+            lines.append(json.dumps(piece, ensure_ascii=False).encode("utf-8", "replace"))
         if lines:
             self._require_file()
             self._write(b"\n".join(lines) + b"\n")
@@ -82,13 +84,13 @@ class Spool:
         """Return an iterator over all stored pieces after the number `seq`, oldest first."""
         return (piece for piece, _, _ in self._read_from((0, 0)) if piece.get("seq", 0) > seq)
 
-    def trim_if_large(self, delivered: int) -> None:
-        """Empty a spool above `LARGE_SPOOL` if `delivered` is its last number: the service then has all of its pieces.
+    @property
+    def is_large(self) -> bool:
+        """Whether the spool is so large that it should be trimmed when it may be."""
+        return self._file.tell() >= LARGE_SPOOL
 
-        The numbering goes on (see "safe trimming").
-        """
-        if delivered < self.last or self._file.tell() < LARGE_SPOOL:
-            return
+    def trim(self) -> None:
+        """Empty the spool; the numbering goes on. Only call this if "safe trimming" holds for all of its pieces."""
         self._file.truncate(0)
         self._write(json.dumps({"last": self.last}).encode() + b"\n")
         self._place, self._last_read = (len(self._earlier), self._file.tell()), self.last

@@ -2,6 +2,9 @@
 
 While the service is down, pieces wait in the spool. The service's answer says which pieces it has and so decides
 which are sent next; therefore no gap arises.
+
+One piece never stops those after it: if the service refuses a batch because of its content, the batch is halved until
+the defective piece is found, and a notice with the same number is sent in its place.
 """
 
 import asyncio
@@ -11,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from jupyter_gq.client.outputs import make_substitute
 from jupyter_gq.client.problems import ServiceError, ServiceUnavailable
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
@@ -26,6 +30,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0
 #: Seconds to wait if the service does not want this job's pieces.
 UNWANTED_WAIT = 30.0
 _UNWANTED = frozenset({401, 403, 404})
+#: Refusals of the content of a request: no JSON within the bounds, too large, invalid fields.
+_DEFECTIVE = frozenset({400, 413, 422})
 #: Errors caused by an answer that is not the service's own; a proxy may have sent it.
 _INVALID_ANSWER = (ValueError, KeyError, TypeError)
 
@@ -151,7 +157,7 @@ class Uploader:
         """
         try:
             pieces = self._spool.read(self.stored)
-            stored = await self._channel.send(pieces)
+            stored = await self._send(pieces)
         except ServiceUnavailable as error:
             self.is_unwanted, self._refused_since = False, None
             return self._record_failure(error)
@@ -173,6 +179,23 @@ class Uploader:
         self.stored = stored
         return LONGEST_WAIT if stuck else 0
 
+    async def _send(self, pieces: Sequence[JsonObject]) -> int:
+        """Send the pieces, and a notice in the place of each whose content the service refuses.
+
+        Returns the number of the last piece that the service has. Raises the service's refusal of a notice.
+        """
+        try:
+            return await self._channel.send(pieces)
+        except ServiceError as error:
+            if not (pieces and _is_defect(error)):
+                raise
+            if len(pieces) == 1:
+                log.warning("The service refuses output number %s: %s", pieces[0]["seq"], error)
+                return await self._channel.send([make_substitute(pieces[0])])
+        middle = len(pieces) // 2
+        await self._send(pieces[:middle])
+        return await self._send(pieces[middle:])
+
     def _record_failure(self, error: Exception) -> float:
         if self._failures == 0:
             log.warning("The service does not take outputs; outputs are kept here for now: %s", error)
@@ -184,3 +207,8 @@ class Uploader:
 def _is_final(error: ServiceError) -> bool:
     """Return whether the service itself rejects the pieces for good; an error of a proxy in front of it may pass."""
     return error.status in _UNWANTED and error.problem.code != "unexpected_answer"
+
+
+def _is_defect(error: ServiceError) -> bool:
+    """Return whether an error concerns the content of the request; a proxy can say this of its size only."""
+    return error.status in _DEFECTIVE and (error.status == 413 or error.problem.code != "unexpected_answer")

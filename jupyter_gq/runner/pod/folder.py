@@ -13,6 +13,7 @@ from pathlib import Path
 from jupyter_gq.client.variables import select_variables
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
+from jupyter_gq.runner.output.executed_notebook import write_notebook
 from jupyter_gq.runner.problems import BundleError, describe_disk_error
 
 from .service import TaskGrant
@@ -41,7 +42,7 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder.job / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
         if document.get(EXECUTED):
-            folder.notebook.write_text(json.dumps(document[EXECUTED]), encoding="utf-8")
+            write_notebook(folder.notebook, document[EXECUTED])
         if granted.task == 0:
             folder.spool.write_text(json.dumps({"last": granted.last_seq}) + "\n", encoding="ascii")
         _link_checkpoints(folder.checkpoint, checkpoint)

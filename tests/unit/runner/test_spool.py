@@ -78,14 +78,14 @@ def test_batches_are_bounded_but_never_empty(tmp_path: Path, opened: Opened) -> 
     assert len(spool.read(4, size=2500)) == 3
 
 
-def test_only_a_large_delivered_spool_is_emptied_and_numbering_continues(tmp_path: Path, opened: Opened) -> None:
+def test_a_trimmed_spool_is_empty_and_the_numbering_continues(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "spool"
     spool = opened(file)
+    assert not spool.is_large
     spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
-    spool.trim_if_large(delivered=0)
-    assert file.stat().st_size > LARGE_SPOOL
-    assert len(spool.read(0)) == 1
-    spool.trim_if_large(delivered=1)
+    assert spool.is_large
+    spool.trim()
+    assert not spool.is_large
     assert file.stat().st_size < 100
     spool.append([a_piece("b")], run=1, at=0)
     assert [piece["seq"] for piece in spool.read(1)] == [2]
@@ -97,7 +97,7 @@ def test_only_a_large_delivered_spool_is_emptied_and_numbering_continues(tmp_pat
 def test_emptied_spool_keeps_the_numbering_for_the_next_run(tmp_path: Path, opened: Opened) -> None:
     spool = opened(tmp_path / "1")
     spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
-    spool.trim_if_large(delivered=1)
+    spool.trim()
     spool.close()
     assert opened(tmp_path / "2", [tmp_path / "1"]).last == 1
 

@@ -17,11 +17,12 @@ from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation, PreparedTask
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import Instant, Seconds
 
 from .notebook_judging import ExternalFacts, TicketFacts, judge_ticket
 from .phases import RunEvent, RunPhase
@@ -47,6 +48,7 @@ class NotebookRuns:
         self._now, self._day = clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
+        self._observer = RunObserver()
         self._stops = ServerStops(stopper, self._now)
 
     # --- what the controller says
@@ -112,6 +114,7 @@ class NotebookRuns:
         if run is not None and run.workload is not None:
             self._devices.release(run.workload)
         self._stops.forget(key)
+        self._observer.forget(key)
         self.pods.forget(key)
 
     # --- what the spawner asks
@@ -169,7 +172,11 @@ class NotebookRuns:
     def step(self) -> list[Observation]:
         """Advance each ticket by what its pod and its devices allow now; return one observation of each."""
         is_calm = not self._nodes.anything_away()
-        return [run.ended or self._examine(run, is_calm) for run in list(self.runs.values())]
+        return [run.ended or self._examine_alone(run, is_calm) for run in list(self.runs.values())]
+
+    def _examine_alone(self, run: Run, is_calm: bool) -> Observation:
+        """Return the observation of a ticket; if the ticket cannot be examined, its last one: no other is affected."""
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run, is_calm))
 
     def _examine(self, run: Run, is_calm: bool) -> Observation:
         """Advance the ticket if something may have changed, and return its observation; else return the last one."""

@@ -11,6 +11,7 @@ Rules
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
@@ -23,9 +24,10 @@ from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Workload
 
@@ -59,6 +61,9 @@ class TrainingRuns:
         self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
+        self._observer = RunObserver()
+        #: Runs whose last adoption or removal failed.
+        self._failing: set[RunKey] = set()
         #: Whether there was a step yet. Before that no node is known, so a node that is not listed yet looks as if it
         #: were gone.
         self._has_stepped = False
@@ -117,6 +122,7 @@ class TrainingRuns:
         """
         run = self.runs.get(key) or self._find(key)
         self.runs.pop(key, None)
+        self._observer.forget(key)
         if run is None:
             return
         self._release(run)
@@ -135,15 +141,32 @@ class TrainingRuns:
         self._has_stepped = True
         for key in self.pods.runs():
             if key[0] and key not in self.runs and key not in self._removing:
-                self._adopt(key)
+                self._attempt(key, "found by its pods", partial(self._adopt, key))
         for run in list(self._removing.values()):
-            self._read_pods(run)
-            self._remove(run)
+            self._attempt(run.key, "removed", partial(self._remove_again, run))
         is_calm = not self._nodes.anything_away()
-        reports = [(run, run.ended or self._examine(run, is_calm)) for run in list(self.runs.values())]
+        reports = [(run, run.ended or self._examine_alone(run, is_calm)) for run in list(self.runs.values())]
         # After a restart the controller soon launches all that it knows. Only the rest is reported as found.
         hidden = self._now() - _SILENT_AT_FIRST
         return [report for run, report in reports if run.launch is not None or run.known_at <= hidden]
+
+    def _examine_alone(self, run: Run, is_calm: bool) -> Observation:
+        """Return the observation of a run; if it cannot be examined, its last one, so that others are not affected."""
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run, is_calm))
+
+    def _remove_again(self, run: Run) -> None:
+        self._read_pods(run)
+        self._remove(run)
+
+    def _attempt(self, key: RunKey, what: str, operation: Callable[[], object]) -> None:
+        """Carry out an operation on one run; log its first failure, so that the step goes on for all other runs."""
+        try:
+            operation()
+            self._failing.discard(key)
+        except Exception:  # the defect or the malformed pod of one run must not stop the others
+            if key not in self._failing:
+                self._failing.add(key)
+                log.exception("run %d of %s could not be %s; it is tried again", key[1], key[0], what)
 
     def _examine(self, run: Run, is_calm: bool) -> Observation:
         """Advance the run if something may have changed, and return its observation; else return the last one.
