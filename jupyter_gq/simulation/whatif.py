@@ -59,8 +59,8 @@ def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = 
     """Return the snapshot with `count` more nodes of `devices` devices each, open to new work.
 
     Each is modelled on the node that has the device with the most memory (of the pool, if one is named). If no such
-    node is present, the model is a node that the cluster would add. Raises `InvalidChange` for an unknown pool, or
-    if there is no model either.
+    node is present, the model is a node that the cluster would add. Raises `InvalidChange` for an unknown pool, or if
+    there is no model either.
     """
     possible = [new.like for new in snapshot.new_nodes]
     pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})

@@ -21,9 +21,9 @@ def job_order(
 ) -> JobOrder:
     """Return an iteration over the pending workloads without a nomination, in the order in which to consider them.
 
-    Request classes for which `promising` is false now are left out. `replicas`: include the replicas that elastic
-    work could still get, after new ones were put into the pending queues. `by_pool`: ask `promising` once for each
-    class and pool, instead of each class and queue.
+    Request classes for which `promising` is false now are left out. `replicas`: include the replicas that elastic work
+    could still get, after new ones were put into the pending queues. `by_pool`: ask `promising` once for each class and
+    pool, instead of each class and queue.
     """
     if replicas:
         allocations.replicas.take_newly_wanted()

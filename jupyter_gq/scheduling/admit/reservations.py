@@ -83,8 +83,8 @@ def make_reservations(
 ) -> None:
     """Move reservations whose places stay occupied for longer than `reserve_after`, and make new ones for long waits.
 
-    A reservation moves only if its owner could start elsewhere in less than a quarter of the time. Does nothing if
-    the policy has no `reserve_after`.
+    A reservation moves only if its owner could start elsewhere in less than a quarter of the time. Does nothing if the
+    policy has no `reserve_after`.
     """
     after = inputs.policy.reserve_after
     if after is None:
@@ -211,8 +211,8 @@ class _Planner:
     def soonest(self, workload: Workload) -> _Outlook | None:
         """Return the place where the workload can start first if all work of its pool ends when expected.
 
-        Returns None if the end of no work makes it fit. Work is released on trial, in the order of the expected
-        ends, until the workload fits. The ledger is then rolled back.
+        Returns None if the end of no work makes it fit. Work is released on trial, in the order of the expected ends,
+        until the workload fits. The ledger is then rolled back.
         """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         mark = ledger.mark()
@@ -248,8 +248,8 @@ class _Planner:
     def _expected_end(self, workload: Workload) -> tuple[float, bool]:
         """Return when the workload is expected to end, and whether that time is its estimate.
 
-        Without an estimate, or once it has passed, the work is expected to run as long again as so far, and at
-        least ten minutes.
+        Without an estimate, or once it has passed, the work is expected to run as long again as so far, and at least
+        ten minutes.
         """
         now = self._inputs.now
         started = now if workload.started_at is None else workload.started_at

@@ -37,8 +37,8 @@ from .within_share import make_room_within_share
 def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
     """Admit or nominate pending work by evicting work of lower priority in its queue, until no workload can be helped.
 
-    If that is not enough for a workload, work of other queues goes as well, by the rules of reclaim. Returns True
-    if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    If that is not enough for a workload, work of other queues goes as well, by the rules of reclaim. Returns True if
+    something was undone that this cycle had admitted or nominated, so that other work may fit now.
     """
     priorities = inputs.index.priorities
     if not priorities.differ():
@@ -80,8 +80,8 @@ def search(
 ) -> list[Workload] | None:
     """Nominate the workload by releasing work of `same_queue` with lower priority, and return the released victims.
 
-    If that is not enough, work of `others` is released as well, but not for a surplus replica. Returns None if
-    there is no work of lower priority, or if nothing helps; then nothing has changed.
+    If that is not enough, work of `others` is released as well, but not for a surplus replica. Returns None if there is
+    no work of lower priority, or if nothing helps; then nothing has changed.
     """
     lower = [victim for victim in same_queue if victim.priority < workload.priority]
     if not lower:

@@ -107,8 +107,8 @@ def search(
     """Nominate the workload by releasing candidates that the rules allow, in their order, and return these victims.
 
     Queues above their fair share are tried alone first; then the queues within theirs may give too. None means that
-    nothing helps, and then nothing has changed. `lower` is the work of the workload's own queue with a lower
-    priority that is among the candidates.
+    nothing helps, and then nothing has changed. `lower` is the work of the workload's own queue with a lower priority
+    that is among the candidates.
     """
     if not allocations.account(workload).known:
         return None
@@ -142,8 +142,8 @@ def search(
 def _openings(allocations: Allocations, workload: Workload, queues: Queues) -> Iterator[list[Workload]]:
     """Yield, for each queue on the path that the workload would lift above its fair share, all candidates below it.
 
-    Their going would let the workload take from queues elsewhere, at a place of its choice. Queues without siblings
-    are left out.
+    Their going would let the workload take from queues elsewhere, at a place of its choice. Queues without siblings are
+    left out.
     """
     account, milli = allocations.account(workload), gang.smallest(workload)
     for each in account.chain:

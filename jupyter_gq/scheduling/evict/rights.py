@@ -62,8 +62,8 @@ class Rights:
     def rank(self, victim: Workload) -> int | None:
         """Return `ABOVE` or `WITHIN` for a candidate that may go as things stand, and None for any other.
 
-        A candidate that ranks above `most` may not go either. If only its rank forbids it to go,
-        `refused_by_rank` becomes True.
+        A candidate that ranks above `most` may not go either. If only its rank forbids it to go, `refused_by_rank`
+        becomes True.
         """
         found = self._rank(victim)
         if found is None or found <= self.most:
@@ -99,8 +99,8 @@ class Rights:
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
         """Return all victims, sorted: first those that share most queues with the workload, then smaller before larger.
 
-        No right is checked. If these victims may go in any order, they may go in this one: victims that share
-        queues with the workload only leave more to it, and the last victim of a queue may be of any size.
+        No right is checked. If these victims may go in any order, they may go in this one: victims that share queues
+        with the workload only leave more to it, and the last victim of a queue may be of any size.
         """
         return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
 

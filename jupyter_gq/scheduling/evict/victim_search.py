@@ -87,9 +87,9 @@ def make_room(
 def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
     """Return the kinds of search to try for the workload, in order.
 
-    A workload that must stand in one domain is searched for domain by domain and, if it exceeds a limit, also
-    candidate by candidate. Any other is searched for candidate by candidate and, if `limited`, then place by place.
-    Without limits, the first search tries all candidates together, so it needs no second.
+    A workload that must stand in one domain is searched for domain by domain and, if it exceeds a limit, also candidate
+    by candidate. Any other is searched for candidate by candidate and, if `limited`, then place by place. Without
+    limits, the first search tries all candidates together, so it needs no second.
     """
     if assemble.required_domains(allocations.ledger, workload) is None:
         return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
@@ -161,8 +161,8 @@ def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[W
 def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
     """Release candidates one device or node after another, the cheapest first, until the workload is nominated.
 
-    Tell whether it was nominated. After False, candidates may stay released, and the caller must undo the trial.
-    This search helps if so few candidates may go that they must hold devices together.
+    Tell whether it was nominated. After False, candidates may stay released, and the caller must undo the trial. This
+    search helps if so few candidates may go that they must hold devices together.
     """
     allocations = trial.allocations
     staying = [candidate for candidate in candidates if candidate.id not in trial.gone]

@@ -50,8 +50,8 @@ def resume_notebooks(
 ) -> None:
     """Resume suspended notebooks that are used again, if their devices are free.
 
-    If borrowers are there, evict them and keep the devices for the notebook. Reserve the devices of all other
-    suspended notebooks, if they exist.
+    If borrowers are there, evict them and keep the devices for the notebook. Reserve the devices of all other suspended
+    notebooks, if they exist.
     """
     for notebook in sorted(index.holders.suspended.values(), key=seniority):
         if is_wanted_back(notebook) and index.is_observed(notebook):

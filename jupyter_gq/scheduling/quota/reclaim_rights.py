@@ -48,8 +48,8 @@ def may_reclaim(
     """Tell whether the rules on guarantee and fairness let the leaf `taker` reclaim one victim from the leaf `giver`.
 
     The victim gives `gives` milli-GPU, and the taker needs `milli`. With `started`, the victim runs already, and
-    nominated work of its queue does not count against that queue. `margin` is the policy's reclaim margin. False
-    for work of the same queue.
+    nominated work of its queue does not count against that queue. `margin` is the policy's reclaim margin. False for
+    work of the same queue.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:

@@ -122,8 +122,8 @@ class Reservations:
     def may_pass(self, workload: Workload, reservation: Reservation) -> bool:
         """Tell whether `workload` may use devices of the reservation: always if it is the owner.
 
-        Preemptible training work may use what a suspended notebook has lent. No surplus replica may use the
-        devices of a pending owner. For all other work, see the rule on bound work.
+        Preemptible training work may use what a suspended notebook has lent. No surplus replica may use the devices of
+        a pending owner. For all other work, see the rule on bound work.
         """
         owner = reservation.workload
         if workload.id == owner.id:
@@ -144,8 +144,8 @@ class Reservations:
     def _can_take_back(self, owner: Workload, workload: Workload) -> bool:
         """Tell whether `owner` could reclaim the devices as soon as `workload` has started on them.
 
-        False for work of the same queue, work that a min runtime would protect, and an owner that would borrow.
-        The accounts change on trial only.
+        False for work of the same queue, work that a min runtime would protect, and an owner that would borrow. The
+        accounts change on trial only.
         """
         giver, taker = self._account(workload), self._account(owner)
         if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
