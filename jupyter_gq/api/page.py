@@ -44,7 +44,7 @@ class PageContent(BaseModel):
     devices: list[models.DeviceView]
     queues: list[models.QueueView]
     notebooks: list[models.NotebookView]
-    jobs: list[models.JobView]
+    jobs: list[models.JobSummary]
     policy: str
     runs: str
     #: A sentence for admins about each workload that was set aside.

@@ -317,7 +317,7 @@ ROUTES: tuple[Route, ...] = (
         request=models.TicketRequest,
         response=models.TicketView,
         statuses=CREATED,
-        refusals=(409,),
+        refusals=(409, 429),
     ),
     Route(
         method="GET",

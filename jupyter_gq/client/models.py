@@ -151,8 +151,8 @@ class ExpectedStart(BaseModel):
     outcomes: int = Field(description="Number of earlier forecasts behind this one; 0 = a guess.")
 
 
-class JobView(BaseModel):
-    """A job as its owner sees it."""
+class JobSummary(BaseModel):
+    """A job as lists show it, without its cells."""
 
     id: str
     name: str
@@ -180,18 +180,23 @@ class JobView(BaseModel):
     node: str | None = None
     server: str = ""
     notebook_path: str = ""
-    targets: list[CellRef] = Field(default_factory=list)
-    prefix: list[CellRef] = Field(default_factory=list)
     progress: Progress | None = None
     last_seq: int = 0
     eviction: Eviction | None = None
     error: JobError | None = None
 
 
-class JobList(BaseModel):
-    """Jobs, newest first."""
+class JobView(JobSummary):
+    """A job as its owner sees it."""
 
-    jobs: list[JobView]
+    targets: list[CellRef] = Field(default_factory=list, description="Cells whose output goes back to the notebook.")
+    prefix: list[CellRef] = Field(default_factory=list, description="Cells that are replayed first, in run order.")
+
+
+class JobList(BaseModel):
+    """Jobs, newest first, without their cells."""
+
+    jobs: list[JobSummary]
     next: str | None = Field(default=None, description="Value of `before` for the next page; None = last page.")
 
 

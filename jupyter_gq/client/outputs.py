@@ -5,6 +5,7 @@ Every piece is a JSON object with `seq` (from 1, no gaps, over all runs), `run`,
 | op | further fields | meaning |
 |---|---|---|
 | `run` | `state`: "start", "ready" (with `language`) or "pause" | a run begins, its kernel answers, it was paused |
+| `run` | `state`: "left out" | the service left out pieces up to this one, beyond the limit of a job |
 | `cell` | `cell`, `role` ("prefix" or "target"), `state` ("start", "end"), `execution_count` | its limits |
 | `append` | `cell`, `role`, `output` | an nbformat output; text of the same stream continues it |
 | `replace` | `cell`, `role`, `index`, `output` | output number `index` was updated (display id) |
@@ -23,6 +24,9 @@ from collections.abc import Iterable
 from html import escape
 
 from jupyter_gq.domain.json_types import JsonObject
+
+#: The state of a mark in place of pieces that the service left out.
+LEFT_OUT = "left out"
 
 Output = JsonObject
 CellOutputs = dict[str, list[Output]]

@@ -14,12 +14,12 @@ from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.store.protocol import OutputPiece
+from jupyter_gq.store.protocol import OutputPiece, PageSize
 
 _BUNDLE, _LOGS = "bundle.json", "logs.json"
 #: Bytes of each task's log that are kept.
 LOG_KEPT = 64 * 1024
-_PAGE = 1000
+_PAGE = PageSize(entries=1000)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -42,8 +42,8 @@ class Files(Protocol):
 class Outputs(Protocol):
     """The part of the store that keeps the outputs of jobs."""
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> Sequence[OutputPiece]:
-        """Return the outputs with a number above `after`, in order, at most `limit`."""
+    def outputs(self, workload: str, after: int, page: PageSize) -> Sequence[OutputPiece]:
+        """Return one page of the outputs with a number above `after`, in order."""
         ...
 
 

@@ -28,6 +28,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.simulation.calibration import WaitRange
 from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.forecaster import Forecaster
+from jupyter_gq.store.protocol import PageSize
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Forecasts:
         self._due = asyncio.Event()
         remembered = context.store.setting(_SETTING) or {}
         self._forecaster = Forecaster((float(a), float(b)) for a, b in remembered.get("outcomes", []))
-        for record in reversed(context.store.list(kind=Kind.TRAINING, limit=HISTORY)):
+        for record in reversed(context.store.list(PageSize(entries=HISTORY), kind=Kind.TRAINING)):
             self._learn_duration(record.workload)
 
     async def run(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
-from jupyter_gq.client.models import JobView, NotebookView, TicketView
+from jupyter_gq.client.models import JobSummary, JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.devices import limits
@@ -41,6 +41,10 @@ class Presenter:
         """Return the view of a job with everything that is known now."""
         return workload_views.job_view(record, self.view_context(record))
 
+    def job_summary(self, record: Record) -> JobSummary:
+        """Return the view of a job for a list with everything that is known now."""
+        return workload_views.job_summary(record, self.view_context(record))
+
     def notebook(self, record: Record) -> NotebookView:
         """Return the view of a notebook with everything that is known now."""
         return workload_views.notebook_view(record, self.view_context(record))
@@ -48,8 +52,8 @@ class Presenter:
     def ticket(self, record: Record) -> TicketView:
         """Return the view of a ticket for its spawner.
 
-        The environment is empty until the server may start: at once without a GPU, otherwise from STARTING on.
-        While STARTING, the additions to the server's pod are there too, if servers are pods.
+        The environment is empty until the server may start: at once without a GPU, otherwise from STARTING on. While
+        STARTING, the additions to the server's pod are there too, if servers are pods.
         """
         workload = record.workload
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
@@ -140,8 +144,8 @@ class Presenter:
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
         """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.
 
-        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says
-        the level of its pool; without an answer, the level is "cooperative".
+        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says the level
+        of its pool; without an answer, the level is "cooperative".
         """
         workload, context = record.workload, self._context
         if not workload.request.devices:

@@ -10,6 +10,7 @@ from jupyter_gq.client.models import (
     IdleWarning,
     JobError,
     JobPhase,
+    JobSummary,
     JobView,
     NotebookPhase,
     NotebookView,
@@ -84,9 +85,18 @@ class ViewContext:
 
 def job_view(record: Record, context: ViewContext) -> JobView:
     """Return the view of a job for its owner, from its record and the data in `context`."""
+    return JobView(
+        **vars(job_summary(record, context)),
+        targets=_cell_refs(record.detail.targets),
+        prefix=_cell_refs(record.detail.prefix),
+    )
+
+
+def job_summary(record: Record, context: ViewContext) -> JobSummary:
+    """Return the view of a job for a list, from its record and the data in `context`."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
-    return JobView(
+    return JobSummary(
         id=workload.id,
         name=workload.name,
         owner=workload.owner,
@@ -111,8 +121,6 @@ def job_view(record: Record, context: ViewContext) -> JobView:
         node=detail.place.node if detail.place else None,
         server=detail.server,
         notebook_path=detail.notebook_path,
-        targets=_cell_refs(detail.targets),
-        prefix=_cell_refs(detail.prefix),
         progress=_progress_view(detail.progress),
         last_seq=context.last_seq,
         eviction=eviction_view(detail.eviction),
@@ -135,8 +143,8 @@ def job_phase(workload: Workload) -> JobPhase:
 def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     """Return the sentence about a job in that phase.
 
-    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a
-    running job is appended.
+    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a running
+    job is appended.
     """
     workload = record.workload
     told = record.detail.sentence
