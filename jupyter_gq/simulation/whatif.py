@@ -297,7 +297,8 @@ def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
 
     The node has the labels of `like`, and CPU and memory in proportion to the devices.
     """
-    made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
+    healthy = replace(model, healthy=True, draining=False)
+    made = tuple(replace(healthy, id=f"{name}-{index}", index=index) for index in range(devices))
     # What a node has beside its devices grows with them, as on the node that it is modelled on.
     part = devices / max(1, len(like.devices))
     new = at_its_best(like)

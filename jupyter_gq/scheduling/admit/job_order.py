@@ -48,7 +48,8 @@ def user_usage(index: ClusterIndex, allocations: Allocations, evictions: Evictio
         return None
     found = {queue: dict(of_queue) for queue, of_queue in index.holders.user_usage.items()}
     gone = [index.workloads[name] for name in evictions.evicted if index.workloads[name].queue in found]
-    changes = [(workload, -gang.held(workload)) for workload in gone]
+    shrinks = [each.replica for each in evictions.replicas.values() if each.replica.whole.id not in evictions.evicted]
+    changes = [(each, -gang.held(each)) for each in (*gone, *shrinks)]
     changes += [(workload, gang.held(workload)) for workload in allocations.admitted.values()]
     changes += [(nominee, gang.smallest(nominee)) for nominee in map(allocations.nominee, allocations.nominated)]
     for workload, milli in changes:

@@ -67,18 +67,15 @@ def restore_reservations(
             planner.reserve(workload, workload.reserved, reservations)
 
 
-def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
-    """Admit or nominate pending workloads with a recorded place that this cycle has not recorded again.
+def place_elsewhere(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
+    """Admit or nominate pending workloads whose recorded place could be neither nominated nor reserved again.
 
-    They go wherever they fit, the longest wait first. A workload that gets a place loses its reservation, and a new
-    nomination is recorded.
+    The longest wait goes first. Each workload is placed wherever it fits. Owners of reservations that were made again
+    are left to the job order.
     """
     for workload in _with_recorded_place(inputs, allocations, reservations):
-        if try_place(allocations, workload):
-            if workload.id in reservations.by_owner:
-                reservations.cancel(workload.id)
-            if workload.id in allocations.nominated:
-                reservations.recorded.add(workload.id)
+        if try_place(allocations, workload) and workload.id in allocations.nominated:
+            reservations.recorded.add(workload.id)
 
 
 def make_reservations(
@@ -102,8 +99,8 @@ def make_reservations(
                 planner.reserve(reservation.workload, reservation.place, reservations)
             else:
                 planner.reserve(reservation.workload, better.place, reservations)
-    for pool, waiting in inputs.index.pending.by_wait.items():
-        for workload in planner.long_waiting(pool, waiting.members, after, reservations):
+    for waiting in inputs.index.pending.by_wait.values():
+        for workload in planner.long_waiting(waiting.members, after, reservations):
             place = planner.place_for(workload)
             if place is not None:
                 planner.reserve(workload, place, reservations)
@@ -185,7 +182,7 @@ class _Planner:
         return taken < policy.reservations and allocations.first_exceeded_limit(workload, now=False) is None
 
     def long_waiting(
-        self, pool: str, waiting: Sequence[Workload], after: Seconds, reservations: Reservations
+        self, waiting: Sequence[Workload], after: Seconds, reservations: Reservations
     ) -> Iterator[Workload]:
         """Yield the workloads of `waiting` that may get a reservation. `waiting` must begin with the longest wait.
 

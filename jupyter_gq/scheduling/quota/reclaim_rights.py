@@ -98,6 +98,12 @@ def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> boo
     )
 
 
+def stays_within_host_quotas(taker: Account, giver: Account, needed: HostAmounts) -> bool:
+    """Tell whether no queue of the taker, up to where the two paths part, exceeds a quota of CPU or memory it needs."""
+    takers, _ = _parted(taker, giver)
+    return all(_within(each, which, need) for each in takers for which, need in enumerate(needed) if need)
+
+
 def _within(account: Account, which: int, more: int) -> bool:
     """Tell whether a queue stays within its quota of CPU (`which` 0) or memory (1) with `more`.
 

@@ -25,7 +25,7 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
-from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim
+from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim, stays_within_host_quotas
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
@@ -152,6 +152,8 @@ class Reservations:
             return False
         milli = gang.smallest(workload)
         if self._min_runtimes.of(giver, taker) or not self._is_entitled(owner):
+            return False
+        if not stays_within_host_quotas(taker, giver, gang.smallest_host(owner)):
             return False
         add_usage(giver, milli, fixed=False)
         allowed = may_reclaim(taker, giver, gang.smallest(owner), gives=milli)
