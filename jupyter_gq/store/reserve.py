@@ -10,7 +10,7 @@ For changes of state: while less than half of the reserve is left, and the disk 
     and new jobs are refused. Starts, stops and ends are recorded all the same.
 
 PostgreSQL keeps no such reserve; its disk is the business of its administrator.
-See docs/decisions/0082-keep-a-reserve-inside-the-database.md.
+See docs/decisions/0091-keep-a-reserve-inside-the-database.md.
 """
 
 import os
