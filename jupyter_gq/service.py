@@ -228,7 +228,10 @@ class SchedulerService(Application):
             sys.exit(1)
 
     def configure_log(self) -> None:
-        """Write the log of the whole process in the chosen style; `logging_config` takes precedence."""
+        """Set `logging_config` so that the whole process logs in the style `log_style`.
+
+        Values that the setting has already take precedence.
+        """
         self.logging_config = nested_update(_describe_log(self.log_style, self.log_level), self.logging_config)
 
     async def _serve(self) -> None:

@@ -345,7 +345,10 @@ class Endpoint(LogsIncidents):
         self.finish(self._with_names(refused.problem.model_dump_json()))
 
     def _with_names(self, document: str) -> str:
-        """Return a JSON document with the names of users and their work that the requester may see."""
+        """Return a JSON document with the names of users and their work that the requester may see.
+
+        The document is unchanged while another service leads.
+        """
         services = self._wiring.services
         return document if services is None else services.mentions.render(document, self._requester.caller)
 

@@ -31,7 +31,7 @@ def log_plainly() -> None:
 
 
 def print_plain(text: str) -> None:
-    """Print a text of one or more lines without control and bidirectional characters."""
+    """Print a text of one or more lines with all names, without control and bidirectional characters."""
     sys.stdout.write(_make_plain(text) + "\n")
 
 

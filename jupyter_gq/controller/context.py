@@ -293,8 +293,8 @@ def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]
 def _merge_node(one: Node, other: Node) -> Node:
     """Return a node with the devices and labels that either backend knows, closed or draining if either says so.
 
-    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one`
-    counts, and so do all its other fields.
+    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one` counts,
+    and so do all its other fields.
     """
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(

@@ -233,8 +233,8 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A
-        failure of one workload is raised after all other work is done.
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A failure of
+        one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()

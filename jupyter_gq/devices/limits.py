@@ -34,8 +34,8 @@ def memory_quota(device: Device, milli: MilliGpu) -> MiB:
 def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> dict[str, str]:
     """Return the variables that tell a process its devices, its part of each, and its memory on the smallest of them.
 
-    A part of a device also gets the memory caps of frameworks. If the memory of a device is unknown, no variable
-    names an amount of memory. Without devices, the variables hide all GPUs.
+    A part of a device also gets the memory caps of frameworks. If the memory of a device is unknown, no variable names
+    an amount of memory. Without devices, the variables hide all GPUs.
     """
     if not devices:
         return {

@@ -66,8 +66,8 @@ class Calibration:
         """Return the range for an expected wait, from the outcomes of the `ASKED` most similar expected waits.
 
         With fewer than `ENOUGH` of them, the range is a guess from the expected wait to three times that.
-        `still_waiting` holds (expected, waited so far) of forecasts without an outcome yet. A wait that has
-        outlasted its forecast counts as if it ended now; without such waits, long ones would be forgotten.
+        `still_waiting` holds (expected, waited so far) of forecasts without an outcome yet. A wait that has outlasted
+        its forecast counts as if it ended now; without such waits, long ones would be forgotten.
         """
         late = [
             _Outcome(expected=before, ratio=(waited + _MOMENT) / (before + _MOMENT))

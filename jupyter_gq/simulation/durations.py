@@ -81,9 +81,9 @@ class Durations:
     def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
         """Return for how many seconds the workload runs in all, given that it has run for `elapsed` seconds.
 
-        The owner's estimate counts first, unless that time is over. The next to count is the quantile `part`
-        (0.5 = the median) of the most similar history with enough runs longer than `elapsed`. Without either,
-        the workload is expected to run as long again, and for a minute at least.
+        The owner's estimate counts first, unless that time is over. The next to count is the quantile `part` (0.5 = the
+        median) of the most similar history with enough runs longer than `elapsed`. Without either, the workload is
+        expected to run as long again, and for a minute at least.
         """
         if workload.estimate is not None and workload.estimate > elapsed:
             return workload.estimate

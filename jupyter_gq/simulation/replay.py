@@ -175,8 +175,8 @@ class _Replay:
     def _next(self, now: Instant) -> Instant:
         """Return the next instant at which something happens; raise `DoesNotEnd` if there is none.
 
-        The same error is raised if nothing runs or arrives any more, and the policy has been woken `_MOST_IDLE`
-        times in a row.
+        The same error is raised if nothing runs or arrives any more, and the policy has been woken `_MOST_IDLE` times
+        in a row.
         """
         moments: list[Instant] = []
         if self._arrived < len(self._arrivals):

@@ -53,8 +53,7 @@ def in_whole_devices(jobs: Iterable[TraceJob]) -> list[TraceJob]:
 def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGpu]:
     """Return the quotas scaled in proportion, so that their sum is `total`; all zero quotas stay as they are.
 
-    Each amount is rounded down. What that leaves over goes to the largest remainders, one milli-GPU each, ties by
-    name.
+    Each amount is rounded down. What that leaves over goes to the largest remainders, one milli-GPU each, ties by name.
     """
     whole = sum(quotas.values())
     if not whole:

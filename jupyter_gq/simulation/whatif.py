@@ -59,8 +59,8 @@ def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = 
     """Return the snapshot with `count` more nodes of `devices` devices each, open to new work.
 
     Each is modelled on the node that has the device with the most memory (of the pool, if one is named). If no such
-    node is present, the model is a node that the cluster would add. Raises `InvalidChange` for an unknown pool, or
-    if there is no model either.
+    node is present, the model is a node that the cluster would add. Raises `InvalidChange` for an unknown pool, or if
+    there is no model either.
     """
     possible = [new.like for new in snapshot.new_nodes]
     pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})
@@ -297,7 +297,8 @@ def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
 
     The node has the labels of `like`, and CPU and memory in proportion to the devices.
     """
-    made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
+    healthy = replace(model, healthy=True, draining=False)
+    made = tuple(replace(healthy, id=f"{name}-{index}", index=index) for index in range(devices))
     # What a node has beside its devices grows with them, as on the node that it is modelled on.
     part = devices / max(1, len(like.devices))
     new = at_its_best(like)

@@ -44,14 +44,17 @@ def make_group(parent: Path | None, name: str) -> str:
 
 
 def add_process(group: str, pid: int) -> None:
-    """Move a process into a control group, with whatever it will start; do nothing if there is no group."""
+    """Move a process into a control group, with whatever it will start.
+
+    Do nothing if there is no group, if the process has ended, or if the right is missing.
+    """
     if group:
         with suppress(OSError):  # the process has ended, or the right was taken away
             (Path(group) / _PROCESSES).write_text(f"{pid}\n")
 
 
 def pids_of(group: str) -> set[int]:
-    """Return the processes of a control group; none if there is no group."""
+    """Return the ids of the processes of a control group; none if there is no group, or if it cannot be read."""
     if not group:
         return set()
     try:

@@ -32,8 +32,9 @@ MOST_READ = 512 * _MIB
 def read_spool(path: Path, account: Account, start: int) -> LeftOutputs:
     """Return the pieces of a spool from byte `start` on, about `PORTION` bytes; skip what is no piece.
 
-    `following` is None in the last portion. From `MOST_READ` bytes on, nothing is read, and that is logged. Raises
-    `UnusableFile` for a file that is no regular file of this account.
+    `following` is None in the last portion, and after a line that is longer than `LONGEST_PIECE`. From `MOST_READ`
+    bytes on, nothing is read, and that is logged. Raises `UnusableFile` for a file that is no regular file of this
+    account.
     """
     if start >= MOST_READ:
         log.warning("%s is larger than %d MiB; the outputs after that are not stored", path, MOST_READ // _MIB)

@@ -11,6 +11,8 @@ Rules
 
 import asyncio
 import logging
+import os
+import pwd
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -274,9 +276,24 @@ def _find_process(pid: int, started: float) -> Process | None:
 
 
 def _may_belong_to(pid: int, user: str) -> bool:
-    """Return whether the process's environment names this user of the Hub; True if its environment cannot be read."""
+    """Return whether the process runs as the account of this user of the Hub, or as the service's own, for this user.
+
+    A process of any other account is never accepted, whatever its environment says. Where servers share the service's
+    account, the environment tells them apart. The environment of a process of the user's own account may be unreadable.
+    """
+    uid, account = user_of(pid), _account_of(user)
+    if uid is None or uid not in {os.geteuid(), account}:
+        return False
     environment = environment_of(pid)
-    return environment is None or environment.get("JUPYTERHUB_USER") == user
+    return uid == account if environment is None else environment.get("JUPYTERHUB_USER") == user
+
+
+def _account_of(user: str) -> int | None:
+    """Return the uid of the system user of that name; None if there is none."""
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError):
+        return None
 
 
 def _dead_process(pid: int) -> Process:

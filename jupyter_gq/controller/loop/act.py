@@ -64,8 +64,7 @@ class Executor:
     def record_decision(self, decision: Decision) -> None:
         """Save all instructions of a decision in one commit; a workload whose instruction fails is set aside.
 
-        If the commit is impossible, the instructions of each workload are saved alone. Errors of the store are
-        raised.
+        If the commit is impossible, the instructions of each workload are saved alone. Errors of the store are raised.
         """
         changes: list[Change] = []
         for instruction in decision.instructions:
@@ -76,8 +75,8 @@ class Executor:
     def _changes(self, instruction: Instruction) -> list[Change]:
         """Return the changes by which an instruction is recorded; none for an unknown workload.
 
-        An instruction that no backend can carry out is logged and gives no change. Tokens are made and
-        evictions of notebooks stored.
+        An instruction that no backend can carry out is logged and gives no change. Tokens are made and evictions of
+        notebooks stored.
         """
         record = self._context.records.get(instruction.workload)
         if record is None:
@@ -218,8 +217,8 @@ class Executor:
     async def _launch(self, record: Record) -> None:
         """Launch the run of an ADMITTED workload, with its token; if the backend refuses, the workload has failed.
 
-        A job whose token was lost in a restart gets another one, which is saved at once. The launch itself is
-        recorded later, by `_record_launches`.
+        A job whose token was lost in a restart gets another one, which is saved at once. The launch itself is recorded
+        later, by `_record_launches`.
         """
         workload = record.workload
         key = (workload.id, workload.run)
@@ -242,8 +241,7 @@ class Executor:
     def _record_launches(self) -> None:
         """Record the launches since the last call in one commit, and clear the list.
 
-        Workloads not ADMITTED now are left out. After a crash before this, the next observation records the
-        launches.
+        Workloads not ADMITTED now are left out. After a crash before this, the next observation records the launches.
         """
         launched, self._launched = self._launched, []
         records = [record for name in launched if (record := self._context.records.find_unfinished(name)) is not None]

@@ -31,8 +31,8 @@ class LeftOutputs:
     def __init__(self, context: Context, append: Callable[[str, Sequence[JsonObject]], int]) -> None:
         """Start at the beginning of each run's outputs.
 
-        `append` stores pieces of a job's output as if its runner had sent them, and returns the number of the
-        last stored one.
+        `append` stores pieces of a job's output as if its runner had sent them, and returns the number of the last
+        stored one.
         """
         self._context, self._append = context, append
         #: Position of the next portion of each run; 0 if it is absent.
@@ -60,8 +60,9 @@ class LeftOutputs:
     def _store_portion(self, workload: str, run: int) -> bool:
         """Store the next portion of an ended run; return True if nothing is left to store.
 
-        False means that more follow, and the loop is woken, or that the disk is full. True also for an unknown
-        job, and for outputs that cannot be read, which is logged.
+        False means that more follow, and the loop is woken, or that the disk is full. True also for an unknown job, and
+        for outputs that cannot be read, which is logged. A piece that the service would refuse is replaced by a
+        substitute.
         """
         record = self._context.records.get(workload)
         if record is None or record.workload.kind is not Kind.TRAINING:

@@ -67,8 +67,8 @@ class Retention:
     async def sweep(self) -> int:
         """Delete all work that ended longer ago than the settings keep it; return the number of deleted workloads.
 
-        Work is left out if a backend still knows a run of it, or if its deletion fails, which is logged.
-        Returns 0 and deletes nothing if finished work is kept for ever.
+        Work is left out if a backend still knows a run of it, or if its deletion fails, which is logged. Returns 0 and
+        deletes nothing if finished work is kept for ever.
         """
         kept_for = self._context.settings.keep_finished
         if kept_for <= 0:

@@ -86,9 +86,9 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
 def _end_run(record: Record, state: State, result: RunEnd) -> Change:
     """Return the change for a run that has ended; `state` is the state of the workload just before.
 
-    A refused workload backs off, and a run that succeeded or failed is final. After any other end a job goes back
-    to its queue, unless lost too often; a notebook has ended, FAILED if its server never started. See
-    `_end_stopped_run` for STOPPING.
+    A refused workload backs off, and a run that succeeded or failed is final. After any other end a job goes back to
+    its queue, unless lost too often; a notebook has ended, FAILED if its server never started. See `_end_stopped_run`
+    for STOPPING.
     """
     if state is State.STOPPING:
         return _end_stopped_run(record, result)

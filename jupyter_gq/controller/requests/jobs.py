@@ -75,9 +75,8 @@ class Jobs:
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
-        If the caller used the idempotency key before, that earlier job is returned with False. Raises a
-        `UserError` if the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could
-        never run.
+        If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
+        the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -122,8 +121,8 @@ class Jobs:
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.
 
-        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends
-        instead. A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
+        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends instead.
+        A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload
@@ -160,8 +159,8 @@ class Jobs:
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
 
-        No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs
-        that are not stored yet.
+        No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs that are
+        not stored yet.
         """
         record = self._find_job(caller, job)
         page = PageSize(entries=PAGE, size=self._context.settings.max_page_bytes)

@@ -58,9 +58,9 @@ class Tickets:
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
         """Return the ticket for the share of the caller's server, and whether it is new; a new one joins its queue.
 
-        An open ticket for the same amount, without a process, is returned again; any other open ticket of the
-        server is ended. A new ticket with a GPU deletes the caller's stored last eviction. Raises
-        `InvalidAmount` for an invalid amount, and `QuotaExceeded` or `NeverFits` if the share is not possible.
+        An open ticket for the same amount, without a process, is returned again; any other open ticket of the server is
+        ended. A new ticket with a GPU deletes the caller's stored last eviction. Raises `InvalidAmount` for an invalid
+        amount, and `QuotaExceeded` or `NeverFits` if the share is not possible.
         """
         context = self._context
         context.remember_groups(caller)
@@ -228,9 +228,9 @@ class Tickets:
     def _end_ticket(self, record: Record, told: str, caller: Caller | None) -> list[Change]:
         """Return the changes that end a ticket, with the sentence `told` for its owner, or none if that is "".
 
-        A ticket without a share ends at once. The share of another one is marked as given back, and its spawner
-        ends the process. A ticket that is stopping already keeps its sentence. `caller` is None if the
-        scheduler itself ends the ticket.
+        A ticket without a share ends at once. The share of another one is marked as given back, and its spawner ends
+        the process. A ticket that is stopping already keeps its sentence. `caller` is None if the scheduler itself ends
+        the ticket.
         """
         workload, now = record.workload, self._context.clock.now()
         if caller is None:

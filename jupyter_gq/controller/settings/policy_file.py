@@ -110,8 +110,8 @@ class PolicyFile:
     def _load(self) -> Settings:
         """Return the settings of the file, watch all files that it loads, and keep the policy as the last good one.
 
-        Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too
-        much of the policy in force; the last good policy and the warnings then stay.
+        Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too much of
+        the policy in force; the last good policy and the warnings then stay.
         """
         loaded: list[Path] = []
         executed = self._fingerprints()

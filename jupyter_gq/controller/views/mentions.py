@@ -41,8 +41,8 @@ class Mentions:
     def may_see(self, reader: Caller | None, owner: str) -> bool:
         """Tell whether the reader may see the names of this owner and of the owner's work.
 
-        Always True for the owner, administrators, and all readers under the setting "all". Under "group", a
-        shared group or queue is enough.
+        Always True for the owner, administrators, and all readers under the setting "all". Under "group", a shared
+        group or queue is enough.
         """
         if self._show is ShowNames.ALL or (reader is not None and reader.may_see(owner)):
             return True

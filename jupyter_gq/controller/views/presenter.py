@@ -52,8 +52,8 @@ class Presenter:
     def ticket(self, record: Record) -> TicketView:
         """Return the view of a ticket for its spawner.
 
-        The environment is empty until the server may start: at once without a GPU, otherwise from STARTING on.
-        While STARTING, the additions to the server's pod are there too, if servers are pods.
+        The environment is empty until the server may start: at once without a GPU, otherwise from STARTING on. While
+        STARTING, the additions to the server's pod are there too, if servers are pods.
         """
         workload = record.workload
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
@@ -144,8 +144,8 @@ class Presenter:
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
         """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.
 
-        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says
-        the level of its pool; without an answer, the level is "cooperative".
+        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says the level
+        of its pool; without an answer, the level is "cooperative".
         """
         workload, context = record.workload, self._context
         if not workload.request.devices:

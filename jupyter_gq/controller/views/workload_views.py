@@ -143,8 +143,8 @@ def job_phase(workload: Workload) -> JobPhase:
 def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     """Return the sentence about a job in that phase.
 
-    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a
-    running job is appended.
+    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a running
+    job is appended.
     """
     workload = record.workload
     told = record.detail.sentence

@@ -97,8 +97,8 @@ def _also_on_reserved(
 def _admit(allocations: Allocations, workload: Workload) -> bool:
     """Admit the workload on devices that are free now. Return False, without change, if that is not possible.
 
-    The queue must be known, and limits and free devices must allow it. A surplus replica that could not be given
-    back must also stay within the fair shares.
+    The queue must be known, and limits and free devices must allow it. A surplus replica that could not be given back
+    must also stay within the fair shares.
     """
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=True):
@@ -124,8 +124,8 @@ def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPla
 def _nominate(allocations: Allocations, workload: Workload) -> bool:
     """Nominate the workload for devices that are free or being freed.
 
-    Return False, without change, if the queue is unknown, a limit forbids it or it does not fit. Fair shares bind
-    only surplus replicas.
+    Return False, without change, if the queue is unknown, a limit forbids it or it does not fit. Fair shares bind only
+    surplus replicas.
     """
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=False):

@@ -121,8 +121,8 @@ class _Search:
     def help(self, workload: Workload) -> bool:
         """Give the workload a place by moving other work; tell whether it got one.
 
-        After an earlier success the workload is first admitted or nominated without moves, if it fits. False
-        changes no allocation.
+        After an earlier success the workload is first admitted or nominated without moves, if it fits. False changes no
+        allocation.
         """
         allocations = self._allocations
         if not allocations.account(workload).known or allocations.first_exceeded_limit(workload, now=False):
@@ -196,8 +196,8 @@ class _Search:
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:
         """Yield sets of work to move, cheapest first: for a single task, each set that clears one place.
 
-        After that, the sets of several places are added together one by one, up to `MOST_MOVED` members, and
-        each sum is yielded.
+        After that, the sets of several places are added together one by one, up to `MOST_MOVED` members, and each sum
+        is yielded.
         """
         places = self._places(workload)
         if workload.min_members == 1:
@@ -231,8 +231,7 @@ class _Search:
     def _most_promising(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
         """Return the places with the most free room and, for each, the work that may move from it and is not stopping.
 
-        At most `MOST_PLACES` places are returned. The call uses up one probe for every four places that it
-        looks at.
+        At most `MOST_PLACES` places are returned. The call uses up one probe for every four places that it looks at.
         """
         pool, by_device = self._pool(workload), workload.request.devices == 1
         there = self._movable_by_place(pool, by_device)
@@ -288,9 +287,8 @@ class _Search:
     def _moves_for_one_task(self, workload: Workload, there: Sequence[Workload]) -> list[list[Workload]]:
         """Return the sets of work of `there` whose moving makes room for one more task; the ledger is rolled back.
 
-        Candidates that are enough alone come each as a set. Otherwise there is at most one set, without
-        needless members. The result is empty if the first `MOST_MOVED` together are not enough, or if no probes
-        are left.
+        Candidates that are enough alone come each as a set. Otherwise there is at most one set, without needless
+        members. The result is empty if the first `MOST_MOVED` together are not enough, or if no probes are left.
         """
         ledger = self._allocations.ledger
         pool, request = self._pool(workload), workload.request
@@ -352,8 +350,8 @@ class _Search:
     def _new_places(self, movers: Sequence[Workload]) -> dict[str, Place] | None:
         """Place all tasks of each mover anew in the ledger, the largest mover first, and return the places by id.
 
-        Returns None if a mover finds none. The movers placed before it then stay in the ledger, so the caller
-        must roll back.
+        Returns None if a mover finds none. The movers placed before it then stay in the ledger, so the caller must roll
+        back.
         """
         places: dict[str, Place] = {}
         for each in sorted(movers, key=lambda w: (-w.request.milli, -gang.held(w), w.id)):

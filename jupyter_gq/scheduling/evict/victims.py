@@ -69,8 +69,8 @@ class VictimIndex:
     def of_others(self, pool: str, queue: str) -> list[Iterator[Workload]]:
         """Return, for each other leaf queue of the pool, an iterator over its candidates in their order.
 
-        Candidates that have gone, or that a min runtime protects from work of `queue`, are left out. Rights are
-        not checked.
+        Candidates that have gone, or that a min runtime protects from work of `queue`, are left out. Rights are not
+        checked.
         """
         for new in [name for name in self._new if name != queue]:
             self._list_new(new)

@@ -87,8 +87,7 @@ class Buckets:
     def tightest(self, amount: int, need: HostResources, *, roomiest: bool) -> int | None:
         """Return the lowest member with that amount and the least host resources that suffice; None if there is none.
 
-        With `roomiest`, the most host resources instead. They are compared by CPU, then memory, then number of
-        tasks.
+        With `roomiest`, the most host resources instead. They are compared by CPU, then memory, then number of tasks.
         """
         fitting = [room for room in self.heaps.get(amount, ()) if all(r >= n for r, n in zip(room, need, strict=True))]
         if not fitting:

@@ -114,8 +114,8 @@ class _NodesInView:
     def weights(self) -> Numbers:
         """Return, for each kind of request, its number of tasks divided by its usable amount, scaled to whole numbers.
 
-        The amount of one task is added to each usable amount. The sum of all weights is about `_WEIGHT`; all
-        are 0 if the request mix is empty.
+        The amount of one task is added to each usable amount. The sum of all weights is about `_WEIGHT`; all are 0 if
+        the request mix is empty.
         """
         raw = self._counts / (self._total + self.states.columns.size)
         whole = raw.sum()

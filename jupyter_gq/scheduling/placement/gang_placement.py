@@ -204,8 +204,8 @@ class _Assembly:
     def _candidates(self, branch: _Branch, within: Within) -> Iterator[Within]:
         """Yield the domains where the branch may go: first domains of the preferred level, then of wider ones.
 
-        Each comes with the domains `within`. If no level is required, `within` alone comes last. Nothing is
-        yielded if the required level does not exist.
+        Each comes with the domains `within`. If no level is required, `within` alone comes last. Nothing is yielded if
+        the required level does not exist.
         """
         constraint = branch.constraint
         if constraint is None:
@@ -227,8 +227,8 @@ class _Assembly:
     def _ranked(self, branch: _Branch, topology: str, level: str, within: Within) -> list[Domain]:
         """Return the domains of a level that may have room for the branch, in the order in which to try them.
 
-        If tasks of the branch run already, return only the domain of these tasks, without a check for room. If
-        their node is in no domain of the level, the list is empty.
+        If tasks of the branch run already, return only the domain of these tasks, without a check for room. If their
+        node is in no domain of the level, the list is empty.
         """
         if branch.near:
             there = self.ledger.domains.around(branch.near[0].node, topology, level)

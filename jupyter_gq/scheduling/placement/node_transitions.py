@@ -58,8 +58,8 @@ class Transitions:
     def best(self, count: Integers, weights: Numbers) -> list[Transition]:
         """Return the transitions with the least weighted loss; of these, the fullest devices, then the fullest node.
 
-        Several are returned if nothing decides between them, none if no node has a transition. `count` is the
-        number of nodes by state. If most transitions are of states without nodes, those are forgotten.
+        Several are returned if nothing decides between them, none if no node has a transition. `count` is the number of
+        nodes by state. If most transitions are of states without nodes, those are forgotten.
         """
         alive = np.flatnonzero(count[self._before[: self._size]])
         if not len(alive):
@@ -98,8 +98,8 @@ class Transitions:
     def _from(self, states: Integers) -> tuple[Integers, Integers]:
         """Return two arrays with one entry for each transition from these states: its state, and the devices taken.
 
-        For a fraction of one device, there is one transition for each amount and kind of device; otherwise the
-        fullest devices that fit are taken.
+        For a fraction of one device, there is one transition for each amount and kind of device; otherwise the fullest
+        devices that fit are taken.
         """
         if not self._devices:
             return states, np.zeros((len(states), 0), np.int64)

@@ -49,8 +49,8 @@ def divide(total: int, claims: Sequence[QueueClaim], past_counts: Fraction = NOT
     """Return the fair share of each claim, in the order given.
 
     Each gets its quota as far as it wants that much, even if the sum exceeds `total`. What is left goes to higher
-    priorities first, and then by weight (see the rules on surplus and rounding). `past_counts` is the factor k of
-    the past-usage rule; 0 leaves past usage out.
+    priorities first, and then by weight (see the rules on surplus and rounding). `past_counts` is the factor k of the
+    past-usage rule; 0 leaves past usage out.
     """
     fair_shares = [min(claim.quota, claim.wanted) for claim in claims]
     surplus = total - sum(fair_shares)
@@ -69,8 +69,8 @@ def _by_weight(
 ) -> tuple[int, dict[int, Fraction]]:
     """Divide the surplus by weight among the queues of one priority, in rounds, until no queue leaves anything over.
 
-    A part is rounded down to whole GPUs, but a queue that wants no more than its part gets exactly what it wants.
-    Adds to `fair_shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
+    A part is rounded down to whole GPUs, but a queue that wants no more than its part gets exactly what it wants. Adds
+    to `fair_shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
     """
     remainders: dict[int, Fraction] = {}
     again = True

@@ -85,8 +85,8 @@ NO_PAST = Past()
 def past_of(snapshot: Snapshot, rule: UsageRule) -> Past:
     """Return the past usage of each queue as a part of what its pool can give, with the factor of the rule.
 
-    Queues without usage, or whose pool has no devices, are left out. Returns `NO_PAST` if past usage does not count
-    by this rule.
+    Queues without usage, or whose pool has no devices, are left out. Returns `NO_PAST` if past usage does not count by
+    this rule.
     """
     if rule.half_life is None or not rule.weight:
         return NO_PAST

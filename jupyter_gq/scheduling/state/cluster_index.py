@@ -179,8 +179,8 @@ class ClusterIndex:
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """Return the pools of the devices that the workload holds.
 
-        If it holds only host resources of nodes, and some node counts these, that is the pool of its queue.
-        Otherwise the result is empty for work without devices.
+        If it holds only host resources of nodes, and some node counts these, that is the pool of its queue. Otherwise
+        the result is empty for work without devices.
         """
         pool_of = self._pool_of
         found = frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)

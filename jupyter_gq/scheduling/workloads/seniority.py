@@ -22,8 +22,8 @@ UsageByUser = Mapping[str, int]
 def seniority(workload: Workload) -> Seniority:
     """Return the sort key of a workload or replica inside its queue; the smallest key goes first.
 
-    Keys compare the priority (higher first), then surplus replicas (after all other work), then the submission
-    (older first), then the id.
+    Keys compare the priority (higher first), then surplus replicas (after all other work), then the submission (older
+    first), then the id.
     """
     more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
     return (-workload.priority, more, workload.submitted_at, workload.id)
