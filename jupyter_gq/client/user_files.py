@@ -88,14 +88,20 @@ def read_json(
     of this module refuse, and for a file that holds no JSON object.
     """
     content = read_file(path, limit=limit, uid=uid)
-    if content is None:
-        return None
+    return None if content is None else parse_object(path.name, content, max_nodes=max_nodes)
+
+
+def parse_object(name: str, content: bytes, *, max_nodes: int = bounded_json.MAX_NODES) -> JsonObject:
+    """Return the JSON object in the content of the file `name`; raise `UnusableFile` if it holds none.
+
+    The object has at most `max_nodes` values. Bytes that are not UTF-8, and halves of characters, are replaced.
+    """
     try:
         document = bounded_json.parse(content.decode("utf-8", "replace"), max_nodes=max_nodes)
     except InvalidJson as error:
-        raise UnusableFile(path.name, f"it is not valid JSON: {error}") from error
+        raise UnusableFile(name, f"it is not valid JSON: {error}") from error
     if not isinstance(document, dict):
-        raise UnusableFile(path.name, "it holds no JSON object")
+        raise UnusableFile(name, "it holds no JSON object")
     if b"\\ud" in content or b"\\uD" in content:
         whole: JsonObject = json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
         return whole
