@@ -14,7 +14,7 @@ the caller goes on, and the thread is abandoned.
 Bounded: if `MOST_BLOCKED` accesses to files of a user are abandoned, further ones are refused at once, until `PAUSE`
 seconds after one of them has ended. If all jobs have the service's own user, the folder counts instead of the user.
 
-See docs/decisions/0085-open-users-files-in-threads-with-their-rights.md.
+See docs/decisions/0086-open-users-files-in-threads-with-their-rights.md.
 """
 
 import concurrent.futures
