@@ -8,15 +8,18 @@ configuration file.
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from traitlets import Bool, Enum, HasTraits, List, TraitError, Unicode, default
 from traitlets.config import Application, Config
+from traitlets.utils.nested_update import nested_update
 
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.listener import Listener
@@ -37,6 +40,7 @@ from jupyter_gq.controller.settings.config_file import ConfigFileError, load_con
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.sections import SECTIONS
+from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
@@ -45,6 +49,7 @@ from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, S
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.engine import parse_url
 from jupyter_gq.store.reachability import check_reachable, has_content, peek_setting
+from jupyter_gq.store.reserve import RESERVE
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -127,11 +132,32 @@ class SchedulerService(Application):
         help="True: on Kubernetes, only the service that holds a lease in the hub's namespace acts; other services "
         "wait. Set False only if there can never be two services. Default: True.",
     ).tag(config=True)
+    show_names = Enum(
+        [each.value for each in ShowNames],
+        ShowNames.ALL.value,
+        help="Who sees the names of a user, and of the user's servers and jobs, in sentences for others: `nobody`; "
+        '`group`, those who share a group of the Hub or a training queue with the user; or `all`. Others read "another '
+        "user's job\". Administrators see all names. Default: all.",
+    ).tag(config=True)
+    log_style = Enum(
+        ["text", "json"],
+        "text",
+        help="The form of the service's log: `text`, lines for people, or `json`, one JSON object on each line with "
+        "time, level and ids of workload, run, user and server. Default: text.",
+    ).tag(config=True)
     check_invariants = Bool(
         False,
         help="True: after each step, check that no device is promised twice, and fail the step if one is. "
         "Default: False.",
     ).tag(config=True)
+
+    @default("log_level")
+    def _default_log_level(self) -> int:
+        return logging.INFO
+
+    @default("log_format")
+    def _default_log_format(self) -> str:
+        return "[%(levelname)1.1s %(asctime)s %(name)s] %(message)s"
 
     @default("state_dir")
     def _default_state_dir(self) -> str:
@@ -189,6 +215,7 @@ class SchedulerService(Application):
         """Serve until a signal comes; exit with code 1 and a message if the service cannot start or must not go on."""
         os.umask(0o077)
         log_plainly()
+        self.configure_log()
         set_the_interpreter()
         try:
             if self._trouble is not None:
@@ -200,6 +227,13 @@ class SchedulerService(Application):
         except (JupyterGQError, TraitError) as error:
             self.log.critical("The scheduler service cannot start. %s", error)
             sys.exit(1)
+
+    def configure_log(self) -> None:
+        """Set `logging_config` so that the whole process logs in the style `log_style`.
+
+        Values that the setting has already take precedence.
+        """
+        self.logging_config = nested_update(_describe_log(self.log_style, self.log_level), self.logging_config)
 
     async def _serve(self) -> None:
         """Connect the parts and serve until a signal comes; connect them anew after the store was away for too long."""
@@ -296,6 +330,7 @@ class SchedulerService(Application):
                 bundles=local.bundles(state_dir=state),
                 probe=probe,
                 directory=HubDirectory(*_hub_api()),
+                show_names=ShowNames(self.show_names),
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
@@ -341,6 +376,7 @@ class SchedulerService(Application):
                 leads=leads,
                 outage=outage,
                 directory=HubDirectory(*_hub_api()),
+                show_names=ShowNames(self.show_names),
                 check_invariants=self.check_invariants,
             )
             wake.target = controller.wake
@@ -364,7 +400,7 @@ class SchedulerService(Application):
         why = "The service opens its database."
 
         async def reach() -> None:
-            """Try to open the store until it succeeds."""
+            """Try to open the store until it succeeds; raise `StoreAway` if the outage lasts too long."""
             nonlocal why
             while not found:
                 try:
@@ -395,9 +431,10 @@ class SchedulerService(Application):
     def _open_store(self) -> SqlStore:
         """Open the store and take it over, so that only this service writes to it from now on.
 
-        Raises `StoreUnavailable` if the database does not answer.
+        Raises `StoreUnavailable` if the database does not answer, and `DamagedDatabase` if a page of a SQLite file is
+        damaged.
         """
-        store = SqlStore(self._url())
+        store = SqlStore(self._url(), reserve=RESERVE)
         try:
             store.check_pages()
             store.take_over()
@@ -405,6 +442,25 @@ class SchedulerService(Application):
             store.close()
             raise
         return store
+
+
+def _describe_log(style: str, level: object) -> dict[str, Any]:
+    """Return the part of a logging configuration that writes the log of the whole process in one style.
+
+    Records below `level` are left out, and of other libraries also those below a warning.
+    """
+    json_formatter = {
+        "()": "pythonjsonlogger.json.JsonFormatter",
+        "fmt": ["levelname", "name", "message"],
+        "rename_fields": {"levelname": "level", "name": "logger", "exc_info": "traceback"},
+        "timestamp": "time",
+    }
+    return {
+        "handlers": {"console": {"formatter": "json" if style == "json" else "console"}},
+        "formatters": {"json": json_formatter} if style == "json" else {},
+        "loggers": {"jupyter_gq": {"level": level}},
+        "root": {"level": "WARNING", "handlers": ["console"]},
+    }
 
 
 class _LateCallback:
@@ -418,7 +474,7 @@ class _LateCallback:
 
 
 def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder holds files of jobs, but the SQLite file with their records is missing.
+    """Raise `AdminError` if the state folder has files of jobs, but their SQLite database is missing or empty.
 
     A new database would know none of these jobs. Other databases are not checked.
     """
@@ -435,6 +491,9 @@ def expect_database(url: str, state: Path) -> None:
 
 
 def _hub_api() -> tuple[str, str]:
-    """Return the address of the Hub's API and this service's token for it, from the environment."""
+    """Return the address of the Hub's API and this service's token for it, from the environment.
+
+    Without the variables the address is that of a Hub on this machine, and the token is "".
+    """
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")

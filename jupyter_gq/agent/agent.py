@@ -60,7 +60,9 @@ class Agent:
     async def _step(self) -> float:
         """Observe the node, report once, and store the orders in the answer; return the seconds to wait afterwards.
 
-        If the service does not accept the report, the error is logged and the earlier orders stay.
+        New orders make the next report go out after `MIN_INTERVAL`; otherwise the rest of the interval is returned. If
+        the service does not accept the report, the error is logged, the earlier orders stay, and the backoff is
+        returned.
         """
         watch = [] if self._orders is None else self._orders.watch
         report = await self._observer.observe(watch)

@@ -56,8 +56,11 @@ def log_request(handler: RequestHandler) -> None:
     """
     status = handler.get_status()
     level = logging.ERROR if status >= 500 and status != 503 else logging.INFO if status >= 400 else logging.DEBUG
-    milliseconds = 1000 * handler.request.request_time()
-    log.log(level, "request %s %s %d %.1fms", handler.request.method, handler.request.path, status, milliseconds)
+    method, path, milliseconds = handler.request.method, handler.request.path, 1000 * handler.request.request_time()
+    fields = {"method": method, "path": path, "status": status, "milliseconds": round(milliseconds, 1)}
+    if isinstance(handler, Endpoint) and handler.user:
+        fields["user"] = handler.user
+    log.log(level, "request %s %s %d %.1fms", method, path, status, milliseconds, extra=fields)
 
 
 def _pattern(prefix: str, path: str) -> str:

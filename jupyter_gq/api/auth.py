@@ -108,7 +108,9 @@ class HubAuthenticator:
         """
         response = await self._get(f"/users/{quote(user, safe='')}", self._api_token)
         if response.code in {401, 403, 404}:
-            log.warning("groups_unknown user=%s status=%d: treated as in no group", user, response.code)
+            log.warning(
+                "groups_unknown user=%s status=%d: treated as in no group", user, response.code, extra={"user": user}
+            )
             return []
         return list(_document(response, needed=()).get("groups") or ())
 

@@ -56,6 +56,11 @@ class Endpoint(LogsIncidents):
         self._limit = SMALL_BODY
         self._pump: asyncio.Future[Reply] | asyncio.Future[None] | None = None
 
+    @property
+    def user(self) -> str:
+        """Name of the user or service that asks; "" = unknown, or a pod."""
+        return "" if self._requester.caller is None else self._requester.caller.user
+
     def set_default_headers(self) -> None:
         """Set the security headers on every answer, also on errors."""
         for name, value in SECURITY_HEADERS.items():
@@ -137,9 +142,11 @@ class Endpoint(LogsIncidents):
         return all(re.fullmatch(PATH_PARTS[name], str(part)) for name, part in self.path_kwargs.items())
 
     async def _authorise(self, route: Route) -> Requester:
-        """Return the requester, by the proof that the route demands; nobody if the route demands none.
+        """Return the requester, by the proof that the route demands.
 
-        Raises an `ApiRefusal` if the proof is missing or not sufficient, and `NotLeading` if another service leads.
+        The result is nobody for a public route, for an open route without a valid token, and for the metrics of a
+        service that does not lead. Raises an `ApiRefusal` if the proof is missing or not sufficient, and `NotLeading`
+        for other routes of such a service.
         """
         if route.access is Access.PUBLIC:
             return Requester()
@@ -165,7 +172,10 @@ class Endpoint(LogsIncidents):
         return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
     async def _recognise(self) -> Requester:
-        """Return the holder of the request's Hub token; nobody if there is no token, or the token may not read."""
+        """Return the holder of the request's Hub token.
+
+        The result is nobody if there is no token, if the token may not read, or if the Hub cannot be asked.
+        """
         try:
             return Requester(caller=await permitted_caller(self._wiring.authenticator, self._token(), Access.READ))
         except ApiRefusal:
@@ -270,7 +280,8 @@ class Endpoint(LogsIncidents):
         elif reply.text is not None:
             self.finish(reply.text)
         elif isinstance(reply.body, BaseModel):
-            self.finish(reply.body.model_dump_json())
+            document = reply.body.model_dump_json()
+            self.finish(document if self._find().verbatim else self._with_names(document))
         else:
             self.finish(json.dumps(reply.body))
 
@@ -331,7 +342,15 @@ class Endpoint(LogsIncidents):
         for name, value in refused.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(refused.problem.model_dump_json())
+        self.finish(self._with_names(refused.problem.model_dump_json()))
+
+    def _with_names(self, document: str) -> str:
+        """Return a JSON document with the names of users and their work that the requester may see.
+
+        The document is unchanged while another service leads.
+        """
+        services = self._wiring.services
+        return document if services is None else services.mentions.render(document, self._requester.caller)
 
 
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:

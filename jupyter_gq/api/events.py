@@ -18,6 +18,7 @@ from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.events import Subscription
+from jupyter_gq.controller.views.mentions import Mentions
 
 from .call import Call, Reply
 from .errors import refusal
@@ -44,19 +45,22 @@ def follow(call: Call) -> Reply:
             raise refusal(422, "invalid_request", message, field="Last-Event-ID")
     subscription = call.services.events.subscribe(call.caller, after)
     return Reply(
-        stream=event_stream(subscription, call.current_caller),
+        stream=event_stream(subscription, call.services.mentions, call.current_caller),
         media="text/event-stream; charset=utf-8",
         headers={"X-Accel-Buffering": "no"},
     )
 
 
 async def event_stream(
-    subscription: Subscription, current_caller: Callable[[], Awaitable[Caller | None]], ping: float = PING
+    subscription: Subscription,
+    mentions: Mentions,
+    current_caller: Callable[[], Awaitable[Caller | None]],
+    ping: float = PING,
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of the stream until the subscription ends or the reader loses the right to read.
 
-    A comment is sent after `ping` seconds without an event. The reader's rights are checked again at most every
-    `RECHECK` seconds. The subscription is closed in the end.
+    A comment is sent after `ping` seconds without an event. With an event or a comment, the reader's rights are checked
+    again if the last check is `RECHECK` seconds old. The subscription is closed in the end.
     """
     elapsed = SystemClock().elapsed
     checked_at = elapsed()
@@ -80,7 +84,7 @@ async def event_stream(
                 event = finished.result()
             except StopAsyncIteration:
                 return
-            yield encode(event)
+            yield encode(event, lambda data: mentions.render(data, subscription.caller))
     finally:
         if upcoming is not None:
             upcoming.cancel()
@@ -91,7 +95,11 @@ async def _next(subscription: Subscription) -> ServiceEvent:
     return await anext(subscription)
 
 
-def encode(event: ServiceEvent) -> bytes:
-    """Return an event in the format of server-sent events, with its data as JSON on one line."""
+def encode(event: ServiceEvent, render: Callable[[str], str]) -> bytes:
+    """Return the text of one event; `data` is one line of JSON, since JSON has no raw line ends.
+
+    `render` returns the JSON text with the names that the reader may see.
+    """
     number = "" if event.id is None else f"id: {event.id}\n"
-    return f"event: {event.kind}\n{number}data: {json.dumps(event.data)}\n\n".encode()
+    data = render(json.dumps(event.data, ensure_ascii=False))
+    return f"event: {event.kind}\n{number}data: {data}\n\n".encode("utf-8", "replace")

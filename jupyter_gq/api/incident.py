@@ -24,7 +24,8 @@ class LogsIncidents(RequestHandler):
         """Log an unexpected error with its traceback under a new id. Refusals and closed connections are not logged."""
         if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
             self._incident = secrets.token_hex(4)
-            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value)
+            ids = {"incident": self._incident}
+            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value, extra=ids)
 
     def refusal_for(self, error: BaseException | None) -> ApiRefusal:
         """Return the refusal of a request that ended with `error`; for an unexpected error, 500 with the logged id."""

@@ -2,9 +2,14 @@
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from tornado.httpserver import HTTPServer
+
+from jupyter_gq.domain.errors import AdminError
 
 from .app import make_application, make_server
 from .auth import HubAuthenticator
@@ -45,6 +50,7 @@ class Listener:
         """Listen on the address, and answer requests while the context is open; without `services`, only say why not.
 
         `page` adds the web page; the other arguments are fields of `Wiring`. In the end all connections are closed.
+        Raises `AdminError` if the address cannot be used.
         """
         wiring = Wiring(
             status=status,
@@ -56,12 +62,22 @@ class Listener:
         )
         address = urlsplit(self.url)
         server = make_server(make_application(wiring, self.prefix, page=page))
-        server.listen(address.port or 80, address.hostname)
+        self._listen(server, address.port or 80, address.hostname)
         try:
             yield
         finally:
             server.stop()
             await server.close_all_connections()
+
+    def _listen(self, server: HTTPServer, port: int, host: str | None) -> None:
+        """Bind the server to its address; raise `AdminError` with a sentence if that is refused."""
+        try:
+            server.listen(port, host)
+        except OSError as error:
+            what = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise AdminError(
+                f"It cannot listen on {self.url}: {what}. End that program, or choose another port for the service."
+            ) from error
 
     async def run_until_ended(self, *working: Coroutine[object, None, None]) -> None:
         """Run the coroutines until `ended` is set, or until the first of them or the renewal of the lease ends.

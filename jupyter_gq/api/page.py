@@ -44,7 +44,7 @@ class PageContent(BaseModel):
     devices: list[models.DeviceView]
     queues: list[models.QueueView]
     notebooks: list[models.NotebookView]
-    jobs: list[models.JobView]
+    jobs: list[models.JobSummary]
     policy: str
     runs: str
     #: A sentence for admins about each workload that was set aside.
@@ -100,7 +100,10 @@ class Page(_Browser):
     """The page itself."""
 
     async def get(self) -> None:
-        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login."""
+        """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login.
+
+        A path without its final slash is redirected first. Raises an `ApiRefusal` of 403 for a user who may not read.
+        """
         if not self.request.path.endswith("/"):
             self.redirect(self.request.path + "/")
             return
@@ -155,7 +158,7 @@ class PageData(_Browser):
             set_aside=health.set_aside if caller.admin else [],
         )
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(content.model_dump_json())
+        self.finish(services.mentions.render(content.model_dump_json(), caller))
 
     def _has_page_token(self) -> bool:
         """Return whether the request carries the XSRF token of the page, so that it comes from the page itself.

@@ -97,7 +97,8 @@ class PodAuthenticator:
         code, sentence = refused.problem.code, refused.problem.message
         if (pod.uid, code) not in self._logged:
             self._logged[pod.uid, code] = None
-            log.warning("pod_refused code=%s pod=%s/%s node=%s: %s", code, pod.namespace, pod.pod, pod.node, sentence)
+            fields = {"code": code, "pod": f"{pod.namespace}/{pod.pod}", "node": pod.node}
+            log.warning("pod_refused code=%s pod=%s node=%s: %s", *fields.values(), sentence, extra=fields)
             if len(self._logged) > MOST_CACHED:
                 del self._logged[next(iter(self._logged))]
         return refused

@@ -78,3 +78,5 @@ class Route:
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
     size: Size = Size.SMALL
+    #: The answer is what a job wrote, and is passed on unchanged.
+    verbatim: bool = False

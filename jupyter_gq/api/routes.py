@@ -221,6 +221,7 @@ ROUTES: tuple[Route, ...] = (
         run=jobs.read_outputs,
         response=models.OutputPage,
         query=(AFTER,),
+        verbatim=True,
     ),
     Route(
         method="GET",
@@ -316,7 +317,7 @@ ROUTES: tuple[Route, ...] = (
         request=models.TicketRequest,
         response=models.TicketView,
         statuses=CREATED,
-        refusals=(409,),
+        refusals=(409, 429),
     ),
     Route(
         method="GET",

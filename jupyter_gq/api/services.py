@@ -13,6 +13,7 @@ from jupyter_gq.controller.requests.drains import Drains
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
 from jupyter_gq.controller.requests.tickets import Tickets
+from jupyter_gq.controller.views.mentions import Mentions
 from jupyter_gq.controller.views.overview import Overview
 
 
@@ -55,6 +56,11 @@ class Services(Protocol):
     @property
     def overview(self) -> Overview:
         """Quotas, queues, devices, and the scheduler's whole input."""
+        ...
+
+    @property
+    def mentions(self) -> Mentions:
+        """The names that a reader sees."""
         ...
 
     @property

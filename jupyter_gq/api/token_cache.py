@@ -108,7 +108,10 @@ class TokenCache(Generic[Holder]):
         return await asyncio.shield(entry.answer)
 
     def _store(self, key: bytes, answer: asyncio.Future[Holder], asked_at: float) -> None:
-        """Cache an answer that was asked for at `asked_at`, and compute when it expires and when it is renewed."""
+        """Cache an answer that was asked for at `asked_at`, and compute when it expires and when it is renewed.
+
+        The answer expires after the policy's lifetime, or earlier if `seconds_left` of its holder is less.
+        """
         policy = self._policy
         left = self._seconds_left(answer.result()) if self._seconds_left is not None else math.inf
         lifetime = min(policy.lifetime, left)

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jupyter_gq.domain import output_bounds
+
 from .auth import Authenticator
 from .pods import PodAuthenticator
 from .route import Size
@@ -12,10 +14,8 @@ from .services import Services, Status
 DEFAULT_BUNDLE = 20 * 1024 * 1024
 SMALL_BODY = 1024 * 1024
 LOG_BODY = 64 * 1024
-OUTPUTS_BODY = 32 * 1024 * 1024
 #: JSON values of a body; each takes some 60 bytes of memory.
 SMALL_VALUES = 50_000
-OUTPUTS_VALUES = 1_000_000
 #: JSON values of a job's bundle, if the configuration says nothing.
 DEFAULT_BUNDLE_VALUES = 200_000
 
@@ -42,10 +42,10 @@ class Wiring:
         """
         if size is Size.BUNDLE:
             return 2 * self.bundle_limit() + SMALL_BODY
-        return {Size.OUTPUTS: OUTPUTS_BODY, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
+        return {Size.OUTPUTS: output_bounds.REQUEST_SIZE, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
 
     def most_values(self, size: Size) -> int:
         """Return how many JSON values a body of this size class may have."""
         if size is Size.BUNDLE:
             return self.bundle_values() + SMALL_VALUES
-        return OUTPUTS_VALUES if size is Size.OUTPUTS else SMALL_VALUES
+        return output_bounds.REQUEST_VALUES if size is Size.OUTPUTS else SMALL_VALUES

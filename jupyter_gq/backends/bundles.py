@@ -8,8 +8,11 @@ Guarantees
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import TooLarge
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -47,9 +50,32 @@ class BundleStore(Protocol):
         """
         ...
 
+    def left_outputs(self, job: str, owner: str, run: int, start: int) -> "LeftOutputs":
+        """Return some of the outputs that an ended run has left in its files, from position `start` on.
+
+        Raises `UnusableFile` if the job has put something else into their place.
+        """
+        ...
+
+    def disk_use(self, job: str) -> MiB | None:
+        """Return the space that all files of a job take; None if they are not on a disk of this machine.
+
+        Several threads may call this.
+        """
+        ...
+
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOutputs:
+    """A portion of the outputs in the files of an ended run; the service may have some of them already."""
+
+    pieces: Sequence[JsonObject]
+    #: Position of the next portion; None if this is the last one.
+    following: int | None
 
 
 class PodFiles(Protocol):

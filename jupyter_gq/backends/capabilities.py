@@ -82,7 +82,10 @@ class PodPreparation(Protocol):
     """The preparation of the pod of a notebook server: reserved devices, and additions to the pod."""
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return what a spawner merges into its pod; None while devices are being reserved, or if no pod is wanted."""
+        """Return what a spawner merges into its pod, and reserve the pod's devices if that is not done.
+
+        None: the devices are still being reserved, or no pod is wanted.
+        """
         ...
 
     def named_devices(self, workload: str, run: int) -> Mapping[str, str]:

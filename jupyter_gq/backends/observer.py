@@ -28,7 +28,12 @@ class RunObserver:
             seen = look()
         except Exception as error:  # the defect or the damaged file of one run must not hide the others
             if self._failures.get(key) != repr(error):
-                log.exception("run %d of %s cannot be observed and is left as it is", key[1], key[0])
+                log.exception(
+                    "run %d of %s cannot be observed and is left as it is",
+                    key[1],
+                    key[0],
+                    extra={"workload": key[0], "run": key[1]},
+                )
             self._failures[key] = repr(error)
             starting = Observation(workload=key[0], run=key[1], phase=Phase.STARTING, since=since)
             told = f"It cannot be observed ({error}), so it is left as it is. Your administrator finds more in the log."

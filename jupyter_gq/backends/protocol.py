@@ -10,6 +10,7 @@ Guarantees of every implementation
 - Survived restarts: after a restart of the service, `observe` finds the same runs again.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,7 +18,7 @@ from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .capabilities import Capabilities
@@ -56,9 +57,16 @@ class Observation:
     sentence: str = ""
     #: Processes of the run on this machine (for sampling); empty elsewhere.
     pids: tuple[int, ...] = ()
-    #: Owner and devices of the run, as the backend itself remembers them; empty where it keeps no memory of its own.
+    #: Owner of the run, place of each task, and `hash_token` of its secret, as the backend itself remembers them; empty
+    #: if the backend keeps no memory of its own.
     owner: str = ""
-    devices: tuple[str, ...] = ()
+    placement: tuple[TaskPlacement, ...] = ()
+    token_hash: str = ""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The ids of the devices in `placement`, each once."""
+        return tuple(dict.fromkeys(device for task in self.placement for device in task.devices))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +80,11 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Secret with which the job's runner reports outputs; never logged.
     token: str = ""
+
+
+def hash_token(token: str) -> str:
+    """Return the SHA-256 of a token in hexadecimal, which is stored instead of the token."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class Backend(Protocol):
@@ -105,5 +118,5 @@ class Backend(Protocol):
         ...
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose end is recorded, so that `observe` no longer returns it."""
+        """Forget a run, so that `observe` no longer returns it. The caller must have recorded its end."""
         ...

@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.output_bounds import measure_json
 
 from .transport import Transport, join_path
 
-#: Limits of one request: pieces, and about as many bytes (one larger piece goes alone).
+#: Limits of one request: pieces, and about as many bytes, as `output_bounds.measure_json` measures (one larger piece
+#: goes alone).
 MOST_PIECES = 500
 MOST_BYTES = 4 * 1024 * 1024
 
@@ -56,15 +58,19 @@ class Delivery:
 
 
 def _batches(events: Sequence[JsonObject]) -> Iterator[list[bytes]]:
-    """Yield the pieces as JSON, in batches that each fit into one request; without pieces, yield one empty batch."""
+    """Yield the pieces as JSON, in batches that each fit into one request; without pieces, yield one empty batch.
+
+    A question mark replaces half of a character, which UTF-8 does not have.
+    """
     batch: list[bytes] = []
     size = 0
     for event in events:
-        piece = json.dumps(event).encode()
-        if batch and (len(batch) == MOST_PIECES or size + len(piece) > MOST_BYTES):
+        text = json.dumps(event, ensure_ascii=False)
+        measured = measure_json(text)
+        if batch and (len(batch) == MOST_PIECES or size + measured > MOST_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(piece)
-        size += len(piece)
+        batch.append(text.encode("utf-8", "replace"))
+        size += measured
     if batch or not events:
         yield batch

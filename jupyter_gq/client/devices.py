@@ -63,7 +63,11 @@ class CheckTimeouts:
         return max(0.0, (self.longest if required else self.wait) - waited)
 
     def decide(self, check: DeviceCheckResult, waited: float) -> StartDecision:
-        """Return whether work starts, waits or is refused, given the result `check` after `waited` seconds."""
+        """Return what follows from the result `check` after `waited` seconds.
+
+        A RIGHT check starts the work, a WRONG one refuses it. If nobody can tell, the work starts unchecked. Otherwise
+        it waits; after the timeout it starts unchecked, or is given up if the check is required.
+        """
         if check.result == "RIGHT":
             return StartDecision.START
         if check.result == "WRONG":

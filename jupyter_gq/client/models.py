@@ -23,7 +23,9 @@ MAX_NAME = 100
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
-HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "workloads_set_aside", "devices_missing"]
+HealthCode = Literal[
+    "ok", "config_refused", "disk_full", "step_failed", "runs_unobserved", "workloads_set_aside", "devices_missing"
+]
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
@@ -151,8 +153,8 @@ class ExpectedStart(BaseModel):
     outcomes: int = Field(description="Number of earlier forecasts behind this one; 0 = a guess.")
 
 
-class JobView(BaseModel):
-    """A job as its owner sees it."""
+class JobSummary(BaseModel):
+    """A job as lists show it, without its cells."""
 
     id: str
     name: str
@@ -180,18 +182,26 @@ class JobView(BaseModel):
     node: str | None = None
     server: str = ""
     notebook_path: str = ""
-    targets: list[CellRef] = Field(default_factory=list)
-    prefix: list[CellRef] = Field(default_factory=list)
     progress: Progress | None = None
     last_seq: int = 0
+    disk: str | None = Field(
+        default=None, description="Disk space that the files of a running job take; None = not measured."
+    )
     eviction: Eviction | None = None
     error: JobError | None = None
 
 
-class JobList(BaseModel):
-    """Jobs, newest first."""
+class JobView(JobSummary):
+    """A job as its owner sees it."""
 
-    jobs: list[JobView]
+    targets: list[CellRef] = Field(default_factory=list, description="Cells whose output goes back to the notebook.")
+    prefix: list[CellRef] = Field(default_factory=list, description="Cells that are replayed first, in run order.")
+
+
+class JobList(BaseModel):
+    """Jobs, newest first, without their cells."""
+
+    jobs: list[JobSummary]
     next: str | None = Field(default=None, description="Value of `before` for the next page; None = last page.")
 
 
@@ -546,7 +556,7 @@ class Health(BaseModel):
     status: Literal["ok", "degraded"]
     code: HealthCode = Field(
         default="ok",
-        description="The first thing that is wrong: config_refused, step_failed, runs_unobserved, "
+        description="The first thing that is wrong: config_refused, disk_full, step_failed, runs_unobserved, "
         "workloads_set_aside or devices_missing.",
     )
     version: str = Field(default="", description="For admins.")

@@ -5,6 +5,7 @@ Every piece is a JSON object with `seq` (from 1, no gaps, over all runs), `run`,
 | op | further fields | meaning |
 |---|---|---|
 | `run` | `state`: "start", "ready" (with `language`) or "pause" | a run begins, its kernel answers, it was paused |
+| `run` | `state`: "left out" | the service left out pieces up to this one, beyond the limit of a job |
 | `cell` | `cell`, `role` ("prefix" or "target"), `state` ("start", "end"), `execution_count` | its limits |
 | `append` | `cell`, `role`, `output` | an nbformat output; text of the same stream continues it |
 | `replace` | `cell`, `role`, `index`, `output` | output number `index` was updated (display id) |
@@ -20,11 +21,18 @@ See docs/decisions/0002-number-the-pieces-of-output.md.
 """
 
 from collections.abc import Iterable
+from html import escape
 
 from jupyter_gq.domain.json_types import JsonObject
 
+#: The state of a mark in place of pieces that the service left out.
+LEFT_OUT = "left out"
+
 Output = JsonObject
 CellOutputs = dict[str, list[Output]]
+
+#: Fields of a piece that its substitute keeps.
+_KEPT_FIELDS = ("seq", "run", "at", "op", "cell", "role", "index", "state", "finished")
 
 
 def fold(events: Iterable[JsonObject], into: CellOutputs | None = None) -> CellOutputs:
@@ -102,3 +110,25 @@ def _apply_backspaces(text: str) -> str:
         elif kept:
             kept.pop()
     return "".join(kept)
+
+
+def make_notice(sentence: str) -> Output:
+    """Return a display output that shows this sentence among the user's outputs."""
+    html = f'<div style="color: var(--jp-ui-font-color2); font-style: italic">{escape(sentence)}</div>'
+    return {"output_type": "display_data", "data": {"text/plain": sentence, "text/html": html}, "metadata": {}}
+
+
+def make_substitute(piece: JsonObject) -> JsonObject:
+    """Return a piece in the place of one that the service refuses: it has the same number, and a notice as its output.
+
+    Of the fields that say nothing about outputs, only those that every release knows are kept.
+    """
+    kept = {name: piece[name] for name in _KEPT_FIELDS if name in piece}
+    notice = make_notice("Output was left out here: the scheduler service refused it. Save it to a file instead.")
+    match piece.get("op"):
+        case "append" | "replace":
+            return kept | {"output": notice}
+        case "set":
+            return kept | {"outputs": [notice]}
+        case _:
+            return kept

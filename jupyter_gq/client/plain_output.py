@@ -6,6 +6,7 @@ All handlers and formatters of the process get such records, whatever their form
 import logging
 import sys
 
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.plain_text import strip_controls
 
 _TRACEBACKS = logging.Formatter()
@@ -17,11 +18,11 @@ class PlainRecord(logging.LogRecord):
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # the arguments of logging's own factory
         if self.exc_info and self.exc_info[0] is not None:
-            self.exc_text = strip_controls(_TRACEBACKS.formatException(self.exc_info), lines=True)
+            self.exc_text = _make_plain(_TRACEBACKS.formatException(self.exc_info))
 
     def getMessage(self) -> str:
         """Return the message on one line."""
-        return strip_controls(super().getMessage())
+        return strip_controls(reveal(super().getMessage()))
 
 
 def log_plainly() -> None:
@@ -30,5 +31,10 @@ def log_plainly() -> None:
 
 
 def print_plain(text: str) -> None:
-    """Print a text of one or more lines without control and bidirectional characters."""
-    sys.stdout.write(strip_controls(text, lines=True) + "\n")
+    """Print a text of one or more lines with all names, without control and bidirectional characters."""
+    sys.stdout.write(_make_plain(text) + "\n")
+
+
+def _make_plain(text: str) -> str:
+    """Return a text of one or more lines with all names, without control and bidirectional characters."""
+    return strip_controls(reveal(text), lines=True)

@@ -47,7 +47,11 @@ class SseParser:
                 yield message
 
     def _line(self, line: str) -> SseMessage | None:
-        """Process one line; return a message or ping if the line completes one."""
+        """Process one line of the stream.
+
+        An empty line returns the message that the lines before it made, or None without data. A comment returns a ping;
+        any other line, None.
+        """
         if line.startswith(":"):
             return SseMessage(kind=None, id=None, data="")
         if line:

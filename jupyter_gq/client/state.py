@@ -16,6 +16,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.policy import Policy
@@ -58,8 +59,8 @@ _ANYTHING: TypeAdapter[object] = TypeAdapter(JsonValue)
 def decision_document(decision: Decision) -> JsonObject:
     """Return a decision as JSON: `instructions`, each with the name of its kind in `do`, and `pending`."""
     return {
-        "instructions": [{"do": type(each).__name__, **_to_json(each)} for each in decision.instructions],
-        "pending": [_to_json(each) for each in decision.pending],
+        "instructions": [{"do": type(each).__name__, **_revealed(each)} for each in decision.instructions],
+        "pending": [_revealed(each) for each in decision.pending],
     }
 
 
@@ -92,6 +93,12 @@ def read_state(text: str | bytes) -> StateFile:
 
 def _to_json(value: object) -> JsonObject:
     plain: JsonObject = _ANYTHING.dump_python(value, mode="json")
+    return plain
+
+
+def _revealed(value: object) -> JsonObject:
+    """Return the JSON of a part of a decision, with all names in its sentences."""
+    plain: JsonObject = json.loads(reveal(json.dumps(_to_json(value), ensure_ascii=False)))
     return plain
 
 

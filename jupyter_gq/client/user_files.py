@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
 _KIB = 1024
 #: Bytes of a small report, such as a result or a progress.
 SMALL_FILE = 64 * _KIB
-#: Bytes of the largest document that is read as a whole: a bundle, or a notebook with its outputs.
+#: Bytes of the largest document that is read as a whole, other than an executed notebook: a bundle.
 LARGE_FILE = 128 * _KIB * _KIB
 # Without O_NONBLOCK a pipe in the place of the file would hold up the reader for ever.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -59,21 +59,49 @@ def read_end(path: Path, *, size: int, uid: int | None = None) -> bytes | None:
         return _read(file, size)
 
 
-def read_json(path: Path, *, limit: int, uid: int | None = None) -> JsonObject | None:
-    """Return the JSON object in a file of at most `limit` bytes; None if there is no such file.
+def read_part(path: Path, *, start: int, size: int, uid: int | None = None) -> bytes:
+    """Return at most `size` bytes of a file from byte `start` on; empty after its end, and if there is no such file.
+
+    Raises `UnusableFile` for a file that the rules of this module refuse.
+    """
+    with _opened(path, uid) as file:
+        if file is None:
+            return b""
+        os.lseek(file, start, os.SEEK_SET)
+        return _read(file, size)
+
+
+def read_notebook(path: Path, *, uid: int | None = None) -> JsonObject | None:
+    """Return the executed notebook of a job; None if there is no such file. For the errors see `read_json`.
+
+    The outputs that a runner keeps, and the notebook around them, are within the bounds of this file.
+    """
+    return read_json(path, limit=output_bounds.NOTEBOOK_SIZE, max_nodes=output_bounds.NOTEBOOK_VALUES, uid=uid)
+
+
+def read_json(
+    path: Path, *, limit: int, max_nodes: int = bounded_json.MAX_NODES, uid: int | None = None
+) -> JsonObject | None:
+    """Return the JSON object in a file of at most `limit` bytes and `max_nodes` values; None if there is no such file.
 
     Bytes that are not UTF-8, and halves of characters, are replaced. Raises `UnusableFile` for a file that the rules
     of this module refuse, and for a file that holds no JSON object.
     """
     content = read_file(path, limit=limit, uid=uid)
-    if content is None:
-        return None
+    return None if content is None else parse_object(path.name, content, max_nodes=max_nodes)
+
+
+def parse_object(name: str, content: bytes, *, max_nodes: int = bounded_json.MAX_NODES) -> JsonObject:
+    """Return the JSON object in the content of the file `name`; raise `UnusableFile` if it holds none.
+
+    The object has at most `max_nodes` values. Bytes that are not UTF-8, and halves of characters, are replaced.
+    """
     try:
-        document = bounded_json.parse(content.decode("utf-8", "replace"))
+        document = bounded_json.parse(content.decode("utf-8", "replace"), max_nodes=max_nodes)
     except InvalidJson as error:
-        raise UnusableFile(path.name, f"it is not valid JSON: {error}") from error
+        raise UnusableFile(name, f"it is not valid JSON: {error}") from error
     if not isinstance(document, dict):
-        raise UnusableFile(path.name, "it holds no JSON object")
+        raise UnusableFile(name, "it holds no JSON object")
     if b"\\ud" in content or b"\\uD" in content:
         whole: JsonObject = json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
         return whole

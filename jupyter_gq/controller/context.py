@@ -1,6 +1,5 @@
 """The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.domain.amount import ONE_GPU, Instant, MilliGpu
+from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, NewNodes, Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
@@ -65,6 +64,10 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Disk space of the files of each running job, by id, from the last measurement.
+    disk_use: dict[str, MiB] = field(default_factory=dict)
+    #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
+    ended_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.
     unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
@@ -176,6 +179,13 @@ class Context:
         """Return the groups of the record's owner: those of the last request since the start, or else of the record."""
         return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
+    def groups_of_user(self, user: str) -> frozenset[str]:
+        """Return the groups of a user: of the last request since the start, or else of the user's unfinished work."""
+        if user in self.groups:
+            return self.groups[user]
+        own = (record.detail for record in self.records.unfinished() if record.workload.owner == user)
+        return frozenset().union(*(detail.owner_groups for detail in own))
+
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
         """Return the queue tree, with a leaf for each user with an unfinished notebook and each caller in `also`."""
         users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
@@ -211,7 +221,10 @@ class Context:
         self.set_aside.add(workload.id, "deciding", error)
 
     def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
-        """Return the excluded workloads that have not changed; a workload that changed or ended takes part again."""
+        """Return the excluded workloads that have not changed.
+
+        A workload that changed or ended takes part again, and its recorded failures are deleted.
+        """
         if self._excluded:
             present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
             for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:
@@ -280,7 +293,11 @@ def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]
 
 
 def _merge_node(one: Node, other: Node) -> Node:
-    """Return a node with the devices and labels that either backend knows, closed or draining if either says so."""
+    """Return a node with the devices and labels that either backend knows, closed or draining if either says so.
+
+    If both know a device or label, `other` decides. If both give a reason why the node is closed, that of `one` counts,
+    and so do all its other fields.
+    """
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(
         one,
@@ -289,8 +306,3 @@ def _merge_node(one: Node, other: Node) -> Node:
         closed=one.closed or other.closed,
         draining=one.draining or other.draining,
     )
-
-
-def token_hash(token: str) -> str:
-    """Return the SHA-256 of a token in hexadecimal, which is stored instead of the token."""
-    return hashlib.sha256(token.encode()).hexdigest()

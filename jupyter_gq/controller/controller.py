@@ -30,7 +30,7 @@ from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.audit import CONFIG_FILE, Action, AuditEntry
-from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import NotLeading, StorageFull, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.store.protocol import Store
@@ -41,12 +41,15 @@ from .events import Broker
 from .loop.act import Executor
 from .loop.decide import Decider
 from .loop.deferred_launches import DeferredLaunches
+from .loop.disk_limit import DiskLimit
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
+from .loop.left_outputs import LeftOutputs
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
-from .loop.observe import ObservedRuns, Observer
+from .loop.observe import Observer
+from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
 from .loop.store_outage import StoreOutage
@@ -63,6 +66,7 @@ from .settings.config import SettingsSource
 from .settings.last_good import LAST_GOOD, LastGood
 from .settings.policy_changes import describe_changes
 from .signal import Signal
+from .views.mentions import Mentions, ShowNames
 from .views.overview import Overview
 from .views.presenter import Presenter
 
@@ -120,6 +124,8 @@ class Controller:
     leads: Callable[[], bool] = is_only_replica
     #: Measures how long the store has not answered, and raises an error when that is too long.
     outage: StoreOutage = field(default_factory=StoreOutage)
+    #: The users who see the names of a user and of the user's work.
+    show_names: ShowNames = ShowNames.ALL
     #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
 
@@ -132,12 +138,14 @@ class Controller:
     drains: Drains = field(init=False)
     audit: AuditReader = field(init=False)
     overview: Overview = field(init=False)
+    mentions: Mentions = field(init=False)
     events: Broker = field(init=False)
 
     # The work that `run` does beside its steps.
     retention: Retention = field(init=False)
     forecasts: Forecasts = field(init=False)
     names: NameCheck = field(init=False)
+    disk_limit: DiskLimit = field(init=False)
 
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for requests that wait.
@@ -186,11 +194,13 @@ class Controller:
         self.drains = Drains(context)
         self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
+        self.mentions = Mentions(context, self.show_names)
         self.names = NameCheck(context, self.directory)
+        self.disk_limit = DiskLimit(context)
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
-        self._observer = Observer(context)
+        self._observer = Observer(context, LeftOutputs(context, self.jobs.append_outputs))
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
@@ -209,6 +219,7 @@ class Controller:
             asyncio.create_task(self.retention.run(), name="jupyter-gq retention"),
             asyncio.create_task(self.forecasts.run(), name="jupyter-gq forecasts"),
             asyncio.create_task(self.names.run(), name="jupyter-gq names"),
+            asyncio.create_task(self.disk_limit.run(), name="jupyter-gq disk limit"),
         ]
         try:
             while True:
@@ -226,7 +237,8 @@ class Controller:
     async def step(self) -> None:
         """Observe, record what was observed, decide, record the decision, and reconcile the backends.
 
-        Raises an error if this service may not act. A failure of one workload is raised after all other work is done.
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if this service may not act. A failure of
+        one workload is raised after all other work is done.
         """
         # Cleared first, so that a change from here on causes another step.
         self._awake.clear()
@@ -276,7 +288,7 @@ class Controller:
     async def reload_settings(self) -> None:
         """Load the settings again if their file has changed, and store new ones as the last good policy.
 
-        A change is announced to all listeners and wakes the loop.
+        A change, or the refusal of a new file, is announced to all listeners and wakes the loop.
         """
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})
@@ -334,7 +346,7 @@ class Controller:
             raise
         except Exception as error:
             if repr(error) != self._failures.get(what):
-                if isinstance(error, StoreUnavailable | NotLeading):
+                if isinstance(error, StorageFull | StoreUnavailable | NotLeading):
                     log.warning("nothing is started or stopped for now. %s", error)
                 else:
                     log.exception("%s failed and is tried again", what)

@@ -47,6 +47,11 @@ class Subscription(AsyncIterator[ServiceEvent]):
             self._arrived.set()
 
     @property
+    def caller(self) -> Caller:
+        """The listener, with the present rights."""
+        return self._caller
+
+    @property
     def user(self) -> str:
         """The name of the listening user or service."""
         return self._caller.user

@@ -24,14 +24,18 @@ _BYTES = 1024 * 1024
 
 
 def memory_quota(device: Device, milli: MilliGpu) -> MiB:
-    """Return the memory in MiB, rounded down, of a share of `milli` thousandths of this device."""
+    """Return the memory in MiB, rounded down, of a share of `milli` thousandths of this device.
+
+    Above 1000, all counts.
+    """
     return MiB(device.memory * min(milli, ONE_GPU) // ONE_GPU)
 
 
 def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> dict[str, str]:
-    """Return the variables that tell a process its devices, its part of each, and its memory.
+    """Return the variables that tell a process its devices, its part of each, and its memory on the smallest of them.
 
-    A part of a device also gets the memory caps of frameworks. Without devices, the variables hide all GPUs.
+    A part of a device also gets the memory caps of frameworks. If the memory of a device is unknown, no variable names
+    an amount of memory. Without devices, the variables hide all GPUs.
     """
     if not devices:
         return {
@@ -59,7 +63,10 @@ def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> 
 
 
 def _memory_caps(device: Device, quota: MiB) -> dict[str, str]:
-    """Return the variables by which frameworks limit their memory on a share with this memory quota."""
+    """Return the variables by which frameworks limit their memory on a share with this memory quota.
+
+    The limit is the quota less the size of a CUDA context, but at least half of the quota.
+    """
     # A share that is smaller than the overhead still needs a cap with which a program can start.
     usable = max(quota - CONTEXT_OVERHEAD, quota // 2, 1)
     fraction = f"{usable * 10_000 // device.memory / 10_000:.4f}"

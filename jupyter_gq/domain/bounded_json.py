@@ -10,6 +10,7 @@ Numbers: every number is finite, and every integer fits into 64 bits, as databas
 
 import json
 import re
+from math import isfinite
 from typing import NoReturn
 
 from .errors import InvalidJson
@@ -26,6 +27,7 @@ _LONGEST_FLOAT = 400
 #: A string, up to the end of the document if its end is missing. The quantifiers are possessive: a search never goes
 #: back, so it takes time in proportion to the document, and no memory for each character.
 _TEXT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
@@ -34,8 +36,8 @@ def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
     Raises `InvalidJson`, with a phrase that says why, if the text is no JSON, has more than `max_nodes` values, or is
     nested deeper than `MAX_DEPTH`. The same error is raised for infinite numbers and integers beyond 64 bits.
     """
-    if _count_nodes(text, max_nodes) > max_nodes:
-        raise InvalidJson(f"it has more than {max_nodes} values")
+    if count_nodes(text, max_nodes) > max_nodes:
+        raise _too_many(max_nodes)
     try:
         document = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_integer)
     except RecursionError:
@@ -46,13 +48,61 @@ def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
     return document
 
 
-def _count_nodes(text: str, enough: int) -> int:
+def count_nodes(text: str, enough: int) -> int:
     """Return an upper bound of the number of values in a JSON text.
 
     Separators inside strings are counted too, unless that would take the bound above `enough`.
     """
     bound = _count_separators(text)
     return bound if bound <= enough else _count_separators(_TEXT.sub("", text))
+
+
+def make_readable(document: object, *, max_nodes: int = MAX_NODES, max_depth: int = MAX_DEPTH) -> JsonValue:
+    """Return a copy of the document that `parse`, with the same number of nodes, accepts as JSON.
+
+    An integer beyond 64 bits becomes a float, as in a browser. A number that is not finite, or too large for a float,
+    becomes text, and so does an object that JSON cannot express. U+FFFD replaces half of a character. Raises
+    `InvalidJson` if the document has more than `max_nodes` values or is nested deeper than `max_depth`.
+    """
+    left = max_nodes - 1
+
+    def copy(value: object, levels: int) -> JsonValue:
+        nonlocal left
+        if not isinstance(value, dict | list | tuple):
+            return _make_plain(value)
+        left -= max(1, len(value))
+        if left < 0:
+            raise _too_many(max_nodes)
+        if levels == 0:
+            raise _nested_too_deeply(max_depth)
+        if isinstance(value, dict):
+            return {make_whole(str(name)): copy(inner, levels - 1) for name, inner in value.items()}
+        return [copy(inner, levels - 1) for inner in value]
+
+    return copy(document, max_depth)
+
+
+def make_whole(text: str) -> str:
+    """Return the text with U+FFFD in the place of each half of a character."""
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
+
+
+def _make_plain(value: object) -> JsonValue:
+    """Return a value that is no list or object, as `make_readable` describes it."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -_LARGEST_INTEGER - 1 <= value <= _LARGEST_INTEGER else _make_float(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    return make_whole(str(value))
+
+
+def _make_float(number: int) -> float | str:
+    try:
+        return float(number)
+    except OverflowError:
+        return hex(number)  # decimal digits would take time with the square of their number
 
 
 def _count_separators(text: str) -> int:
@@ -76,8 +126,12 @@ def _check_depth(document: JsonValue) -> None:
         raise _nested_too_deeply()
 
 
-def _nested_too_deeply() -> InvalidJson:
-    return InvalidJson(f"it is nested more than {MAX_DEPTH} levels deep")
+def _too_many(most: int) -> InvalidJson:
+    return InvalidJson(f"it has more than {most} values")
+
+
+def _nested_too_deeply(most: int = MAX_DEPTH) -> InvalidJson:
+    return InvalidJson(f"it is nested more than {most} levels deep")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """Workloads: the things that are scheduled. A notebook is one, and a job is what the user sees of another one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -213,6 +214,12 @@ class Workload:
     nominated: bool = False
     #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
     backoff: Backoff | None = None
+
+    @property
+    def log_fields(self) -> Mapping[str, str | int]:
+        """The ids in records of the log about the workload, by name."""
+        place = {"server": self.name} if self.kind is Kind.NOTEBOOK else {"queue": self.queue}
+        return {"workload": self.id, "run": self.run, "user": self.owner, **place}
 
     @property
     def milli(self) -> MilliGpu:

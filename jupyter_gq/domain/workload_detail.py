@@ -88,6 +88,10 @@ class WorkloadDetail:
     #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
     backoff: Backoff | None = None
 
+    #: Hub groups of the owner at the request, for the time after a restart of the service: they decide the quota of
+    #: notebooks, and who sees the owner's names.
+    owner_groups: frozenset[str] = frozenset()
+
     # Jobs: from the manifest.
 
     #: Name of the notebook server that the job was sent from.
@@ -120,8 +124,6 @@ class WorkloadDetail:
 
     # Notebooks.
 
-    #: Hub groups of the owner at the request: they decide the quota after a restart of the service.
-    owner_groups: frozenset[str] = frozenset()
     #: Process of the server, once its spawner has reported it; None before, and where servers are pods.
     pid: int | None = None
     #: Start of that process in seconds since the epoch, as the operating system tells it.

@@ -5,6 +5,7 @@ Rules
 - Additions only: the administrator's file holds values only; values that it has set are kept and added to.
 - Repeatable: the service executes the same file again whenever it changes. So this module imports little and decides
   the same again, above all the same port.
+- One address: the port is chosen once. Servers and jobs send their tokens to it, and so nothing ever moves it silently.
 - No secrets: no token is made here. The Hub makes one for the service at each start and keeps only its hash.
 """
 
@@ -20,6 +21,7 @@ from types import FrameType
 from typing import Literal
 from urllib.parse import urlsplit
 
+from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.log import get_logger
 
@@ -50,15 +52,16 @@ def configure(
 ) -> None:
     """Prepare the hub configuration `c` for jupyter-gq: spawner, service, scopes, pages, proxy.
 
-    `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0 chooses a
-    free port and keeps its number in `state_dir` (default: c.SchedulerService.state_dir, or "jupyter-gq-state" in the
-    hub's working folder). `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
+    `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0: the
+    first start chooses a free port from 20000 to 31999 and records it in the file `port` of `state_dir` (default:
+    c.SchedulerService.state_dir, or "jupyter-gq-state" in the hub's working folder). A port that is taken is an error.
+    `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
     `build_proxy_command`. An open browser tab no longer counts as activity.
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
     folder = Path(get_value(c.SchedulerService, "state_dir", _STATE_DIR))
-    port = service_port or _choose_service_port(folder)
+    port = _find_service_port(folder, service_port)
     c.GPUShareMixin.service_url = f"http://{_HOST}:{port}{get_base_url(c)}services/{SERVICE}/"
     c.JupyterHub.spawner_class = spawner
     set_template_paths(c)
@@ -120,6 +123,7 @@ def _set_service(c: Config, port: int, folder: Path) -> None:
         "name": SERVICE,
         "url": f"http://{_HOST}:{port}",
         "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(_find_config_file())],
+        "cwd": str(Path.cwd()),
         "environment": {
             **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
             **_locate_database(c, folder),
@@ -142,9 +146,10 @@ def _locate_database(c: Config, folder: Path) -> dict[str, str]:
 def _keep_running_command() -> list[str]:
     """Return the beginning of a command line that runs `python` with the arguments appended to it.
 
-    That process ends with the Hub, even a killed one, and is started again if a signal kills it.
+    That process ends with the Hub, even a killed one, and is started again if a signal kills it. With `-P`, neither
+    process imports modules from its working folder, where anybody's `json.py` may lie.
     """
-    return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
+    return [sys.executable, "-P", str(Path(__file__).with_name("keep_running.py")), "-P"]
 
 
 def _find_config_file() -> Path:
@@ -167,56 +172,87 @@ def _find_config_file() -> Path:
     return Path(caller).absolute()
 
 
-def _choose_service_port(folder: Path) -> int:
-    """Return the port of the service: the port of the last start, or a free one if that is unknown or stays taken.
+def _find_service_port(folder: Path, given: int) -> int:
+    """Return the port `given`, or with 0 the one that the first start chose and recorded in `folder`.
 
-    So servers that outlive the Hub find the service again. In the Hub, the port is written to the file "port" in
-    `folder`. In the service itself, return the port that the Hub has given it.
+    In the service itself, return the port that the Hub has given it. In the Hub, the first start records its choice,
+    and `TraitError` is raised if another program has the port. Servers and jobs send their tokens there, so the service
+    never moves to another port by itself. Also raise `TraitError` for a malformed number.
     """
     running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
     if running and os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE:
         return urlsplit(running).port or 0  # the service itself reads the file
-    remembered = folder / "port"
-    try:
-        port = int(remembered.read_text())
-    except (OSError, ValueError):
-        port = 0
+    if not 0 <= given < 65536:
+        raise TraitError(f"configure(c, service_port={given}) names no port; a port is a number from 1 to 65535.")
+    port = given or _read_port(folder / "port")
     if "jupyterhub.app" not in sys.modules:
         return port or _choose_port()  # another program reads the file: nothing is written or decided for the Hub
-    port = _await_port(port) or _choose_port()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    remembered.write_text(f"{port}\n")
+    if port:
+        _await_port(port, f"configure(c, service_port={port})" if given else str(folder / "port"))
+        return port
+    port = _choose_port()
+    _record_port(folder / "port", port)
     return port
 
 
-def _await_port(port: int) -> int:
-    """Wait up to 3 s until the port is free and return it; return 0 if it stays taken.
+def _read_port(file: Path) -> int:
+    """Return the port in this file; 0 if there is no file. Raise `TraitError` if the file holds no port."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise TraitError(f"The port of the scheduler service cannot be read from {file}: {error.strerror}.") from error
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536):
+        raise TraitError(
+            f"{file} should hold the port of the scheduler service, a number from 1 to 65535, but it holds "
+            f"{text[:20]!r}. Write the number there, or delete the file if no server or job runs: then the next start "
+            "chooses a new port."
+        )
+    return int(text)
 
-    The service of a killed Hub needs a moment to end.
+
+def _record_port(file: Path, port: int) -> None:
+    """Write the port to this file, which then holds it as a whole or does not exist."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text(f"{port}\n")
+    temporary.replace(file)
+
+
+def _await_port(port: int, source: str) -> None:
+    """Wait up to 3 s until the port is free, as the service of a killed Hub needs a moment to end.
+
+    Raise `TraitError` if the port stays taken; `source` says where its number comes from.
     """
     for _ in range(_PORT_TRIES):
-        free = _probe_port(port)
-        if free:
-            return free
+        if _is_free(port):
+            return
         time.sleep(_PORT_PAUSE)
-    return 0
+    raise TraitError(
+        f"The port {port} of the scheduler service ({source}) is in use by another program, so the Hub does not start. "
+        f"End that program (`ss -ltnp 'sport = :{port}'` shows it); perhaps it is a Hub that still runs. To use "
+        "another port, set service_port in configure(c, service_port=...); servers and jobs that run keep the old one."
+    )
 
 
 def _choose_port() -> int:
-    """Return a free port of the loopback interface from 20000 to 31999; any free port if many tries fail.
+    """Return a free port of `_PORTS`, which no outgoing connection can take before the service does.
 
-    Outgoing connections could take a port outside this range before the service does.
+    Raise `TraitError` if none is free.
     """
-    tried = random.SystemRandom().sample(_PORTS, 100)
-    return next((port for port in tried if _probe_port(port)), 0) or _probe_port(0)
+    port = next((port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port)), None)
+    if port is None:
+        raise TraitError(f"No port from {_PORTS[0]} to {_PORTS[-1]} is free for the scheduler service.")
+    return port
 
 
-def _probe_port(wanted: int) -> int:
-    """Return the loopback port `wanted` if it is free, 0 if it is taken; return any free port if `wanted` is 0."""
+def _is_free(port: int) -> bool:
+    """Return whether nothing listens on this port of the loopback interface."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((_HOST, wanted))
+            probe.bind((_HOST, port))
         except OSError:
-            return 0
-        return int(probe.getsockname()[1])
+            return False
+    return True

@@ -263,7 +263,10 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     # --- environment and state --------------------------------------------------------------------------------------
 
     def get_env(self) -> dict[str, str]:
-        """Return the spawner's environment with the variables of the share, which override the administrator's."""
+        """Return the spawner's environment with the service's address, the server's name and the share's variables.
+
+        Variables of these names that the administrator has set are overridden.
+        """
         environment: dict[str, str] = super().get_env()
         environment["JUPYTER_GQ_URL"] = self.server_service_url or self.service_url
         environment["JUPYTER_GQ_SERVER"] = self.name

@@ -14,15 +14,18 @@ The proxy itself has these defects:
 - Closing: the proxy does not tell the browser that the server has closed the connection; JupyterLab would wait for
   answers that cannot come.
 - Early messages: the proxy drops messages that the server sends before the browser is connected.
+- Slow browsers: the proxy keeps all messages that a browser has not read yet.
 
 See docs/decisions/0020-replace-the-websocket-handler-of-the-python-proxy.md.
 See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
 """
 
+import asyncio
 import contextlib
 import resource
 import sys
 from collections import Counter
+from collections.abc import Coroutine
 from functools import partial
 from typing import ClassVar
 
@@ -33,7 +36,7 @@ except ModuleNotFoundError:
     sys.exit("The Hub's proxy is not installed. Install it with: pip install 'jupyter-gq[local]'")
 from tornado.httpclient import HTTPClientError
 from tornado.httpserver import HTTPServer
-from tornado.websocket import WebSocketClosedError, websocket_connect
+from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, websocket_connect
 
 from jupyter_gq.hub.http_exchange import HttpExchange, ServerFailed
 
@@ -49,7 +52,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
     """The handler of one request, or one WebSocket connection, of a browser."""
 
     max_message_size = LARGEST_MESSAGE
-    #: Most requests at one time, each with a connection to the browser and one to the server.
+    #: Most exchanges (requests and WebSockets) at one time; each has a connection to the browser and one to the server.
     most_exchanges = 400
     #: Number of exchanges under way, by route: the server of one user is one route.
     exchanges: ClassVar[Counter[str]] = Counter()
@@ -57,30 +60,54 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
     def initialize(self, **options: object) -> None:
         """Give the handler of one request its empty state; tornado calls this for each request."""
         super().initialize(**options)
-        self._early_messages: list[str | bytes | None] = []
+        self._forwarding: asyncio.Task[None] | None = None
         self._exchange: HttpExchange | None = None
+
+    async def get(self, path: str | None = None) -> None:
+        """Pass a GET request on; if it opens a WebSocket connection, pass messages on until both sides have closed it.
+
+        Answers 503 if too many exchanges are under way.
+        """
+        if self.request.headers.get("Upgrade", "").lower() == "websocket":
+            if await self.get_target_url(path) is not None:
+                await self._run_counted(self._pass_websocket_on(path))
+        else:
+            await super().get(path)
 
     async def call_proxy(self, path: str | None = None) -> None:
         """Pass a request on to its server, and the answer back while it comes.
 
-        Answers 503 if too many requests are under way, or if the server does not answer.
+        Answers 503 if too many exchanges are under way, or if the server does not answer.
         """
         url = await self.get_target_url(path)
-        if url is None:
-            return
+        if url is not None:
+            await self._run_counted(self._pass_request_on(url))
+
+    async def _run_counted(self, exchange: Coroutine[None, None, None]) -> None:
+        """Count an exchange with the server of `target` from its start to its end; answer 503 if there are too many."""
         route: str = self.target["prefix"]
-        # Whoever opens thousands of streams to one server leaves room for all other servers.
+        # Whoever opens thousands of streams or WebSockets to one server leaves room for all other servers.
         if self.exchanges[route] >= self.most_exchanges // 4 or self.exchanges.total() >= self.most_exchanges:
+            exchange.close()
             await self.handle_proxy_error(503, f"too many requests at one time: {self.exchanges[route]} to {route}")
             return
-        self._exchange = HttpExchange(self, self._get_proxy_request(url), silence=self.proxy.proxy_timeout)
         self.exchanges[route] += 1
+        try:
+            await exchange
+        finally:
+            self.exchanges[route] -= 1
+
+    async def _pass_request_on(self, url: str) -> None:
+        self._exchange = HttpExchange(self, self._get_proxy_request(url), silence=self.proxy.proxy_timeout)
         try:
             await self._exchange.run()
         except ServerFailed as error:
             await self.handle_proxy_error(503, error)
-        finally:
-            self.exchanges[route] -= 1
+
+    async def _pass_websocket_on(self, path: str | None) -> None:
+        await super().get(path)  # returns when the browser's connection is closed
+        if self._forwarding is not None:
+            await self._forwarding  # the connection to the server takes a file until then
 
     def on_connection_close(self) -> None:
         """Abandon the exchange with the server; tornado calls this if the browser closes its connection."""
@@ -98,9 +125,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             return
         request = self._get_proxy_request("ws" + url.removeprefix("http"))
         try:
-            self.ws_client = await websocket_connect(
-                request, on_message_callback=self._send_to_browser, max_message_size=LARGEST_MESSAGE
-            )
+            self.ws_client = await websocket_connect(request, max_message_size=LARGEST_MESSAGE)
         except HTTPClientError as error:
             self.set_status(error.code)
             self.finish(error.message)
@@ -116,30 +141,30 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         return chosen if chosen in subprotocols else None
 
     def open(self, *_: str) -> None:
-        """Send the browser the messages that came from the server before the browser was connected."""
-        messages, self._early_messages = self._early_messages, []
-        for message in messages:
-            self._send_to_browser(message)
+        """Begin to forward the server's messages, also those that came before the browser was connected."""
+        self._forwarding = asyncio.create_task(self._forward_to_browser(self.ws_client))
 
-    def on_message(self, message: str | bytes) -> None:
-        """Forward a message of the browser to the server and note activity; drop it if there is no connection."""
+    async def on_message(self, message: str | bytes) -> None:
+        """Forward a message of the browser to the server and note activity; drop it if there is no connection.
+
+        The next message is read from the browser once the server has taken this one.
+        """
         if self.ws_client is not None:
             self.proxy.update_last_activity(self.target["prefix"])
-            self.ws_client.write_message(message, binary=isinstance(message, bytes))
+            with contextlib.suppress(WebSocketClosedError):
+                await self.ws_client.write_message(message, binary=isinstance(message, bytes))
 
-    def _send_to_browser(self, message: str | bytes | None) -> None:
-        """Forward a message of the server to the browser and note activity; close the browser's connection for None.
+    async def _forward_to_browser(self, server: WebSocketClientConnection) -> None:
+        """Forward messages of the server to the browser until the server's connection ends; then close the browser's.
 
-        None means that the server closed the connection. Before the browser is connected, messages are kept for `open`.
+        The next message is read from the server once the browser has taken the last one. After the browser has closed
+        its connection, messages are dropped.
         """
-        if self.ws_connection is None:
-            self._early_messages.append(message)
-        elif message is None:
-            self.close()
-        else:
+        while (message := await server.read_message()) is not None:
             self.proxy.update_last_activity(self.target["prefix"])
             with contextlib.suppress(WebSocketClosedError):
-                self.write_message(message, binary=isinstance(message, bytes))
+                await self.write_message(message, binary=isinstance(message, bytes))
+        self.close()
 
 
 def allow_many_connections() -> int:

@@ -66,7 +66,8 @@ class DeviceGate:
 async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: CheckTimeouts, log: Logger) -> None:
     """Ask the service about the device check until a kernel may start; raise `KernelRefused` if none may.
 
-    The timeouts decide, once the wait is too long, whether the kernel starts unchecked or is refused.
+    The timeouts decide, once the wait is too long, whether the kernel starts unchecked or is refused. If the service
+    does not know the server's ticket, the kernel starts unchecked at once.
     """
     began, told = monotonic(), ""
     required = here.devices == NAMED

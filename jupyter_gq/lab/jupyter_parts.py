@@ -49,7 +49,10 @@ class Kernels(Protocol):
         """Return the ids of the kernels that run."""
 
     def get_kernel(self, kernel_id: str) -> RunningKernel:
-        """Return the manager of one kernel; raise an error if the kernel does not run."""
+        """Return the manager of a kernel that runs.
+
+        Check `in` first: the error for any other kernel depends on the server's kernel manager.
+        """
 
     def __contains__(self, kernel_id: object) -> bool:
         """Return True if this kernel runs."""

@@ -41,7 +41,8 @@ def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str])
     """Return the kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
 
     The command gets an absolute interpreter, because the job does not run inside this server's environment; only
-    `{connection_file}` remains to be filled in. `${NAME}` in its environment is replaced from `environment` alone.
+    `{connection_file}` remains to be filled in. `${NAME}` in its environment is replaced from `environment` alone; the
+    Hub's and the server's own variables are left out.
     """
     argv = [str(part) for part in spec.argv]
     values = {"prefix": sys.prefix, "resource_dir": spec.resource_dir}

@@ -74,7 +74,7 @@ class ServiceConnection:
     async def check(self, body: object) -> Plan:
         """Return the cells that would run for the request in `body`, with warnings; nothing is sent.
 
-        Raises `RefusedRequest` if the cells cannot run.
+        Raises `RefusedRequest` if the body is no valid request or the cells cannot run.
         """
         request = parse(CellsRequest, body)
         source = await self._find_origin(request)
@@ -83,7 +83,8 @@ class ServiceConnection:
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
 
-        Raises `RefusedRequest` if the cells cannot run.
+        Raises `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the
+        service refuses the job.
         """
         request = parse(SendRequest, body)
         source = await self._find_origin(request)

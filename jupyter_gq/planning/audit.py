@@ -47,14 +47,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print all entries that the options let through, newest first."""
+    """Print all entries that the options let through, newest first, and return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
     writer = _WRITERS[arguments.format](sys.stdout)
     ask_service(arguments, lambda client: _write_all(client, arguments, writer))
     return 0
 
 
 def parse_time(text: str) -> int:
-    """Return a point in time in whole seconds since the epoch; raise `ArgumentTypeError` if the text is none."""
+    """Return a point in time in whole seconds since the epoch; raise `ArgumentTypeError` if the text is none.
+
+    A time without a zone is UTC, "36h" is 36 hours ago, and a time before the epoch counts as 0.
+    """
     ago = re.fullmatch(r"(\d{1,6})([mhd])", text)
     if ago is not None:
         return max(0, int(SystemClock().now()) - int(ago[1]) * _UNITS[ago[2]])

@@ -60,7 +60,10 @@ def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], sta
 
 
 def _bands(ours: ReplayResult) -> list[_Band]:
-    """Return one band for each queue that used most, and one for all others together, as far as there are colours."""
+    """Return one band for each queue, those that used most first, if there are colours for all.
+
+    Otherwise the queues that used least share one grey band, so that the other bands have all colours but one.
+    """
     order = sorted(ours.by_queue, key=lambda name: (-ours.by_queue[name].used_gpu_hours, name))
     own = order if len(order) <= len(_COLOURS) else order[: len(_COLOURS) - 1]
     rest = order[len(own) :]

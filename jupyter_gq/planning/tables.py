@@ -68,7 +68,10 @@ def _table(rows: list[list[str]]) -> list[str]:
 
 
 def time(seconds: float) -> str:
-    """Return a duration in words, such as "90 s", "2.5 h", "3.0 days"."""
+    """Return a duration in words, such as "90 s", "2.5 h", "3.0 days".
+
+    The unit is seconds below 5 minutes, minutes below 3 hours, hours below 2 days, and days from there on.
+    """
     for most, unit, name in ((5 * _MINUTE, 1, "s"), (3 * _HOUR, _MINUTE, "min"), (2 * _DAY, _HOUR, "h")):
         if seconds < most:
             return f"{seconds / unit:.{1 if unit > 1 and seconds < 10 * unit else 0}f} {name}"

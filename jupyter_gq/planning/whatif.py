@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change queue.NAME.FIELD, job.ID.FIELD or policy.FIELD, such as queue.vision.quota=8; may be repeated",
     )
     parser.add_argument(
-        "--add-nodes", metavar="COUNTxGPUS[:POOL]", help="add nodes like the largest node of the pool, such as 2x8"
+        "--add-nodes",
+        metavar="COUNTxGPUS[:POOL]",
+        help="add nodes like the node of the pool whose device has the most memory, such as 2x8",
     )
     parser.add_argument(
         "--remove-node", action="append", default=[], metavar="NAME", help="remove a node; may be repeated"

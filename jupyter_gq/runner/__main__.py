@@ -9,7 +9,10 @@ import sys
 
 
 def main() -> int:
-    """Run the task that the command line names; return 0 if its cells ran or it was paused, 1 if it failed."""
+    """Run the task that the command line names; return 0 if its cells ran or it was paused, 1 if it failed.
+
+    On a machine, this process becomes the supervisor of a child that does so, and ends with its exit status.
+    """
     _remove_working_folder_from_path()
     if "--pod" in sys.argv[1:]:
         from .pod.main import run_pod
@@ -19,6 +22,7 @@ def main() -> int:
     from pathlib import Path
 
     from .boot import boot
+    from .processes import supervise
 
     parser = argparse.ArgumentParser(prog="jupyter_gq.runner", description="Run the cells of a training job.")
     parser.add_argument("job_dir", type=Path, help="folder of the job")
@@ -26,6 +30,8 @@ def main() -> int:
     parser.add_argument("--task", type=int, default=0, help="number of the task, from 0")
     parser.add_argument("--ephemeral", action="store_true", help="the folder of the job is deleted after this run")
     given = parser.parse_args()
+    if not given.ephemeral:
+        supervise()  # in a pod, process 1 is the supervisor
     return boot(given.job_dir.resolve(), given.run, given.task, ephemeral=given.ephemeral)
 
 

@@ -10,8 +10,8 @@ from .clock import now
 from .files.bundle import read_bundle
 from .files.folder import RunFolder
 from .files.job import Job
-from .pod.processes import protect_memory
 from .problems import RunError, describe_disk_error
+from .processes import protect_memory
 from .result import describe_failure
 from .stopping import StopRequest
 
@@ -40,7 +40,10 @@ def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
 
 
 def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
-    """Start the kernel, then import the rest of the runner and run the job; return the exit status of the process."""
+    """Start the kernel, then import the rest of the runner and run the job; return the exit status of the process.
+
+    The file of the token is deleted. Raises `RunError` if the bundle or the kernel cannot be used.
+    """
     job_id = os.environ.get("GQ_JOB_ID") or folder.job.name
     job = Job(
         id=job_id,

@@ -5,6 +5,8 @@ import errno
 from jupyter_gq.domain.errors import UserError
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: The sentence of a job that succeeded while the disk took no more of its output.
+OUTPUT_DROPPED = "The disk of the job's folder was full at the end, so some of its outputs may be missing."
 
 
 class RunError(UserError):
@@ -19,11 +21,18 @@ class KernelError(RunError):
     """A kernel that did not start, or ended while it was needed."""
 
 
+def is_disk_full(error: OSError) -> bool:
+    """Tell whether the disk, or a quota on it, has no room; somebody else may have taken it, and may free it again."""
+    return error.errno in _DISK_FULL
+
+
 def describe_disk_error(error: OSError) -> str:
     """Return the sentence that tells the owner why the job's own files cannot be written."""
-    if error.errno in _DISK_FULL:
+    if is_disk_full(error):
         return (
             "The disk of the job's folder is full, so its output could not be kept. "
             "Free some space (or ask your administrator) and send the cell again."
         )
+    if error.errno == errno.ENOENT:
+        return "Files of this run were deleted while it ran, so its output could not be kept. Send the cell again."
     return f"The job's own files could not be written: {error.strerror or error}."

@@ -7,6 +7,8 @@ from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.domain.json_types import JsonObject
 
 _LONGEST_VALUE = 300
+#: Most characters of an exception's text in the result: a reader refuses results of more than 64 KiB.
+_LONGEST_EVALUE = 4000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,8 +40,11 @@ def describe_failure(sentence: str) -> RunResult:
 def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str) -> RunResult:
     """Return the FAILED result of a run in which `cell` raised an exception.
 
-    `ename` and `evalue` are the exception's class and text; the sentence shows the first 300 characters of the text.
+    `ename` and `evalue` are the exception's class and text. The sentence shows at most the first 300 characters of
+    each, and the result has at most the first 4000 characters of the text. For code that asked for input, the sentence
+    explains that nobody can answer.
     """
+    ename, evalue = ename[:_LONGEST_VALUE], evalue[:_LONGEST_EVALUE]
     if ename == "StdinNotImplementedError":
         what = "asked for input, but nobody can answer a training job: put the value into the code instead"
     else:

@@ -1,13 +1,16 @@
 """The run of a job: run its cells in a kernel, deliver their outputs, write the result.
 
 Order at the end: the kernel is ended first because it holds the GPU. Then the notebook is written, the remaining
-outputs are delivered, and the result is written last.
+outputs are delivered, and the result is written last. The share of the GPU is free when the runner has ended, so the
+runner does not wait for the delivery if the outputs outlive it on this machine.
 """
 
 import asyncio
 import contextlib
 import logging
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -22,9 +25,9 @@ from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_k
 from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
-from .output.executed_notebook import load_earlier_outputs, write_notebook
+from .output.executed_notebook import is_readable, load_earlier_outputs, write_notebook
 from .output.recorder import Recorder
-from .problems import KernelError, describe_disk_error
+from .problems import OUTPUT_DROPPED, KernelError, describe_disk_error, is_disk_full
 from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
 
 T = TypeVar("T")
@@ -39,14 +42,15 @@ KERNEL_STOP_TIMEOUT = 5.0
 SHUTDOWN_WINDOW = 1.5
 #: Minimum of seconds between two writings of the notebook.
 SAVE_INTERVAL = 2.0
-#: Seconds to wait for a service that is down before the run ends without it.
-DELIVERY_TIMEOUT = 600.0
-#: Seconds to wait for a service that is down if the run's folder does not outlive the run.
-EPHEMERAL_DELIVERY_TIMEOUT = 3600.0
-#: Seconds to wait for a service that is down if the run was told to stop: the next run delivers the rest.
-STOPPED_DELIVERY_TIMEOUT = 5.0
+#: Seconds between two attempts to write outputs while the disk is full.
+ROOM_INTERVAL = 1.0
+#: Seconds to wait until the service has the last outputs; the service reads the rest from the run's folder.
+DELIVERY_TIMEOUT = 2.0
+#: Seconds to wait if the folder does not outlive the run: for a service that is down, and for one that answers, and
+#: could give the devices of this run to others, but does not take the outputs.
+EPHEMERAL_DELIVERY_TIMEOUT, REFUSED_DELIVERY_TIMEOUT = 3600.0, 30.0
 UNDELIVERED_SENTENCE = (
-    "The cells ran, but the scheduler service could not be reached for an hour, so their last outputs are lost. "
+    "The cells ran, but their last outputs are lost, because the scheduler service did not take them: {why}. "
     "Their checkpoint is kept; send the cell again."
 )
 #: Seconds before the deadline of a stop that are kept for writing the result.
@@ -78,7 +82,8 @@ class Run:
     async def run(self) -> int:
         """Run the cells until they end, fail or are stopped; return the exit status of the process, 1 for a failure.
 
-        Also ends the kernel, writes the notebook, delivers the outputs, and writes the result.
+        Also ends the kernel, writes the notebook, delivers the outputs, and writes the result. A success becomes a
+        failure if the disk refuses, or if outputs would be lost with an ephemeral folder (PAUSED after a stop).
         """
         self._job.stop.set_listener(self._wake_on_stop)
         result = await self._run_until_end()
@@ -87,15 +92,23 @@ class Run:
         if result.outcome == "PAUSED":
             self._shipper.emit([{"op": "run", "state": "pause"}])
         await shut_down(self.kernel, self._connection, self._limit_to_deadline(KERNEL_STOP_TIMEOUT))
+        dropped = False
         try:
             await self._save()
         except OSError as error:
-            result = describe_failure(describe_disk_error(error)) if result is SUCCEEDED else result
+            dropped = is_disk_full(error)
+            if not dropped and result is SUCCEEDED:
+                result = describe_failure(describe_disk_error(error))
         self._closing = True
-        delivered = await self._shipper.close(self._limit_to_deadline(self._delivery_timeout()))
+        delivered = await self._shipper.close(
+            self._limit_to_deadline(self._delivery_timeout()), refused=REFUSED_DELIVERY_TIMEOUT
+        )
         if self._job.ephemeral and result is SUCCEEDED and not delivered:
-            result = PAUSED if self._job.stop.is_requested else describe_failure(UNDELIVERED_SENTENCE)
-        if self._disk_error.done() and result is SUCCEEDED:
+            lost = UNDELIVERED_SENTENCE.format(why=self._shipper.trouble.rstrip("."))
+            result = PAUSED if self._job.stop.is_requested else describe_failure(lost)
+        if result is SUCCEEDED and (dropped or (self._shipper.is_incomplete and not delivered)):
+            result = replace(SUCCEEDED, sentence=OUTPUT_DROPPED)
+        if self._disk_error.done() and result.outcome == "SUCCEEDED":
             result = describe_failure(describe_disk_error(self._disk_error.result()))
         self._job.folder.write_result(result.to_document(now()))
         return 1 if result.outcome == "FAILED" else 0
@@ -105,9 +118,9 @@ class Run:
         self._loop.call_soon_threadsafe(self._on_stop)
 
     def _on_stop(self) -> None:
-        """React to the request to stop: end a run whose first target has not begun, and shorten a delivery at the end.
+        """React to the request to stop: end a run that still replays earlier cells, and shorten a delivery at the end.
 
-        Targets that run are told by the file `stop`.
+        Cells that the user asked to run learn of the request by the file `stop`, and are not interrupted.
         """
         self._told_to_stop.set()
         self._shipper.end_log_line()
@@ -118,19 +131,26 @@ class Run:
             self._stopped_early.set_result(None)  # no target has begun, so no result of one is worth waiting for
 
     def _delivery_timeout(self) -> float:
-        """Return how many seconds the end of the run may wait for a service that lacks outputs."""
-        if self._job.ephemeral:
-            return EPHEMERAL_DELIVERY_TIMEOUT
-        return STOPPED_DELIVERY_TIMEOUT if self._job.stop.is_requested else DELIVERY_TIMEOUT
+        """Return how many seconds the end of the run may wait for a service that lacks outputs.
+
+        The wait is one hour if the folder is lost with the run, otherwise 2 s.
+        """
+        return EPHEMERAL_DELIVERY_TIMEOUT if self._job.ephemeral else DELIVERY_TIMEOUT
 
     def _limit_to_deadline(self, seconds: float) -> float:
-        """Return `seconds`, or the seconds that are left before the deadline of a stop if those are fewer."""
+        """Return `seconds`, or after a request to stop the seconds until 1 s before its deadline if those are fewer.
+
+        The result is then at least 0.2.
+        """
         if self._job.stop.deadline is None:
             return seconds
         return min(seconds, max(0.2, self._job.stop.deadline - RESULT_RESERVE - now()))
 
     async def _run_until_end(self) -> RunResult:
-        """Run the cells until they end, a stop comes before the first target, or the disk refuses; return a result."""
+        """Run the cells until they end, a stop comes before the first target, or the disk refuses; return the result.
+
+        An early stop is PAUSED; a disk that refuses and an error of the runner itself are FAILED.
+        """
         work = asyncio.create_task(self._connect_and_run_cells())
         saving = asyncio.create_task(self._keep_saving())
         ends: set[asyncio.Future[RunResult] | asyncio.Future[OSError] | asyncio.Future[None]]
@@ -152,7 +172,11 @@ class Run:
             return describe_failure(f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
 
     async def _connect_and_run_cells(self) -> RunResult:
-        """Connect to the kernel and run all cells; return the result of the run."""
+        """Start the delivery, connect to the kernel, restore earlier outputs, and run the cells in order.
+
+        Return SUCCEEDED after the last cell, otherwise the result of the first cell that ended the run. A kernel that
+        does not answer is FAILED.
+        """
         connecting = asyncio.create_task(self._connect_to_kernel())
         try:
             await self._shipper.start()
@@ -189,7 +213,11 @@ class Run:
             return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)
 
     def _restore_earlier_outputs(self) -> None:
-        """Restore the outputs of targets that earlier runs left unfinished; other cells begin without outputs."""
+        """Restore the outputs of each target that an earlier run left unfinished; clear the other earlier outputs.
+
+        A target is a cell that the user asked to run. The first run and tasks other than task 0 have nothing to
+        restore.
+        """
         spool, folder = self._shipper.spool, self._job.folder
         if spool is None or folder.run == 1:
             return
@@ -219,7 +247,11 @@ class Run:
         return result
 
     async def _execute_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
-        """Execute one cell; return the result that ends the run, failed or paused, or None if the next cell can run."""
+        """Execute one cell; return the FAILED or PAUSED result that ends the run, or None if the next cell can run.
+
+        The result is PAUSED if the code saw a request to stop, or if kernel and runner were ended together from
+        outside.
+        """
         try:
             await cells.run_cell(cell)
         except CellFailed as failure:
@@ -252,9 +284,14 @@ class Run:
         return self._job.stop.is_requested
 
     def _schedule_flush(self) -> None:
-        """Flush the changed outputs if that is due now, else schedule a flush for them and the changes that follow."""
+        """Flush the changed outputs if that is due now, else schedule a flush.
+
+        Do nothing if a flush is already scheduled.
+        """
         if self._timer is None:
             wait = self._recorder.seconds_until_flush(monotonic())
+            if wait is not None and self._shipper.has_no_room:
+                wait = ROOM_INTERVAL  # meanwhile the recorder folds the changes, which bounds their size
             if wait == 0:
                 self._recorder.flush(monotonic())
             elif wait is not None:
@@ -262,29 +299,32 @@ class Run:
 
     def _flush_after_wait(self) -> None:
         self._timer = None
+        self._shipper.write_waiting()
         self._schedule_flush()
 
     async def _keep_saving(self) -> None:
         """Write the notebook every few seconds until cancelled, less often if it is large.
 
-        If the disk refuses, `_disk_error` is set, which ends the run.
+        A full disk is tried again. If the disk refuses for another reason, `_disk_error` is set, which ends the run.
         """
         pause = SAVE_INTERVAL
         while True:
             await asyncio.sleep(pause)
             before = monotonic()
+            self._shipper.write_waiting()
             try:
                 await self._save()
             except OSError as error:
-                if not self._disk_error.done():
-                    self._disk_error.set_result(error)
-                return
+                if not is_disk_full(error):
+                    if not self._disk_error.done():
+                        self._disk_error.set_result(error)
+                    return
             pause = max(SAVE_INTERVAL, 20 * (monotonic() - before))
 
     async def _save(self) -> None:
         """Write the executed notebook if it changed since the last writing; raise `OSError` if the disk refuses.
 
-        Only task 0 writes one.
+        Only task 0 writes one. Afterwards, a large spool that was delivered entirely is emptied.
         """
         spool = self._shipper.spool
         if spool is None:
@@ -300,12 +340,11 @@ class Run:
         self._writing = self._loop.run_in_executor(None, write_notebook, self._job.folder.notebook, notebook)
         await asyncio.shield(self._writing)
         self._saved_state = state
-        if spool.last == state[0]:
-            self._shipper.note_notebook_saved()
+        await self._shipper.trim_spool(state[0], partial(is_readable, self._job.folder.notebook))
 
 
 async def _cancel(task: "asyncio.Task[T]") -> None:
-    """Cancel the task and wait at most a second until it has ended."""
+    """Cancel the task and wait at most a second until it has ended; return without an error in either case."""
     task.cancel()
     await asyncio.wait({task}, timeout=1.0)
 

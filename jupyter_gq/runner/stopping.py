@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 from .clock import now
+from .reserved import write_reserved
 
 #: Seconds between SIGTERM and the kill that follows, unless the environment says otherwise.
 DEFAULT_GRACE = 30.0
@@ -47,7 +48,7 @@ class StopRequest:
             return
         self.deadline = now() + _read_grace_seconds()
         try:
-            self._file.write_text(json.dumps({"deadline": self.deadline}), encoding="ascii")
+            write_reserved(self._file, json.dumps({"deadline": self.deadline}).encode())
         except OSError:
             # The disk may be full. An empty file still tells the kernel; an error raised here would hit any code.
             self._touch()

@@ -22,7 +22,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 
 from .admit.job_order import job_order, rounds
-from .admit.reservations import make_reservations, place_owners, restore_reservations
+from .admit.reservations import make_reservations, place_elsewhere, restore_reservations
 from .admit.start import admit_nominee, may_fit_now, may_fit_soon, try_admit, try_nominate, try_place
 from .decision import Decision
 from .evict.consolidate import consolidate
@@ -69,7 +69,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     resume_notebooks(index, allocations, reservations, evictions)
     restore_reservations(inputs, allocations, reservations, evictions)
     serve_preemptors(allocations, reservations, evictions)
-    place_owners(inputs, allocations, reservations)
+    place_elsewhere(inputs, allocations, reservations)
     allocate(inputs, allocations, reservations, evictions)
     if requeue_stale(inputs, allocations, evictions):
         allocate(inputs, allocations, reservations, evictions)

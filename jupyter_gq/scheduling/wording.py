@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, format_cpus, format_gpus
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.workload import Kind, Workload
@@ -25,11 +26,14 @@ def gpu_noun(milli: int) -> str:
 
 
 def describe_workload(workload: Workload) -> str:
-    """Return a name such as "ann's digits", "bob's server", "bob's server 'second'"."""
-    name = strip_controls(workload.name)
+    """Return the marked name of a workload, such as "ann's digits" or "bob's server 'second'".
+
+    Readers who may not see it get "another user's job" or "another user's notebook" when the text is rendered.
+    """
+    owner, name = workload.owner, strip_controls(workload.name)
     if workload.kind is Kind.NOTEBOOK:
-        return f"{workload.owner}'s server" + (f" {name!r}" if name else "")
-    return f"{workload.owner}'s {name or 'job'}"
+        return mention(owner, f"{owner}'s server" + (f" {name!r}" if name else ""), "another user's notebook")
+    return mention(owner, f"{owner}'s {name or 'job'}", "another user's job")
 
 
 def describe_with_amount(workload: Workload, milli: int) -> str:
@@ -56,7 +60,7 @@ def describe_cores(milli: int) -> str:
 
 
 def describe_memory(mib: int) -> str:
-    """Return an amount of MiB such as "16 GiB", "1.5 GiB", "500 MiB".
+    """Return an amount of MiB such as "16 GiB", "1.5 GiB", "500 MiB"; in GiB with up to two decimals from 1 GiB on.
 
     The amount is rounded down, so that a user who is told the most that there is may ask for it.
     """
@@ -71,8 +75,10 @@ def is_fixed_quota(queue: str) -> bool:
 
 
 def describe_preemptor(workload: Workload) -> str:
-    """Return the name of a preemptor in sentences: the owner if its queue is a fixed quota, otherwise the queue."""
-    return workload.owner if is_fixed_quota(workload.queue) else workload.queue
+    """Return the name of a preemptor in sentences: its queue or, for a fixed quota, the marked name of its owner."""
+    if is_fixed_quota(workload.queue):
+        return mention(workload.owner, workload.owner, "another user")
+    return workload.queue
 
 
 def describe_duration(seconds: float) -> str:

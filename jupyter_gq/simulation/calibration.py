@@ -63,8 +63,9 @@ class Calibration:
         self._outcomes.append(_Outcome(expected=expected, ratio=(actual + _MOMENT) / (expected + _MOMENT)))
 
     def range(self, expected: Seconds, still_waiting: Sequence[tuple[Seconds, Seconds]] = ()) -> WaitRange:
-        """Return the range for an expected wait. With too few similar outcomes the range is a guess.
+        """Return the range for an expected wait, from the outcomes of the `ASKED` most similar expected waits.
 
+        With fewer than `ENOUGH` of them, the range is a guess from the expected wait to three times that.
         `still_waiting` holds (expected, waited so far) of forecasts without an outcome yet. A wait that has outlasted
         its forecast counts as if it ended now; without such waits, long ones would be forgotten.
         """
@@ -103,5 +104,8 @@ def _stretched(expected: float, ratio: float) -> Seconds:
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
-    """Return the quantile `part` of ascending values, with the finite-sample correction: the next value up."""
+    """Return the value of rank ceil(part * (n + 1)) among n ascending values, or the largest if that rank exceeds n.
+
+    There must be at least one value. The + 1 corrects for a small number of values.
+    """
     return ascending[min(len(ascending) - 1, math.ceil(part * (len(ascending) + 1)) - 1)]

@@ -68,7 +68,10 @@ class Durations:
             self._named.popitem(last=False)
 
     def known(self, workload: Workload) -> Seconds | None:
-        """Return the median duration in the most similar history with enough entries; None if none has enough."""
+        """Return the median duration in the most similar history with enough entries; None if none has enough.
+
+        For an even number of entries, that is the larger one of the two in the middle.
+        """
         for key in _keys(workload):
             runs = self._histories(key).get(key)
             if runs is not None and len(runs.sorted) >= ENOUGH:
@@ -78,8 +81,9 @@ class Durations:
     def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
         """Return for how many seconds the workload runs in all, given that it has run for `elapsed` seconds.
 
-        The owner's estimate counts first, then the quantile `part` (0.5 = the median) of longer runs of similar work.
-        Without either, the workload is expected to run as long again, and for a minute at least.
+        The owner's estimate counts first, unless that time is over. The next to count is the quantile `part` (0.5 = the
+        median) of the most similar history with enough runs longer than `elapsed`. Without either, the workload is
+        expected to run as long again, and for a minute at least.
         """
         if workload.estimate is not None and workload.estimate > elapsed:
             return workload.estimate

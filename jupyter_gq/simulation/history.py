@@ -18,7 +18,7 @@ class Steps:
     values: tuple[int, ...]
 
     def means(self, start: float, end: float, bins: int) -> list[float]:
-        """Return the mean milli-GPU in each of `bins` equal parts of the time from `start` to `end`."""
+        """Return the mean milli-GPU in each of `bins` equal parts of the time from `start` to `end`, which is later."""
         width = (end - start) / bins
         edges = [start + width * index for index in range(bins)] + [end]
         sums = [0.0] * bins

@@ -173,7 +173,11 @@ class _Replay:
         return list(self._courses.values())
 
     def _next(self, now: Instant) -> Instant:
-        """Return the next instant at which something happens; raise `DoesNotEnd` if there is none."""
+        """Return the next instant at which something happens; raise `DoesNotEnd` if there is none.
+
+        The same error is raised if nothing runs or arrives any more, and the policy has been woken `_MOST_IDLE` times
+        in a row.
+        """
         moments: list[Instant] = []
         if self._arrived < len(self._arrivals):
             moments.append(self._arrivals[self._arrived].submitted)

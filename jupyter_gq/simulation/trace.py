@@ -53,7 +53,7 @@ def in_whole_devices(jobs: Iterable[TraceJob]) -> list[TraceJob]:
 def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGpu]:
     """Return the quotas scaled in proportion, so that their sum is `total`; all zero quotas stay as they are.
 
-    What rounding leaves over goes to the largest remainders, one milli-GPU each.
+    Each amount is rounded down. What that leaves over goes to the largest remainders, one milli-GPU each, ties by name.
     """
     whole = sum(quotas.values())
     if not whole:
@@ -96,7 +96,7 @@ _Counted = TypeVar("_Counted", bound=int)
 def part_of(whole: _Counted | None, devices: int, per_node: int) -> _Counted | None:
     """Return what a node with `devices` of `per_node` devices has of a resource of which a whole node has `whole`.
 
-    None = the resource is not counted.
+    The amount is rounded down; None = the resource is not counted.
     """
     return None if whole is None else type(whole)(whole * devices // per_node)
 

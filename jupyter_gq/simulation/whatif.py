@@ -59,7 +59,8 @@ def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = 
     """Return the snapshot with `count` more nodes of `devices` devices each, open to new work.
 
     Each is modelled on the node that has the device with the most memory (of the pool, if one is named). If no such
-    node is present, the model is a node that the cluster would add. Raises `InvalidChange` if there is no model either.
+    node is present, the model is a node that the cluster would add. Raises `InvalidChange` for an unknown pool, or if
+    there is no model either.
     """
     possible = [new.like for new in snapshot.new_nodes]
     pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})
@@ -170,9 +171,10 @@ def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> 
 
 
 def _parser_like(current: object) -> Callable[[str], object]:
-    """Return the function that reads a value of the same kind as `current`: a name, a flag, an integer or seconds.
+    """Return the function that reads a value of the same kind as `current`: a name, a flag or an integer.
 
-    The function raises `ValueError` for other text.
+    If `current` is a number of seconds or None, the function reads seconds, or "none" as None. The function raises
+    `ValueError` for other text.
     """
     if isinstance(current, StrEnum):
         kind = type(current)
@@ -295,7 +297,8 @@ def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
 
     The node has the labels of `like`, and CPU and memory in proportion to the devices.
     """
-    made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
+    healthy = replace(model, healthy=True, draining=False)
+    made = tuple(replace(healthy, id=f"{name}-{index}", index=index) for index in range(devices))
     # What a node has beside its devices grows with them, as on the node that it is modelled on.
     part = devices / max(1, len(like.devices))
     new = at_its_best(like)

@@ -15,15 +15,20 @@ _USUAL = Path("jupyter-gq-state/service.sqlite")
 DATABASE_HELP = f"URL of the database, or path of its SQLite file (default: ${VARIABLE}, or {_USUAL})"
 
 
-def database_url(given: str | None) -> str:
+def database_url(given: str | None, *, may_be_missing: bool = False) -> str:
     """Return the URL of the database that `given` names, as a URL or as the path of a SQLite file.
 
     Without `given`, the environment variable `JUPYTER_GQ_DATABASE_URL` names it, or else the file
-    "jupyter-gq-state/service.sqlite" in this folder. Raises `AdminError` if none of them names a database.
+    "jupyter-gq-state/service.sqlite" in this folder. With `may_be_missing` only the folder of that file must exist.
+    Raises `AdminError` if none of them names a database.
     """
-    text = given or os.environ.get(VARIABLE, "") or (str(_USUAL) if _USUAL.is_file() else "")
+    is_usual = _USUAL.parent.is_dir() if may_be_missing else _USUAL.is_file()
+    text = given or os.environ.get(VARIABLE, "") or (str(_USUAL) if is_usual else "")
     if not text:
-        raise AdminError(f"Which database? Give its URL, or the path of its SQLite file, or set ${VARIABLE}.")
+        raise AdminError(
+            f"Which database? There is no {_USUAL} in this folder. Give the URL of the database, or the path of its "
+            f"SQLite file, or set ${VARIABLE}."
+        )
     is_file = ":" not in text and ("/" in text or text.endswith(".sqlite") or Path(text).is_file())
     return f"sqlite:///{Path(text).resolve()}" if is_file else text
 

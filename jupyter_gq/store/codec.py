@@ -71,7 +71,10 @@ def encode_detail(detail: WorkloadDetail) -> str:
 
 
 def decode_detail(document: str) -> WorkloadDetail:
-    """Return the detail that a JSON document holds; keys unknown to this release go into its field `unknown`."""
+    """Return the detail that a JSON document holds; keys unknown to this release go into its field `unknown`.
+
+    Raises `ValueError` or `TypeError` if a value has a wrong type or lacks a field.
+    """
     values: JsonObject = json.loads(document)
     decoders = _detail_decoders()
     known = {decoders[key][0]: decoders[key][1](value) for key, value in values.items() if key in decoders}
@@ -118,7 +121,10 @@ def _detail_decoders() -> Mapping[str, tuple[str, _Decoder]]:
 
 
 def _plain(value: object) -> JsonValue:
-    """Return a value of the domain as JSON data: dataclasses and mappings as dicts, tuples and sets as lists."""
+    """Return a value of the domain as JSON data.
+
+    Dataclasses and mappings become dicts, tuples become lists, and sets sorted lists.
+    """
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):

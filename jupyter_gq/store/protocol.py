@@ -81,12 +81,38 @@ class OutputPiece:
     payload: JsonObject
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageSize:
+    """The largest page of a list. A page with one entry may be larger than `size`."""
+
+    entries: int
+    #: Bytes, as the entries are stored.
+    size: int = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputSize:
+    """The number of pieces of a job's stored output, and their size in bytes."""
+
+    pieces: int
+    size: int
+
+
 class Store(Protocol):
     """The database of the service; see the module for its guarantees."""
 
     @property
     def unreadable(self) -> Mapping[str, str]:
         """The rows that could not be decoded since the store was opened: names such as "The event 7" with reasons."""
+        ...
+
+    @property
+    def shortage(self) -> str:
+        """Why the database takes neither new outputs nor new jobs, as `confirm` found it; "" = it has room."""
+        ...
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` if the room that is left on the disk is for changes of state only."""
         ...
 
     def save(
@@ -109,9 +135,14 @@ class Store(Protocol):
         ...
 
     def list(
-        self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
+        self,
+        page: PageSize = ...,
+        *,
+        kind: Kind | None = None,
+        owner: str | None = None,
+        before: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return at most `limit` records of that kind and owner, newest first; None = all kinds or owners.
+        """Return one page of records of that kind and owner, newest first; None = all kinds or owners.
 
         `before` is the id of the last record of the previous page. An unknown id begins with the newest record.
         """
@@ -137,17 +168,21 @@ class Store(Protocol):
         """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
 
         A piece that would leave a gap is not stored, nor are the pieces after it; the sender continues after the
-        returned number. A store may delete pieces that a later `set` of the same cell makes superfluous. Raises
-        `NotFound` for new pieces of a workload that was never saved.
+        returned number. A store may delete pieces that a later `set` of the same cell, or a later mark for pieces that
+        were left out, makes superfluous. Raises `NotFound` for new pieces of a workload that was never saved.
         """
         ...
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputPiece, ...]:
-        """Return at most `limit` pieces of output with a sequence number above `after`, in order.
+    def outputs(self, workload: str, after: int = 0, page: PageSize = ...) -> tuple[OutputPiece, ...]:
+        """Return one page of pieces of output with a sequence number above `after`, in order.
 
         The pieces fold to the same outputs as all stored ones. Superfluous pieces may be missing, so the numbers
         increase but need not be consecutive.
         """
+        ...
+
+    def output_size(self, workload: str) -> OutputSize:
+        """Return the size of a workload's stored output."""
         ...
 
     def last_seq(self, workload: str) -> int:

@@ -33,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore the backup, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
     try:
+        url = database_url(arguments.database, may_be_missing=True)
         entry = make_command_entry(Action.DATABASE_RESTORE, str(arguments.file.absolute()))
-        copied = restore(arguments.file, database_url(arguments.database), kept=arguments.replace, audit=[entry])
+        copied = restore(arguments.file, url, kept=arguments.replace, audit=[entry])
     except JupyterGQError as error:
         raise AdminError(str(error)) from error
     print(f"Restored: {describe_rows(copied)}.")

@@ -76,7 +76,7 @@ class RowDecoder:
         return tuple(self._decode(rows, _event_of, lambda row: f"The event {row.id}"))
 
     def audit_entries(self, rows: Iterable[statements.Row]) -> tuple[AuditEntry, ...]:
-        """Return the entries of the audit log of these rows."""
+        """Return the entries of the audit log of those rows that can be read; list the other rows in `unreadable`."""
         return tuple(self._decode(rows, _audit_entry_of, lambda row: f"The audit entry {row.id}"))
 
     def _decode(

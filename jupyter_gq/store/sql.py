@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
+from jupyter_gq.client.outputs import LEFT_OUT
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound
@@ -12,12 +13,17 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
-from .protocol import NewEvent, OutputPiece, Record, StoredEvent
+from .protocol import NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
 
 #: Operations that change the outputs of a cell; a later `set` makes them superfluous.
 _CHANGES_OUTPUTS = frozenset({"append", "replace", "clear", "set"})
+
+
+#: Stored as the cell of marks in place of pieces that were left out, of which only the newest is kept.
+_LEFT_OUT_CELL = "(left out)"
+_HUNDRED, _THOUSAND = PageSize(entries=100), PageSize(entries=1000)
 
 
 class SqlStore:
@@ -26,8 +32,9 @@ class SqlStore:
     Opening runs the migrations that the database lacks. Several threads may use one object.
     """
 
-    def __init__(self, url: str) -> None:
-        self._database = Transactions(url)
+    def __init__(self, url: str, *, reserve: int = 0) -> None:
+        """`reserve` is the size in bytes of the reserve that a SQLite file keeps for changes of state."""
+        self._database = Transactions(url, reserve=reserve)
         self._decoder = RowDecoder()
 
     @property
@@ -65,23 +72,25 @@ class SqlStore:
             return self._decoder.records(statements.unfinished_workloads(connection))
 
     def list(
-        self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
+        self,
+        page: PageSize = _HUNDRED,
+        *,
+        kind: Kind | None = None,
+        owner: str | None = None,
+        before: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return at most `limit` records of that kind and owner, newest first; None = all kinds or owners.
+        """Return one page of records of that kind and owner, newest first; None = all kinds or owners.
 
         `before` is the id of the last record of the previous page. An unknown id begins with the newest record.
         """
         with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
-            found: list[Record] = []
-            while rows := statements.newest_workloads(
-                connection, kind=kind, owner=owner, limit=limit - len(found), before=age
-            ):
-                found += self._decoder.records(rows)
-                if len(found) == limit:
-                    break
+            while rows := statements.newest_workloads(connection, page, kind=kind, owner=owner, before=age):
+                found = self._decoder.records(rows)
+                if found:  # a page of damaged rows only would look like the end
+                    return found
                 age = (rows[-1].submitted_at, rows[-1].id)
-            return tuple(found)
+            return ()
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
         """Return at most `limit` final records that were submitted before that time, with ids above `after`, by id."""
@@ -124,6 +133,7 @@ class SqlStore:
         A piece that would leave a gap is not stored, nor are the pieces after it. A `set` deletes the earlier pieces of
         its cell, which it makes superfluous. Raises `NotFound` for new pieces of a workload that was never saved.
         """
+        self._database.require_room()
         with self._database.write() as connection:
             last = statements.last_output(connection, workload)
             new = _continuation(last, outputs)
@@ -132,15 +142,21 @@ class SqlStore:
             _add_outputs(connection, workload, new)
             return new[-1].seq
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputPiece, ...]:
-        """Return at most `limit` pieces of output with a sequence number above `after`, in order.
+    def outputs(self, workload: str, after: int = 0, page: PageSize = _THOUSAND) -> tuple[OutputPiece, ...]:
+        """Return one page of pieces of output with a sequence number above `after`, in order.
 
         The pieces fold to the same outputs as all stored ones. Superfluous pieces may be missing, so the numbers
         increase but need not be consecutive.
         """
         with self._database.read() as connection:
-            rows = statements.outputs_after(connection, workload, after, limit)
+            rows = statements.outputs_after(connection, workload, after, page)
         return self._decoder.outputs(rows)
+
+    def output_size(self, workload: str) -> OutputSize:
+        """Return the size of a workload's stored output."""
+        with self._database.read() as connection:
+            pieces, size = statements.output_size(connection, workload)
+        return OutputSize(pieces=pieces, size=size)
 
     def last_seq(self, workload: str) -> int:
         """Return the highest stored sequence number of a workload's output; 0 if there is none."""
@@ -196,6 +212,7 @@ class SqlStore:
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
         """Insert or replace a file of a workload. The workload itself may be saved later."""
+        self._database.require_room()
         with self._database.write() as connection:
             statements.put_file(connection, {"workload": workload, "name": name, "content": content})
 
@@ -222,6 +239,16 @@ class SqlStore:
         Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
         """
         self._database.confirm()
+        self._database.keep_reserve()
+
+    @property
+    def shortage(self) -> str:
+        """Why the database takes neither new outputs nor new jobs; "" = it has room."""
+        return self._database.shortage
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` if the room that is left on the disk is for changes of state only."""
+        self._database.require_room()
 
     def close(self) -> None:
         """Close all connections to the database."""
@@ -255,7 +282,7 @@ def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece
 
 
 def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputPiece]) -> None:
-    """Store the pieces, and delete those that a `set` among them makes superfluous.
+    """Store the pieces, and delete those that a `set` or a mark for left out pieces makes superfluous.
 
     Raises `NotFound` if the workload was never saved.
     """
@@ -268,12 +295,20 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputP
     except sa.exc.IntegrityError as error:
         raise NotFound(f"There is no workload {workload}.") from error
     replaced = {o.payload["cell"]: o.seq for o in new if o.payload.get("op") == "set" and "cell" in o.payload}
+    replaced |= {_LEFT_OUT_CELL: max(marks)} if (marks := [o.seq for o in new if _is_mark(o.payload)]) else {}
     for cell, seq in replaced.items():
         statements.delete_outputs_of_cell(connection, workload, cell, seq)
 
 
+def _is_mark(payload: JsonObject) -> bool:
+    """Tell whether a piece stands in place of pieces that were left out."""
+    return payload.get("op") == "run" and payload.get("state") == LEFT_OUT
+
+
 def _changed_cell(payload: JsonObject) -> str | None:
     """Return the id of the cell whose outputs a piece changes; None for a mark such as the start of a cell."""
+    if _is_mark(payload):
+        return _LEFT_OUT_CELL
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 

@@ -1,18 +1,21 @@
 """SQL statements, one named function each. The caller opens the transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from jupyter_gq.domain.audit import AuditFilter
 
+from .protocol import PageSize
 from .tables import audit_entries, events, files, leadership, outputs, settings, workloads
 
 #: A row of a result: its columns are attributes, typed by the driver only.
 Row = sa.Row[tuple[object, ...]]
 #: A row to write, by column.
 Values = Mapping[str, object]
+#: Rows of a page that are in memory beyond those that fit it.
+_ROWS_AT_ONCE = 8
 
 
 def put_workloads(connection: sa.Connection, rows: Sequence[Values]) -> None:
@@ -38,20 +41,25 @@ def unfinished_workloads(connection: sa.Connection) -> Sequence[Row]:
 
 
 def newest_workloads(
-    connection: sa.Connection, *, kind: str | None, owner: str | None, limit: int, before: tuple[float, str] | None
+    connection: sa.Connection,
+    page: PageSize,
+    *,
+    kind: str | None,
+    owner: str | None,
+    before: tuple[float, str] | None,
 ) -> Sequence[Row]:
-    """Return at most `limit` rows of workloads of that kind and owner, newest first; None = all kinds or owners.
+    """Return one page of rows of workloads of that kind and owner, newest first; None = all kinds or owners.
 
     `before` is (submitted_at, id) of the last row of the previous page; None = the first page.
     """
-    query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
+    query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc())
     if kind is not None:
         query = query.where(workloads.c.kind == kind)
     if owner is not None:
         query = query.where(workloads.c.owner == owner)
     if before is not None:
         query = query.where(sa.tuple_(workloads.c.submitted_at, workloads.c.id) < sa.tuple_(*before))
-    return connection.execute(query).all()
+    return _read_page(connection, query, page, lambda row: len(row.document) + len(row.detail))
 
 
 def finished_workloads(connection: sa.Connection, submitted_before: float, after: str, limit: int) -> Sequence[Row]:
@@ -101,10 +109,17 @@ def delete_outputs_of_cell(connection: sa.Connection, workload: str, cell: str, 
     )
 
 
-def outputs_after(connection: sa.Connection, workload: str, after: int, limit: int) -> Sequence[Row]:
-    """Return at most `limit` pieces of output with sequence numbers above `after`, in order."""
-    query = sa.select(outputs).where(outputs.c.workload == workload, outputs.c.seq > after)
-    return connection.execute(query.order_by(outputs.c.seq).limit(limit)).all()
+def outputs_after(connection: sa.Connection, workload: str, after: int, page: PageSize) -> Sequence[Row]:
+    """Return one page of pieces of output with sequence numbers above `after`, in order."""
+    query = sa.select(outputs).where(outputs.c.workload == workload, outputs.c.seq > after).order_by(outputs.c.seq)
+    return _read_page(connection, query, page, lambda row: len(row.payload))
+
+
+def output_size(connection: sa.Connection, workload: str) -> tuple[int, int]:
+    """Return the number of pieces of a workload's output, and their size in bytes; their text is ASCII."""
+    size = sa.func.coalesce(sa.func.sum(sa.func.length(outputs.c.payload)), 0)
+    row = connection.execute(sa.select(sa.func.count(), size).where(outputs.c.workload == workload)).one()
+    return int(row[0]), int(row[1])
 
 
 def add_events(connection: sa.Connection, rows: Sequence[Values]) -> Sequence[int]:
@@ -205,6 +220,21 @@ def lock_epoch(connection: sa.Connection) -> int:
 def set_epoch(connection: sa.Connection, epoch: int) -> None:
     """Replace the stored epoch by that of a new takeover."""
     connection.execute(sa.update(leadership).values(epoch=epoch))
+
+
+def _read_page(
+    connection: sa.Connection, query: sa.Select[tuple[object, ...]], page: PageSize, size_of: Callable[[Row], int]
+) -> Sequence[Row]:
+    """Return the first rows of a query that fit the page, at least one; the others are not read into memory."""
+    found: list[Row] = []
+    size = 0
+    with connection.execute(query.limit(page.entries), execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
+        for row in rows:
+            size += size_of(row)
+            if found and size > page.size:
+                break
+            found.append(row)
+    return found
 
 
 def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: tuple[str, ...]) -> None:

@@ -18,16 +18,23 @@ a write whose connection was closed.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import DamagedDatabase, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import DamagedDatabase, StorageFull, StoreUnavailable, Superseded
 
 from . import statements
 from .engine import WRITES, describe_database, open_engine
 from .failures import translate_error
+from .reserve import choose_growth, fill_reserve, free_reserve, is_short, measure_reserve, reuse_journal
 from .schema import expect_newest, migrate
+
+SHORTAGE = (
+    "The disk with the scheduler's database {place} is full. Work that runs goes on; new jobs are refused, and outputs "
+    "wait, until there is room. Free some space there."
+)
 
 
 class Transactions:
@@ -37,7 +44,7 @@ class Transactions:
     if the schema is another one.
     """
 
-    def __init__(self, url: str, *, read_only: bool = False) -> None:
+    def __init__(self, url: str, *, read_only: bool = False, reserve: int = 0) -> None:
         self._engine = open_engine(url)
         self._place = describe_database(self._engine)
         self._writing = self._engine.execution_options(**{WRITES: True})
@@ -45,6 +52,10 @@ class Transactions:
         self._writer = threading.Lock()
         #: Epoch of this object; 0 if there never was a takeover.
         self._epoch = 0
+        #: Bytes of the reserve that a SQLite file keeps; see `reserve`.
+        self._reserve = reserve
+        #: Why the database takes neither new outputs nor new jobs; "" = it has room.
+        self.shortage = ""
         #: Why the database is away; None while it answers.
         self._away: StoreUnavailable | None = None
         try:
@@ -133,6 +144,38 @@ class Transactions:
             if self._away is away:
                 self._away = None
         self._require_epoch(epoch)
+
+    def keep_reserve(self) -> None:
+        """Restore the reserve of a SQLite file if it is short, and set `shortage` if the disk has no room for that."""
+        if not self._reserve or self._engine.dialect.name != "sqlite":
+            return
+        self.shortage = ""
+        with self.read() as connection:
+            reserve = measure_reserve(connection)
+        file = Path(self._place)
+        if is_short(reserve, self._reserve, file) and not self._grow(choose_growth(reserve, self._reserve, file)):
+            self.shortage = SHORTAGE.format(place=self._place)
+        # A journal that cannot be copied now is copied at the next step.
+        with closing(self._engine.raw_connection()) as raw, suppress(self._engine.dialect.loaded_dbapi.Error):
+            reuse_journal(raw)
+
+    def _grow(self, growth: int) -> bool:
+        """Enlarge the reserve by so many bytes; return False if the disk refuses, or if `growth` is 0."""
+        try:
+            if growth:
+                # In two transactions: pages that are emptied at once are never written, so the disk may not have them.
+                with self.write() as connection:
+                    fill_reserve(connection, growth)
+                with self.write() as connection:
+                    free_reserve(connection)
+        except StorageFull:
+            return False
+        return growth > 0
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` while the room that is left is for changes of state only."""
+        if self.shortage:
+            raise StorageFull(self.shortage)
 
     def close(self) -> None:
         """Close all connections to the database."""

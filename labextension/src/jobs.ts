@@ -2,9 +2,9 @@
 
 import { formatGpus } from './amounts';
 import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
-import type { Bounds, JobView, NotebookView, QueueView } from './wire';
+import type { Bounds, JobSummary, JobView, NotebookView, QueueView } from './wire';
 
-export type JobPhase = JobView['phase'];
+export type JobPhase = JobSummary['phase'];
 export type NotebookPhase = NotebookView['phase'];
 
 /** The colour of a phase. A word always stands beside the colour. */
@@ -45,44 +45,51 @@ export function isFinal(phase: JobPhase): boolean {
 }
 
 /** Return whether the job can still be cancelled. */
-export function isCancellable(job: JobView): boolean {
+export function isCancellable(job: JobSummary): boolean {
   return !isFinal(job.phase) && job.phase !== 'cancelling';
 }
 
-/** Merge newer versions of jobs into a list; return it newest first, with the latest version of each job. */
-export function mergeJobs(jobs: readonly JobView[], news: readonly JobView[]): JobView[] {
+/**
+ * Merge newer versions of jobs into a list; return it newest first, with the latest version of each job.
+ *
+ * The cells of a job stay known, also if the newer version does not have them.
+ */
+export function mergeJobs(jobs: readonly JobSummary[], news: readonly JobSummary[]): JobSummary[] {
   const byId = new Map(jobs.map(job => [job.id, job]));
   for (const job of news) {
     const known = byId.get(job.id);
-    byId.set(job.id, known !== undefined && isStale(job, known) ? known : job);
+    byId.set(
+      job.id,
+      known !== undefined && isStale(job, known) ? { ...job, ...known } : { ...known, ...job }
+    );
   }
   return [...byId.values()].sort(compareBySubmission);
 }
 
 /** Return whether `job` is older than `known`: an answer may arrive after an event with a later version. */
-function isStale(job: JobView, known: JobView): boolean {
+function isStale(job: JobSummary, known: JobSummary): boolean {
   return (
     (isFinal(known.phase) && !isFinal(job.phase)) || job.run < known.run || job.last_seq < known.last_seq
   );
 }
 
 /** Compare two jobs so that the newer one comes first. */
-function compareBySubmission(one: JobView, other: JobView): number {
+function compareBySubmission(one: JobSummary, other: JobSummary): number {
   return other.submitted_at - one.submitted_at || (one.id < other.id ? 1 : -1);
 }
 
 /** Return the jobs that wait or run, and those that are over, each in the given order. */
-export function splitByPhase(jobs: readonly JobView[]): { active: JobView[]; over: JobView[] } {
+export function splitByPhase(jobs: readonly JobSummary[]): { active: JobSummary[]; over: JobSummary[] } {
   return { active: jobs.filter(job => !isFinal(job.phase)), over: jobs.filter(job => isFinal(job.phase)) };
 }
 
 /** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "CPU only". */
-export function formatAmount(job: Pick<JobView, 'gpus' | 'tasks'>): string {
+export function formatAmount(job: Pick<JobSummary, 'gpus' | 'tasks'>): string {
   return job.tasks > 1 ? `${job.tasks} × ${formatGpus(job.gpus)}` : formatGpus(job.gpus);
 }
 
 /** Return for how many seconds the last run has run, or ran if it has ended; null if no run has started. */
-export function computeRunSeconds(job: JobView, now: number): number | null {
+export function computeRunSeconds(job: JobSummary, now: number): number | null {
   return job.started_at === null ? null : Math.max(0, (job.finished_at ?? now) - job.started_at);
 }
 
@@ -92,7 +99,7 @@ export function computeRunSeconds(job: JobView, now: number): number | null {
  * A finished job: what it trained, where and how long. A running job: the progress text of its code, if there is one.
  * Any other job: its place in the queue, the service's sentence and the expected start, as far as known.
  */
-export function describeJob(job: JobView, now: number): string {
+export function describeJob(job: JobSummary, now: number): string {
   if (isFinal(job.phase)) {
     return summarizeJob(job, now);
   }
@@ -109,7 +116,7 @@ export function describeJob(job: JobView, now: number): string {
 }
 
 /** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */
-export function describeExpectedStart(job: JobView, now: number): string {
+export function describeExpectedStart(job: JobSummary, now: number): string {
   if (job.expected_start === null) {
     return '';
   }
@@ -122,7 +129,7 @@ export function describeExpectedStart(job: JobView, now: number): string {
 }
 
 /** Return the line that stays under the cell, such as "Trained in vision on 1 GPU for 2 min 3 s". */
-export function summarizeJob(job: JobView, now: number): string {
+export function summarizeJob(job: JobSummary, now: number): string {
   const seconds = computeRunSeconds(job, now);
   const time = seconds === null ? '' : ` for ${formatSpan(seconds)}`;
   const runs = job.run > 1 ? `, in ${job.run} runs` : '';
@@ -141,7 +148,7 @@ export function summarizeJob(job: JobView, now: number): string {
 }
 
 /** Return the error of the code, or the sentence of the service if the code had none. */
-function describeFailure(job: JobView): string {
+function describeFailure(job: JobSummary): string {
   if (job.error === null) {
     return job.sentence;
   }
@@ -228,14 +235,17 @@ export function listMemberQueues(queues: readonly QueueView[]): QueueView[] {
   return queues.filter(queue => queue.member && !parents.has(queue.name));
 }
 
-/** Return the job of this cell that waits or runs; null if there is none. */
-export function findActiveJob(jobs: readonly JobView[], cellId: string, path: string): JobView | null {
-  return (
-    jobs.find(
-      job =>
-        !isFinal(job.phase) &&
-        job.notebook_path === path &&
-        job.targets.some(target => target.cell_id === cellId)
-    ) ?? null
-  );
+/** Return whether the cells of a job are known: lists leave them out. */
+export function hasCells(job: JobSummary): job is JobView {
+  return 'targets' in job;
+}
+
+/** Return the jobs of this notebook that wait or run. */
+export function listActiveJobs(jobs: readonly JobSummary[], path: string): JobSummary[] {
+  return jobs.filter(job => !isFinal(job.phase) && job.notebook_path === path);
+}
+
+/** Return the first of these jobs whose output goes to the cell; null if there is none. */
+export function findJobOfCell(jobs: readonly JobView[], cellId: string): JobView | null {
+  return jobs.find(job => job.targets.some(target => target.cell_id === cellId)) ?? null;
 }

@@ -8,7 +8,7 @@ import type { ISignal } from '@lumino/signaling';
 import type { IRun } from './bundle/history';
 import type { Client } from './client';
 import type { ILiveState } from './live/state';
-import type { JobView, NotebookView, OutputNotice } from './wire';
+import type { JobSummary, JobView, NotebookView, OutputNotice } from './wire';
 
 /** A live view of the user's jobs, notebooks and queues. */
 export interface ITraining {
@@ -17,7 +17,7 @@ export interface ITraining {
   readonly state: ILiveState;
   readonly stateChanged: ISignal<ITraining, ILiveState>;
   /** Emitted when a job changed or became known. */
-  readonly jobChanged: ISignal<ITraining, JobView>;
+  readonly jobChanged: ISignal<ITraining, JobSummary>;
   /** Emitted when a job has stored more output. */
   readonly outputArrived: ISignal<ITraining, OutputNotice>;
   /** Emitted when events may have been missed: a listener that keeps copies must fetch again. */
@@ -26,10 +26,10 @@ export interface ITraining {
   refresh(): Promise<void>;
   /** Fetch the next page of older jobs into the state; do nothing if there is none. */
   loadMore(): Promise<void>;
-  /** Return a job from the state or from the server; null if the server does not know the job. */
+  /** Return a job with its cells, from the state or from the server; null if the server does not know the job. */
   findJob(id: string): Promise<JobView | null>;
   /** Put a job from an answer of the server into the state before its event arrives. */
-  recordJob(job: JobView): void;
+  recordJob(job: JobSummary): void;
   /** Put a notebook from an answer of the server into the state before its event arrives. */
   recordNotebook(notebook: NotebookView): void;
   /** The notebook server that this page belongs to; null if it holds no share. */

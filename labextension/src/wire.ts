@@ -95,9 +95,9 @@ export interface components {
             ename: string;
             evalue: string;
         };
-        /** @description Jobs, newest first. */
+        /** @description Jobs, newest first, without their cells. */
         JobList: {
-            jobs: components["schemas"]["JobView"][];
+            jobs: components["schemas"]["JobSummary"][];
             /** @description Value of `before` for the next page; None = last page. */
             next: string | null;
         };
@@ -139,6 +139,50 @@ export interface components {
              */
             expected_seconds?: number | null;
         };
+        /** @description A job as lists show it, without its cells. */
+        JobSummary: {
+            id: string;
+            name: string;
+            owner: string;
+            queue: string;
+            gpus: string;
+            /** @description CPU cores of each task; None = not named. */
+            cpus: string | null;
+            /** @description Memory of each task; None = not named. */
+            memory: string | null;
+            /** @description The only model of GPU on which the job runs; None = any. */
+            gpu_model: string | null;
+            tasks: number;
+            priority: number;
+            /** @description Seconds that the owner expects the job to run. */
+            expected_seconds: number | null;
+            /** @enum {string} */
+            phase: "waiting" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "done" | "failed" | "cancelled";
+            /** @description One sentence: why the job waits, was paused or failed, or what it does. */
+            sentence: string;
+            /** @description Place in the queue, from 1, while the job waits. */
+            position: number | null;
+            /** @description Forecast while the job waits; None = unknown. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
+            /** @description GPUs that may be reclaimed; None = none. */
+            over_quota: string | null;
+            submitted_at: number;
+            /** @description Start of the present or last run. */
+            started_at: number | null;
+            finished_at: number | null;
+            /** @description Number of the run, from 1; more than 1 after a pause. */
+            run: number;
+            devices: string[];
+            node: string | null;
+            server: string;
+            notebook_path: string;
+            progress: components["schemas"]["Progress-Output"] | null;
+            last_seq: number;
+            /** @description Disk space that the files of a running job take; None = not measured. */
+            disk: string | null;
+            eviction: components["schemas"]["Eviction"] | null;
+            error: components["schemas"]["JobError"] | null;
+        };
         /** @description A job as its owner sees it. */
         JobView: {
             id: string;
@@ -176,12 +220,16 @@ export interface components {
             node: string | null;
             server: string;
             notebook_path: string;
-            targets: components["schemas"]["CellRef-Output"][];
-            prefix: components["schemas"]["CellRef-Output"][];
             progress: components["schemas"]["Progress-Output"] | null;
             last_seq: number;
+            /** @description Disk space that the files of a running job take; None = not measured. */
+            disk: string | null;
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;
+            /** @description Cells whose output goes back to the notebook. */
+            targets: components["schemas"]["CellRef-Output"][];
+            /** @description Cells that are replayed first, in run order. */
+            prefix: components["schemas"]["CellRef-Output"][];
         };
         /** @description The data of the options page and the send dialog. */
         Me: {
@@ -449,6 +497,7 @@ export type IdleWarning = components['schemas']['IdleWarning'];
 export type JobError = components['schemas']['JobError'];
 export type JobList = components['schemas']['JobList'];
 export type JobRequest = components['schemas']['JobRequest'];
+export type JobSummary = components['schemas']['JobSummary'];
 export type JobView = components['schemas']['JobView'];
 export type Me = components['schemas']['Me'];
 export type NotebookList = components['schemas']['NotebookList'];

@@ -12,7 +12,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailab
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.controller.caller import Caller
 
-from .fakes import ScriptedSubscription, Streams
+from .fakes import AllNames, ScriptedSubscription, Streams
 from .world import World
 
 pytestmark = pytest.mark.asyncio
@@ -91,7 +91,7 @@ async def test_pings_come_while_nothing_happens_and_the_stream_ends_when_the_tok
     async def current_caller() -> Caller | None:
         return permitted.pop(0)
 
-    pieces = [piece async for piece in event_stream(subscription, current_caller, ping=0.01)]
+    pieces = [piece async for piece in event_stream(subscription, AllNames(), current_caller, ping=0.01)]
     assert pieces[0].startswith(b"retry:")
     assert set(pieces[1:]) == {b": ping\n\n"}
     assert len(pieces) >= 2
@@ -131,7 +131,7 @@ async def test_an_admin_who_is_none_any_more_hears_no_more_of_others(tmp_path):
         broker.announce("bob", "output", "job-2", {"job": "job-2"})
         return callers.pop(0)
 
-    stream = event_stream(broker.subscribe(root, None), current_caller, ping=0.01)
+    stream = event_stream(broker.subscribe(root, None), AllNames(), current_caller, ping=0.01)
     assert (await anext(stream)).startswith(b"retry:")
     broker.announce("bob", "output", "job-1", {"job": "job-1"})
     rest = b"".join([piece async for piece in stream])

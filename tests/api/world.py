@@ -9,6 +9,7 @@ from traitlets.config import Config
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FakeBackend, FakeBundles, FakeProbe, FakeServers, FixedClock, FixedSettings, a_node, counting
 
@@ -32,6 +33,7 @@ class World:
     clock: FixedClock = field(default_factory=FixedClock)
     bundles: FakeBundles = field(default_factory=FakeBundles)
     machine_of: type[FakeBackend] = FakeBackend
+    show_names: ShowNames = ShowNames.ALL
 
     def __post_init__(self) -> None:
         nodes = (a_node(2),)
@@ -48,6 +50,7 @@ class World:
             probe=FakeProbe(),
             new_id=counting(),
             new_token=counting("token-"),
+            show_names=self.show_names,
             check_invariants=True,
         )
 

@@ -309,6 +309,13 @@ def test_both_programs_are_started_by_commands_that_exist():
         assert f"\n    {command} " in known, f"jupyter-gq has no command {command}"
 
 
+def test_the_service_imports_nothing_from_its_working_folder():
+    _, service = agent_and_service()
+    (container,) = service["containers"]
+    assert container["workingDir"] == "/"
+    assert {"name": "PYTHONSAFEPATH", "value": "1"} in container["env"]
+
+
 def test_the_probes_ask_for_routes_that_anybody_may_ask_for():
     _, service = agent_and_service()
     (container,) = service["containers"]

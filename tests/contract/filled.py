@@ -4,7 +4,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
-from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, PageSize, Record
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
 
@@ -35,7 +35,7 @@ def fill(url):
 
 def contents(store):
     """Return all that can be read of the store, without what the commands on the database added to the audit log."""
-    records = store.list(limit=1000)
+    records = store.list(PageSize(entries=1000))
     outputs = {record.workload.id: store.outputs(record.workload.id) for record in records}
     keys = [store.by_idempotency_key("ann", f"k{number}") for number in (0, 1)]
     audit = [entry for entry in store.audit(AuditFilter()) if not entry.action.startswith("database.")]

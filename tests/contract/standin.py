@@ -37,6 +37,8 @@ else:
 if plan.get("has kernel"):
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: signal.pause()"
     started(subprocess.Popen([sys.executable, "-c", code], start_new_session=True))
+if plan.get("leaves daemon"):
+    started(subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True))
 (place / "environment").write_text(json.dumps(dict(os.environ)))
 (place / "cwd").write_text(os.getcwd())
 print("standin is here", flush=True)

@@ -100,6 +100,16 @@ def test_a_restore_replaces_what_is_there_only_when_told_to_and_keeps_it(url, tm
     again.close()
 
 
+def test_a_restore_without_a_name_makes_the_missing_database_of_the_service(tmp_path, capsys):
+    fill(f"sqlite:///{tmp_path}/old.sqlite").close()
+    assert main(["backup", "backup.sqlite", "--database", "old.sqlite"]) == 0
+    assert main(["restore", "backup.sqlite"]) == 2
+    assert "There is no jupyter-gq-state/service.sqlite in this folder" in capsys.readouterr().err
+    (tmp_path / "jupyter-gq-state").mkdir()
+    assert main(["restore", "backup.sqlite"]) == 0
+    assert (tmp_path / "jupyter-gq-state" / "service.sqlite").is_file()
+
+
 def test_a_restore_that_breaks_off_changes_nothing(url, tmp_path, monkeypatch):
     store = fill(url)
     backups.back_up(url, tmp_path / "backup.sqlite")

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.local import LocalBundles
+from jupyter_gq.backends.local import LocalBundles, spools
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge, UnusableFile
 from jupyter_gq.store.sql import SqlStore
 
@@ -218,3 +218,49 @@ def test_of_a_log_the_end_is_kept(tmp_path):
     log = files.bundles.log("job-1", "ann", 10**6, run=1, tasks=1)
     assert (len(log), log[-4:]) == (64 * 1024, "xend")
     files.close()
+
+
+def read_left(folder, content):
+    """Return all pieces that a run has left in a spool with this content."""
+    spool = folder / "state/jobs/job-1/runs/1/0/spool.jsonl"
+    spool.parent.mkdir(parents=True, exist_ok=True)
+    spool.write_bytes(content)
+    bundles, found, start = LocalBundles(folder / "state"), [], 0
+    while start is not None:
+        portion = bundles.left_outputs("job-1", "ann", 1, start)
+        found, start = [*found, *portion.pieces], portion.following
+    return found
+
+
+def test_left_outputs_are_read_in_portions(tmp_path, monkeypatch):
+    monkeypatch.setattr(spools, "PORTION", 100)
+    lines = [json.dumps({"seq": seq, "text": "x" * seq}) for seq in range(1, 150, 7)]
+    assert [piece["seq"] for piece in read_left(tmp_path, "\n".join([*lines, '{"seq": 1']).encode())] == [
+        *range(1, 150, 7)
+    ]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"[" * 200_000 + b"\n", b"\xff\xfe\n", b"[1]\n1e999\nnull\n"])
+def test_lines_that_are_no_pieces_are_skipped(tmp_path, content):
+    assert read_left(tmp_path, content + b'{"seq": 1}\n') == [{"seq": 1}]
+
+
+def test_endless_spool_is_read_up_to_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(spools, "PORTION", 1100)
+    monkeypatch.setattr(spools, "MOST_READ", 5500)
+    content = b'{"seq": 1}\n' * (spools.PORTION // 11)
+    assert len(read_left(tmp_path, content * 20)) < 6 * len(content) / 11
+    spool = tmp_path / "state/jobs/job-1/runs/1/0/spool.jsonl"
+    os.truncate(spool, 0)
+    os.truncate(spool, 200 * 10**9)
+    assert LocalBundles(tmp_path / "state").left_outputs("job-1", "ann", 1, 0).following is None
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir, lambda place: place.symlink_to("/dev/zero")])
+def test_spool_that_is_no_file_is_refused(tmp_path, plant):
+    read_left(tmp_path, b"")
+    spool = tmp_path / "state/jobs/job-1/runs/1/0/spool.jsonl"
+    spool.unlink()
+    plant(spool)
+    with pytest.raises(UnusableFile):
+        LocalBundles(tmp_path / "state").left_outputs("job-1", "ann", 1, 0)

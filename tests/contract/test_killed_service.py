@@ -70,16 +70,16 @@ class RealService:
         return (self._folder / "service.log").read_text()
 
     def runners(self, job: str) -> list[int]:
-        """Processes that run that job."""
-        found = []
+        """Processes that run that job, without the supervisor above each, which has the same command."""
+        found = {}
         for process in psutil.process_iter():
             try:
-                command = process.cmdline()
+                command, parent = process.cmdline(), process.ppid()
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
             if "jupyter_gq.runner" in command and any(job in word for word in command):
-                found.append(process.pid)
-        return found
+                found[process.pid] = parent
+        return [pid for pid in found if pid not in found.values()]
 
     def clean_up(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -5,17 +5,20 @@ import json
 import multiprocessing
 import os
 import pwd
+import shutil
 import signal
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends.local.control_groups import find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.processes import ProcessTable, boot_id
 from jupyter_gq.backends.protocol import Outcome, Phase
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.kubernetes.waiting import eventually
 
@@ -173,7 +176,7 @@ async def test_a_full_disk_starts_nothing_and_leaves_nothing(small_disk):
     workload = local.workload(tasks=2)
     local.prepare(workload)
     fill(small_disk)
-    with pytest.raises(BackendError, match="No space left"):
+    with pytest.raises(StorageFull, match="No space left"):
         await local.request(workload)
     assert await local.observed(workload) is None
     (small_disk / "filler").unlink()
@@ -356,3 +359,63 @@ def _intent(workload):
 def _forget_processes(local, workload):
     """Remove the process ids from the ledger, as if the service had been killed before it could record them."""
     Ledger(local.folder / "state/runs").put(_intent(workload))
+
+
+@pytest.mark.parametrize("deleted", ["the run's folder", "the job's folder", "moved away"])
+async def test_job_without_its_folder_ends_with_a_sentence(local, deleted):
+    workload = local.workload()
+    await local.launch(workload, {"ignores stop": True, "has kernel": True})
+    await local.running(workload)
+    kernel = local.kernel(workload)
+    if deleted == "moved away":
+        local.job(workload).rename(local.folder / "elsewhere")
+    else:
+        shutil.rmtree(local.task(workload) if deleted == "the run's folder" else local.job(workload))
+    assert (await local.observed(workload)).phase is Phase.RUNNING
+    local.clock.ahead += 30
+    end = await local.end(workload)
+    assert (end.outcome, end.sentence) == (
+        Outcome.FAILED,
+        "The folder of this run was deleted while it ran, so its result is lost. Send the cell again.",
+    )
+    assert not runs(kernel)
+
+
+async def test_task_of_a_gang_without_its_folder_ends_all_tasks(local):
+    workload = local.workload(tasks=2)
+    await local.launch(workload)
+    shutil.rmtree(local.task(workload, 1))
+    end = await local.end(workload)
+    assert end.outcome is Outcome.FAILED
+    assert end.sentence.startswith("Task 1 of 2: The folder of this run was deleted")
+
+
+async def test_control_group_shows_what_a_killed_task_has_left(group_world):
+    """The process has no mark, is in no session of the task, and was never seen below it."""
+    workload = group_world.workload()
+    await group_world.launch(workload, {"leaves daemon": True})
+    daemon = group_world.kernel(workload)
+    os.kill(group_world.leader(workload), signal.SIGKILL)
+    await eventually(lambda: not runs(group_world.leader(workload)), "the end of the task")
+    assert (await group_world.running(workload)).pids == (daemon,)
+    group_world.clock.ahead += 30
+    await group_world.end(workload)
+    assert not runs(daemon)
+    assert not list(group_world.groups.glob(f"*{workload.id}*"))
+
+
+@pytest.fixture
+def group_world(local, tmp_path):
+    """A world whose service may make control groups."""
+    folder = tmp_path / "groups"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "cgroup2", "none", str(folder)], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"control groups of version 2 cannot be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        local.groups = find_own_group()
+        local.backend = local.new_backend()
+        yield local
+        local.clean_up()
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

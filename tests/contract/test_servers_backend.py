@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 
 import psutil
 import pytest
@@ -169,3 +170,16 @@ async def test_unreachable_hub_is_an_error():
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/hub/api"
     with pytest.raises(BackendError, match="could not be asked"):
         await HubServerStopper(url, "t").stop("ann", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes of other accounts")
+async def test_a_process_of_another_account_is_not_believed_whatever_its_environment_says(servers):
+    workload = servers.workload()
+    await servers.backend.launch(Launch(workload=workload))
+    environment = {"JUPYTERHUB_USER": workload.owner}
+    with subprocess.Popen(["/bin/sleep", "60"], env=environment, user="nobody") as process:  # noqa: ASYNC220
+        try:
+            with pytest.raises(Conflict, match="is not a notebook server of"):
+                servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+        finally:
+            process.kill()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.client.outputs import fold
+from jupyter_gq.client.outputs import LEFT_OUT, fold
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound
@@ -16,8 +16,9 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, WorkloadDetail
+from jupyter_gq.store.codec import encode_json
 from jupyter_gq.store.engine import WRITES, open_engine
-from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, OutputSize, PageSize, Record
 from jupyter_gq.store.rows import row_of
 from jupyter_gq.store.schema import upgrade
 from jupyter_gq.store.sql import SqlStore, _put_records
@@ -155,7 +156,7 @@ def test_list_pages_newest_first_and_filters(store):
     notebook = Record(workload=a_notebook("bob", submitted=9))
     store.save([notebook])
     pages, before = [], None
-    while page := store.list(kind=Kind.TRAINING, owner="ann", limit=4, before=before):
+    while page := store.list(kind=Kind.TRAINING, owner="ann", before=before, page=PageSize(entries=4)):
         pages.append([record.workload.id for record in page])
         before = page[-1].workload.id
     assert pages == [["j5", "j4", "j3", "j2"], ["j1", "j0"]]
@@ -204,7 +205,7 @@ def test_outputs_are_stored_once_and_without_gaps(store):
     assert store.append_outputs("digits", []) == 4
     assert [o.seq for o in store.outputs("digits")] == [1, 2, 3, 4]
     assert fold(o.payload for o in store.outputs("digits"))["c"][0]["text"] == "abcd"
-    assert [o.seq for o in store.outputs("digits", after=1, limit=2)] == [2, 3]
+    assert [o.seq for o in store.outputs("digits", after=1, page=PageSize(entries=2))] == [2, 3]
     assert store.last_seq("digits") == 4
 
 
@@ -237,6 +238,29 @@ def test_a_reader_folds_to_the_same_outputs_whatever_a_set_made_superfluous(stor
     kept = [o.seq for o in store.outputs("digits")]
     assert kept == [1, 3, 5, 8], "what the set replaced takes no room"
     assert store.append_outputs("digits", pieces(text("c", "z"), start=9)) == 9
+
+
+def test_a_page_ends_at_its_size_and_has_at_least_one_entry(store):
+    store.save([a_record(id, submitted=at, state=State.SUCCEEDED) for at, id in enumerate("abcdefghijkl")])
+    store.append_outputs("a", pieces(*(text("c", "x" * 1000) for _ in range(20))))
+    assert [piece.seq for piece in store.outputs("a", page=PageSize(entries=1000, size=3500))] == [1, 2, 3]
+    assert [piece.seq for piece in store.outputs("a", after=3, page=PageSize(entries=1000, size=1))] == [4]
+    assert [piece.seq for piece in store.outputs("a", after=18, page=PageSize(entries=1000, size=10**6))] == [19, 20]
+    (newest,) = store.list(PageSize(entries=100, size=1))
+    assert newest.workload.id == "l"
+    assert len(store.list(PageSize(entries=100, size=10**6))) == 12
+
+
+def test_the_size_of_output_is_known_and_only_the_newest_mark_for_left_out_pieces_is_kept(store):
+    store.save([a_record()])
+    assert store.output_size("digits") == OutputSize(pieces=0, size=0)
+    told = pieces(text("c", "a"), *({"op": "run", "state": LEFT_OUT} for _ in range(4)))
+    store.append_outputs("digits", told[:3])
+    store.append_outputs("digits", told[3:])
+    assert [piece.seq for piece in store.outputs("digits")] == [1, 5]
+    assert store.last_seq("digits") == 5
+    size = sum(len(encode_json(piece.payload)) for piece in store.outputs("digits"))
+    assert store.output_size("digits") == OutputSize(pieces=2, size=size)
 
 
 def test_settings_are_replaced(store, reopened):

@@ -9,11 +9,14 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends.local.accounts import Accounts
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
+from jupyter_gq.backends.local.files import read_owned_json
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError, UnusableFile
 from tests.kubernetes.waiting import eventually
@@ -194,6 +197,30 @@ async def test_deleting_a_job_leaves_nothing_and_follows_no_link(system, users):
     system.bundles.delete(workload.id, users[0])
     assert not system.job(workload).exists()
     assert (kept / "file").exists()
+
+
+async def test_files_are_deleted_while_a_file_of_a_user_is_read(system, users):
+    """The rights of one thread never become those of another one."""
+    bundles, done, failed = system.bundles, threading.Event(), []
+    jobs = [f"job-{number}" for number in range(40)]
+    for job in (*jobs, "read"):
+        bundles.write(job, users[0], {"x": ["y" * 1000] * 100}, 10**6)
+
+    def delete():
+        for job in jobs:
+            try:
+                bundles.delete(job, users[0])
+            except OSError as error:
+                failed.append(error)
+        done.set()
+
+    deleting = threading.Thread(target=delete)
+    deleting.start()
+    account = Accounts(system_users=True).look_up(users[0])
+    while not done.is_set():
+        assert read_owned_json(system.folder / "state/jobs/read/bundle.json", account, limit=10**6)
+    deleting.join()
+    assert failed == []
 
 
 async def test_a_state_folder_that_users_cannot_reach_is_named(system, users):

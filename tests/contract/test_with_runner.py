@@ -1,12 +1,17 @@
 """The local backend with the real runner and a real kernel, without a service to report to."""
 
 import json
+import os
+import shutil
+import signal
 import sys
 from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.backends.local.environment import KEPT_VARIABLES
+from jupyter_gq.backends.processes import ProcessTable
+from jupyter_gq.backends.protocol import Outcome, Phase
 from tests.kubernetes.waiting import eventually
 
 from .worlds import LocalWorld, runs
@@ -17,7 +22,8 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def real(tmp_path):
     command = (sys.executable, "-P", "-m", "jupyter_gq.runner")
-    world = LocalWorld(tmp_path, command=command, service_url="")
+    # A checkout beside the installed one names itself by PYTHONPATH.
+    world = LocalWorld(tmp_path, command=command, service_url="", env_keep=(*KEPT_VARIABLES, "PYTHONPATH"))
     yield world
     world.clean_up()
 
@@ -97,3 +103,73 @@ async def test_code_that_raises_is_the_users_failure(real):
     end = await real.end(workload)
     assert end.outcome is Outcome.FAILED
     assert "ZeroDivisionError" in end.sentence
+
+
+#: Starts a process without the mark of its run, its session and its parent, and writes the id into the run's folder.
+LEAVE_A_DAEMON = (
+    "import os, subprocess\n"
+    "line = f\"sleep 1000 & echo $! > {os.environ['GQ_RUN_DIR']}/daemon\"\n"
+    "_ = subprocess.run(['env', '-i', 'setsid', 'sh', '-c', line], check=True)\n"
+)
+
+
+async def start_with_a_daemon(real, code):
+    """Launch a job whose cell leaves a daemon and then runs this code; return the job and the daemon's id."""
+    workload = real.workload()
+    real.bundles.write(workload.id, "ann", bundle(real.folder, LEAVE_A_DAEMON + code), 10**6)
+    await real.request(workload)
+    file = real.task(workload) / "daemon"
+    return workload, int(await eventually(lambda: file.exists() and file.read_text(), "the daemon"))
+
+
+async def test_daemon_that_a_job_leaves_behind_is_found_and_ended(real):
+    workload, daemon = await start_with_a_daemon(real, "")
+    assert (await real.end(workload)).outcome is Outcome.SUCCEEDED
+    assert not runs(daemon)
+
+
+async def test_daemon_of_a_job_that_is_stopped_is_ended(real):
+    workload, daemon = await start_with_a_daemon(real, "import time\ntime.sleep(1000)")
+    assert daemon in (await real.running(workload)).pids
+    await real.backend.stop(workload.id, 1, 0)
+    real.clock.ahead += 1
+    await real.end(workload)
+    assert not runs(daemon)
+
+
+async def test_daemon_outlives_neither_its_runner_nor_a_restart_of_the_service(real):
+    workload, daemon = await start_with_a_daemon(real, "import time\ntime.sleep(1000)")
+    real.backend = real.new_backend()
+    seen = await real.running(workload)
+    assert daemon in seen.pids
+    table = ProcessTable.read()
+    (supervisor,) = [pid for pid in seen.pids if table.process(pid).parent not in seen.pids]
+    (runner,) = [pid for pid in seen.pids if table.process(pid).parent == supervisor and pid != daemon]
+    os.kill(runner, signal.SIGKILL)
+    assert (await real.end(workload)).outcome is Outcome.LOST
+    assert not runs(daemon)
+
+
+async def test_daemon_is_ended_if_the_supervisor_is_killed(real):
+    workload, daemon = await start_with_a_daemon(real, "import time\ntime.sleep(1000)")
+    real.clock.ahead += 10  # the table of processes is read again
+    seen = await real.running(workload)
+    assert daemon in seen.pids
+    table = ProcessTable.read()
+    (supervisor,) = [pid for pid in seen.pids if table.process(pid).parent not in seen.pids]
+    os.kill(supervisor, signal.SIGKILL)
+    await eventually(lambda: not runs(supervisor), "the end of the supervisor")
+    assert (await real.observed(workload)).phase is Phase.RUNNING, "the daemon may use a device"
+    real.clock.ahead += 30
+    assert (await real.end(workload)).outcome is Outcome.LOST
+    assert not runs(daemon)
+
+
+async def test_job_whose_folder_is_deleted_ends_with_a_sentence(real):
+    workload, daemon = await start_with_a_daemon(real, "import time\ntime.sleep(1000)")
+    await real.running(workload)
+    shutil.rmtree(real.job(workload))
+    end = await real.end(workload)
+    assert end.outcome is Outcome.FAILED
+    assert "was deleted while it ran" in end.sentence
+    assert not runs(daemon)

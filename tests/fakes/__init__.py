@@ -2,13 +2,21 @@
 
 from .dependencies import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
-from .stores import StoreGoesAway, StoreIsFull, StoreLosesAnAnswer, StoreLosesTheRace, StoreOfAServiceThatDies
+from .stores import (
+    StoreGoesAway,
+    StoreIsFull,
+    StoreLosesAnAnswer,
+    StoreLosesTheRace,
+    StoreOfAServiceThatDies,
+    StoreTakesNoOutputs,
+)
 from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
 from .trouble import (
     CannotBeObserved,
     DiesDuringStart,
     FinishesAnyway,
     ForgetsEverything,
+    HasNoRoom,
     NeverStops,
     OneLaunchIsDefective,
     PlaceIsTaken,
@@ -32,6 +40,7 @@ __all__ = [
     "FixedSettings",
     "ForgetsEverything",
     "Fuse",
+    "HasNoRoom",
     "NeverStops",
     "OneLaunchIsDefective",
     "PlaceIsTaken",
@@ -48,6 +57,7 @@ __all__ = [
     "StoreLosesAnAnswer",
     "StoreLosesTheRace",
     "StoreOfAServiceThatDies",
+    "StoreTakesNoOutputs",
     "a_node",
     "counting",
     "environment_of",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from jupyter_gq.backends.bundles import LeftOutputs
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
@@ -21,6 +22,10 @@ class FakeBundles:
         self.kept: dict[str, dict[str, Any]] = {}
         self.executed: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
+        #: Outputs that the last run of each job has left, in portions.
+        self.left: dict[str, list[list[dict[str, Any]]]] = {}
+        #: Disk space of each job's files.
+        self.used: dict[str, MiB] = {}
         self._full = full
         #: Jobs whose files the disk does not delete.
         self.stuck: set[str] = set()
@@ -36,6 +41,16 @@ class FakeBundles:
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         text = self.logs.get(job)
         return None if text is None else text[-tail:]
+
+    def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
+        portions = self.left.get(job, [])
+        if start >= len(portions):
+            return LeftOutputs(pieces=(), following=None)
+        following = start + 1 if start + 1 < len(portions) else None
+        return LeftOutputs(pieces=portions[start], following=following)
+
+    def disk_use(self, job: str) -> MiB | None:
+        return self.used.get(job)
 
     def delete(self, job: str, owner: str) -> None:
         if job in self.stuck:

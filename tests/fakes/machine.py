@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.capabilities import Capabilities
-from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import Conflict
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, TaskPlacement
 
 from .time_and_death import FixedClock, Fuse
 
@@ -46,6 +46,8 @@ class FakeRun:
     sentence: str = ""
     pids: tuple[int, ...] = ()
     token: str = ""
+    #: Its place, as the machine remembers it.
+    placement: tuple[TaskPlacement, ...] = ()
     #: When it will be killed; None = nobody asked it to stop.
     deadline: Instant | None = None
 
@@ -99,6 +101,8 @@ class FakeBackend:
                 outcome=run.outcome,
                 sentence=run.sentence,
                 pids=run.pids,
+                placement=run.placement,
+                token_hash=hash_token(run.token) if run.token else "",
             )
             for run in self.runs.values()
         ]
@@ -128,6 +132,7 @@ class FakeBackend:
             phase=Phase.STARTING,
             since=self._clock.now(),
             token=launch.token,
+            placement=launch.workload.placement,
         )
 
     def _go_on(self, run: FakeRun) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import Conflict, StorageFull, StoreUnavailable
-from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record, Store, StoredEvent
 
 from .time_and_death import Fuse
 
@@ -47,6 +47,17 @@ class StoreIsFull(_StoreAround):
         if self.full:
             raise StorageFull("The disk of the database is full.")
         return self._store.save(records, events, audit)
+
+
+class StoreTakesNoOutputs(_StoreAround):
+    """Has room for records, and while `full` none for outputs."""
+
+    full = True
+
+    def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
+        if self.full:
+            raise StorageFull("The disk of the database is full.")
+        return self._store.append_outputs(workload, outputs)
 
 
 class StoreGoesAway(_StoreAround):

@@ -7,7 +7,7 @@ from jupyter_gq.backends.capabilities import Attestation, AttestationResult, Cap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.domain.cluster import SHARE_LABEL, Node
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
 
@@ -21,6 +21,17 @@ class RefusesEveryLaunch(FakeBackend):
     async def launch(self, launch: Launch) -> None:
         self.launches.append(launch)
         raise BackendError("the disk of the job folder is read-only")
+
+
+class HasNoRoom(FakeBackend):
+    """While `full`, the disk of the machine has no room for the files of a start."""
+
+    full = True
+
+    async def launch(self, launch: Launch) -> None:
+        if self.full:
+            raise StorageFull("The disk with the jobs has no room for a start: No space left on device.")
+        await super().launch(launch)
 
 
 class OneLaunchIsDefective(FakeBackend):

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from traitlets import TraitError
 from traitlets.config import Config
 
 from jupyter_gq.hub.config import build_proxy_command, configure
@@ -182,13 +183,27 @@ def test_the_port_of_the_service_is_the_same_at_the_next_start(tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
     ports = [port_of(tmp_path) for _ in range(2)]
     assert ports[0] == ports[1]
+    assert 20_000 <= ports[0] < 32_000
     with socket.socket() as other:
         other.bind(("127.0.0.1", ports[0]))
         other.listen()
-        assert port_of(tmp_path) != ports[0], "somebody else listens there now"
+        with pytest.raises(TraitError, match=f"port {ports[0]} .* is in use by another program"):
+            port_of(tmp_path)
+        with pytest.raises(TraitError, match=rf"configure\(c, service_port={ports[0]}\)"):
+            configure(Config(), state_dir=str(tmp_path), service_port=ports[0])
+    assert port_of(tmp_path) == ports[0]
     monkeypatch.setenv("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
     monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:4711")
     assert port_of(tmp_path) == 4711, "the service itself looked for another port"
+
+
+@pytest.mark.parametrize("content", ["", "80 80", "0", "65536", "-1", "\u0663", "9" * 5000])
+def test_damaged_record_of_the_port_moves_nothing(tmp_path, monkeypatch, content):
+    monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
+    (tmp_path / "port").write_text(content)
+    with pytest.raises(TraitError, match="should hold the port of the scheduler service"):
+        port_of(tmp_path)
+    assert (tmp_path / "port").read_text() == content
 
 
 def port_of(folder):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import json
 import os
 import resource
 import socket
@@ -15,7 +16,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.web import Application, RequestHandler
-from tornado.websocket import WebSocketHandler, websocket_connect
+from tornado.websocket import WebSocketClosedError, WebSocketHandler, websocket_connect
 
 from jupyter_gq.hub.config import build_proxy_command
 from tests.hub.real_hub import ROOT, eventually, free_port
@@ -41,6 +42,22 @@ class Kernels(WebSocketHandler):
             self.close()
             return
         self.write_message(message, binary=isinstance(message, bytes))
+
+
+class Talkative(WebSocketHandler):
+    """Sends many messages, each as soon as the last one was taken."""
+
+    sent = 0
+
+    def open(self):
+        Talkative.sent = 0
+        self.talking = asyncio.create_task(self.talk())
+
+    async def talk(self):
+        with contextlib.suppress(WebSocketClosedError):
+            for _ in range(LONG // PIECE):
+                await self.write_message(bytes(PIECE), binary=True)
+                Talkative.sent += 1
 
 
 class Stream(RequestHandler):
@@ -106,20 +123,28 @@ async def proxied():
 
 @contextlib.asynccontextmanager
 async def http_proxied(files=None):
-    """The address of the server behind the proxy, and the proxy's process, which may open so many files."""
+    """The address of the server behind the proxy, and the proxy's process, which may open so many files.
+
+    The path `/other` is a route of its own to the same server.
+    """
     sockets = bind_sockets(0, "127.0.0.1")
-    handlers = [("/kernel", Kernels), ("/stream", Stream), ("/answers/(.*)", Answers)]
+    handlers = [
+        ("/kernel", Kernels),
+        ("/kernel/talkative", Talkative),
+        ("/stream", Stream),
+        ("(?:/other)?/answers/(.*)", Answers),
+    ]
     server = HTTPServer(Application(handlers, websocket_max_message_size=2 * LARGE, log_function=lambda _: None))
     server.add_sockets(sockets)
-    target, port = f"http://127.0.0.1:{sockets[0].getsockname()[1]}", free_port()
+    target, port, api = f"http://127.0.0.1:{sockets[0].getsockname()[1]}", free_port(), free_port()
     command = [*build_proxy_command("python"), "--ip=127.0.0.1", f"--port={port}", f"--default-target={target}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     limit = None if files is None else partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
-    proxy = await asyncio.create_subprocess_exec(
-        *command, f"--api-port={free_port()}", env=environment, preexec_fn=limit
-    )
+    proxy = await asyncio.create_subprocess_exec(*command, f"--api-port={api}", env=environment, preexec_fn=limit)
     try:
-        await eventually(lambda: listens(port))
+        await eventually(lambda: listens(port) and listens(api))
+        route = f"http://127.0.0.1:{api}/api/routes/other"
+        await AsyncHTTPClient().fetch(route, method="POST", body=json.dumps({"target": target}))
         yield f"http://127.0.0.1:{port}", psutil.Process(proxy.pid)
     finally:
         proxy.terminate()
@@ -216,15 +241,55 @@ async def test_idle_streams_leave_everybody_else_served_and_end_when_the_browser
             await eventually(lambda: Stream.listening == 0)
 
 
+async def ask(address, path):
+    """Return the status of an answer that the proxy gives, or passes on."""
+    return (await AsyncHTTPClient().fetch(f"{address}{path}", raise_error=False, request_timeout=60)).code
+
+
 async def test_one_server_s_streams_do_not_take_the_room_of_the_others():
     async with http_proxied(files=200 + 2 * 80) as (address, _):  # for 80 exchanges, 20 of them on one route
         streams = await asyncio.gather(*(open_stream(address) for _ in range(20)))
-        answer = await AsyncHTTPClient().fetch(f"{address}/answers/cookies", raise_error=False, request_timeout=60)
-        assert answer.code == 503
+        assert await ask(address, "/answers/cookies") == 503
+        assert await ask(address, "/other/answers/cookies") == 200
         await close_all(streams[:1])
         await eventually(lambda: Stream.listening == 19)
-        assert (await AsyncHTTPClient().fetch(f"{address}/answers/cookies", request_timeout=60)).code == 200
+        assert await ask(address, "/answers/cookies") == 200
         await close_all(streams)
+
+
+async def test_one_server_s_websockets_do_not_take_the_room_of_the_others():
+    async with http_proxied(files=200 + 2 * 80) as (address, _), contextlib.AsyncExitStack() as stack:
+        kernel = "ws" + address.removeprefix("http") + "/kernel"
+        open_one = [await stack.enter_async_context(connected(kernel)) for _ in range(20)]
+        with pytest.raises(HTTPClientError) as refusal:
+            await websocket_connect(kernel)
+        assert refusal.value.code == 503
+        assert await ask(address, "/answers/cookies") == 503
+        assert await ask(address, "/other/answers/cookies") == 200
+        open_one[0].close()
+
+        async def has_room():
+            return await ask(address, "/answers/cookies") == 200
+
+        async with asyncio.timeout(60):
+            while not await has_room():
+                await asyncio.sleep(0.05)
+
+
+async def test_messages_wait_for_a_browser_that_does_not_read_them():
+    async with http_proxied() as (address, proxy):
+        kernel = "ws" + address.removeprefix("http") + "/kernel/talkative"
+        async with connected(kernel) as browser:
+            before = proxy.memory_info().rss
+            await eventually(lambda: Talkative.sent > 0)
+            sent = -1
+            while sent != Talkative.sent:  # until nothing moves any more
+                sent = Talkative.sent
+                await asyncio.sleep(0.5)
+            assert Talkative.sent < LONG // PIECE
+            assert proxy.memory_info().rss - before < LONG // 2
+            for _ in range(LONG // PIECE):
+                assert len(await asyncio.wait_for(browser.read_message(), 60)) == PIECE
 
 
 async def test_slow_browsers_leave_everybody_else_served_and_cost_little_memory():

@@ -7,6 +7,9 @@ import time
 
 import pytest
 
+from jupyter_gq.backends.local.accounts import Accounts
+from jupyter_gq.backends.local.spools import read_spool
+
 from .conftest import Job, Service, eventually
 
 #: A runner whose folder goes with it, and who waits half a second where it would wait an hour.
@@ -35,29 +38,31 @@ def test_no_output_is_lost_if_the_service_is_killed_and_restarted(job: Job, serv
     assert [piece["seq"] for piece in pieces] == list(range(1, len(pieces) + 1))
 
 
-def test_output_is_delivered_if_the_service_is_down_until_after_the_last_cell(job: Job, service: Service) -> None:
-    """The kernel is gone (and with it the GPU) while the runner waits for the service."""
-    service.kill()
-    job.target("print('kept')")
-    job.start()
-    eventually(lambda: "kept" in job.log())
-    eventually(lambda: (job.folder / "output.ipynb").exists())
-    eventually(lambda: not job.processes())
-    assert job.process.poll() is None
-    assert not (job.run_folder() / "result.json").exists()
-    service.start()
-    assert job.finish()["outcome"] == "SUCCEEDED"
-    assert service.text() == "kept\n"
-
-
-def test_stop_during_the_wait_for_the_service_does_not_lose_the_result(job: Job, service: Service) -> None:
+def test_run_does_not_wait_for_a_service_that_is_down_and_leaves_its_outputs(job: Job, service: Service) -> None:
+    """The service finds the outputs in the folder of the run; nothing of the run holds a GPU meanwhile."""
     service.kill()
     job.target("print('kept')")
     job.start()
     eventually(lambda: (job.folder / "output.ipynb").exists() and not job.processes())
-    job.stop()
-    assert job.finish(seconds=90)["outcome"] == "SUCCEEDED"
-    assert "kept" in (job.run_folder() / "spool.jsonl").read_text()
+    kernel_ended = time.perf_counter()
+    assert job.finish()["outcome"] == "SUCCEEDED"
+    assert time.perf_counter() - kernel_ended < 60, "the run waits for the service"
+    account = Accounts(system_users=False).look_up("ann")
+    left = read_spool(job.run_folder() / "spool.jsonl", account, 0)
+    texts = [piece["output"]["text"] for piece in left.pieces if piece["op"] == "append"]
+    assert texts == ["kept\n"]
+
+
+def test_files_that_are_deleted_while_the_job_prints_end_it_with_a_sentence(job: Job, service: Service) -> None:
+    job.target("import time\nfor n in range(1000):\n    print(n, flush=True)\n    time.sleep(0.1)")
+    job.start()
+    eventually(lambda: "2\n" in service.text())
+    for file in job.run_folder().iterdir():
+        if file.is_file():
+            file.unlink()
+    result = job.finish()
+    assert result["outcome"] == "FAILED"
+    assert "were deleted while it ran" in result["sentence"]
 
 
 @pytest.mark.parametrize(("stopped", "outcome"), [(False, "FAILED"), (True, "PAUSED")])

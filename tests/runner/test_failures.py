@@ -1,5 +1,6 @@
 """After any failure the owner gets one sentence, and the outputs until then stay."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -102,15 +103,26 @@ def test_damaged_bundle(job: Job) -> None:
     )
 
 
-def test_full_disk_under_the_spool(job: Job) -> None:
+def test_output_is_delivered_from_memory_while_the_disk_is_full(job: Job, service: Service) -> None:
     """A device file that is always full stands in for the disk."""
     job.run_folder().mkdir(parents=True)
     (job.run_folder() / "spool.jsonl").symlink_to("/dev/full")
     job.target("print(1)")
-    result = job.run()
-    assert result["outcome"] == "FAILED"
-    assert result["sentence"].startswith("The disk of the job's folder is full")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert service.text() == "1\n"
     assert "Traceback" not in job.log()
+
+
+#: Prints, waits for the file `filled`, prints more, and ends when there is the file `end`.
+PRINTS_UNTIL_TOLD = """
+import os, time
+print(0, flush=True)
+while not os.path.exists("filled"): time.sleep(0.01)
+for n in range(20): print(n, "x" * 2000, flush=True)
+print("full", flush=True)
+while not os.path.exists("end"): time.sleep(0.01)
+print("end")
+"""
 
 
 @pytest.fixture
@@ -125,19 +137,65 @@ def small_disk(tmp_path: Path):
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_full_disk_of_the_job_folder(small_disk: Path, service: Service) -> None:
+@pytest.fixture
+def small_job(small_disk: Path, service: Service):
+    """Return a job on the small disk, with its working folder elsewhere."""
     job = Job(small_disk / "job-1", service)
-    job.cwd = small_disk.parent
-    job.target(
-        "import time\nfor n in range(100):\n    print(n, 'x' * 20000, flush=True)\n    time.sleep(0.1)\nprint('end')"
-    )
-    try:
-        job.start()
-        result = job.finish()
-    finally:
-        job.clean_up()
-    assert result["sentence"].startswith("The disk of the job's folder is full")
+    job.cwd = small_disk.parent / "home"
+    yield job
+    job.clean_up()
+
+
+def fill(disk: Path) -> Path:
+    """Take all room of the disk, as somebody else's checkpoint does; return the file that takes it."""
+    file = disk / "filler"
+    with file.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(b"x" * 1024)
+    return file
+
+
+def test_job_on_a_full_disk_goes_on_and_its_output_is_complete(small_job: Job, small_disk: Path) -> None:
+    job = small_job.target(PRINTS_UNTIL_TOLD)
+    job.start()
+    eventually(lambda: "0\n" in job.service.text())
+    filler = fill(small_disk)
+    (job.cwd / "filled").touch()
+    eventually(lambda: "full\n" in job.service.text())
+    filler.unlink()
+    (job.cwd / "end").touch()
+    result = job.finish()
+    assert (result["outcome"], result["sentence"]) == ("SUCCEEDED", "")
+    assert job.service.text().endswith("end\n")
+    pieces = job.service.pieces()
+    assert [piece["seq"] for piece in pieces] == list(range(1, len(pieces) + 1))
+    assert "".join(output["text"] for output in job.notebook()["cells"][0]["outputs"]) == job.service.text()
     assert "Traceback" not in job.log()
+
+
+def test_job_that_ends_on_a_full_disk_says_so(small_job: Job, small_disk: Path) -> None:
+    job = small_job.target(PRINTS_UNTIL_TOLD)
+    job.start()
+    eventually(lambda: "0\n" in job.service.text())
+    fill(small_disk)
+    job.service.kill()
+    (job.cwd / "filled").touch()
+    (job.cwd / "end").touch()
+    result = job.finish()
+    assert result["outcome"] == "SUCCEEDED"
+    assert "was full at the end, so some of its outputs may be missing" in result["sentence"]
+
+
+def test_job_on_a_full_disk_can_be_stopped(small_job: Job, small_disk: Path) -> None:
+    job = small_job.target(
+        "import jupyter_gq, time\nprint('running', flush=True)\n"
+        "while not jupyter_gq.should_stop():\n    time.sleep(0.02)"
+    )
+    job.start()
+    eventually(lambda: "running" in job.service.text())
+    fill(small_disk)
+    job.stop()
+    assert job.finish()["outcome"] == "PAUSED"
 
 
 def test_kernel_ends_with_a_killed_runner(job: Job, service: Service) -> None:

@@ -4,11 +4,13 @@ Steps: `cycle` (decide and apply), `stopped` (everything told to stop has stoppe
 `job: {...}`, `notebook: {...}`, `cordon: NODE`, `idle: {notebook: ID, seconds: N}`, `used: ID`.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Activity, Kind, Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Suspend, Warn
@@ -88,7 +90,12 @@ class Play:
 
 
 def as_data(decision: Decision) -> dict[str, Any]:
-    """A decision as plain data, for a file that people read."""
+    """A decision as plain data with all names, for a file that people read."""
+    data: dict[str, Any] = json.loads(reveal(json.dumps(_marked_data(decision), ensure_ascii=False)))
+    return data
+
+
+def _marked_data(decision: Decision) -> dict[str, Any]:
     return {
         "do": [_instruction(instruction) for instruction in decision.instructions],
         "wait": {

@@ -7,7 +7,10 @@ from jupyter_gq.domain.audit import Action, AuditFilter
 
 
 def read_audit_log(call: Call) -> Reply:
-    """Answer with a page of the audit log, newest entries first."""
+    """Answer with a page of the audit log, newest entries first; for admins.
+
+    Raises a refusal of 422 if the query names an unknown action.
+    """
     wanted = AuditFilter(
         since=_instant(call, "since"),
         until=_instant(call, "until"),

@@ -53,7 +53,10 @@ def record_activity(call: Call) -> Reply:
 
 
 def keep(call: Call) -> Reply:
-    """Postpone the eviction of the caller's own idle server by one step of "Keep it", and answer with the notebook."""
+    """Postpone the eviction of the caller's own idle server by one step of "Keep it", and answer with the notebook.
+
+    Raises `Conflict` if the server has no idle warning, or if "Keep it" has reached its bound.
+    """
     return Reply(body=call.services.tickets.keep(call.caller, _server(call)))
 
 

@@ -213,7 +213,10 @@ class KubernetesRuns:
         return reports
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose result is recorded, and delete what is left of a job's run in the cluster."""
+        """Forget a run, and delete what is left of a job's run in the cluster.
+
+        The caller must have recorded its result.
+        """
         self._is_stale = True
         self.training.forget((workload, run))
         self.notebooks.forget((workload, run))
@@ -237,7 +240,7 @@ class KubernetesRuns:
     # --- the preparation of notebooks' pods
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return what a spawner merges into its pod.
+        """Return what a spawner merges into its pod, and reserve the pod's devices if that is not done.
 
         None: the devices are still being prepared, or no pod is wanted, because the run is unknown, ends or was
         released.
@@ -249,7 +252,10 @@ class KubernetesRuns:
         return self.notebooks.named_devices((workload, run))
 
     def describe_preparation(self, workload: str, run: int) -> str:
-        """Return what the pod is waiting for, in one sentence; "" when nothing is missing."""
+        """Reserve the pod's devices if that is not done; return what the pod is waiting for, in one sentence.
+
+        Returns "" if nothing is missing, or if the run is unknown or has ended.
+        """
         return self.notebooks.describe_preparation((workload, run))
 
     async def release(self, workload: str, run: int) -> None:
@@ -274,7 +280,10 @@ class KubernetesRuns:
         return found[0].task if is_ours and found else None
 
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
-        """Return the device visibility check of the task's pod that has not ended; a notebook is its own task 0."""
+        """Return the device visibility check of the task's pod that has not ended; a notebook is its own task 0.
+
+        Without such a pod the result is UNCHECKED.
+        """
         found = [pod for pod in self._pods_of((workload, run)) if pod.task == task and not pod.finished]
         return attest(self.agents, found[0] if found else None)
 
@@ -300,8 +309,8 @@ class KubernetesRuns:
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         """Store the report of a node's agent and return the orders for that agent.
 
-        Shares of pods on other nodes are dropped, and so is the whole report of a node that is gone. A pod that sees
-        other devices than its own is stopped, and its node takes nothing new for a while.
+        Shares of pods on other nodes are dropped, and so is the whole report of a node that is gone. A pod that did not
+        see just its own devices in two reports in a row is stopped, and its node takes nothing new for a while.
         """
         if self._node_views.synced.is_set() and node not in self.cluster_nodes.names():
             # The last report of a node that is gone: what it says would be kept for ever.
@@ -360,7 +369,10 @@ class KubernetesRuns:
         return frozenset(given) if given else None
 
     def _stop_mismatched(self, uid: str) -> None:
-        """Fail the run of a pod that sees devices of others, or not all of its own, and close its node for a while."""
+        """Fail the run of a pod that sees devices of others, or not all of its own, and close its node for a while.
+
+        Do nothing if the pod is gone or is being deleted.
+        """
         pod = self._pod(uid)
         if pod is None or pod.terminating:
             return
@@ -460,7 +472,11 @@ class KubernetesRuns:
         return self._is_stale or self._now() >= self._offered_at + _OFFER_EVERY
 
     def _reserve_whole_pools(self) -> None:
-        """Have the devices of ready nodes in pools with `hold: always` reserved, as far as they work and are left."""
+        """Have the devices of ready nodes in pools with `hold: always` reserved.
+
+        Devices that have failed or that foreign pods hold are left out, and so are nodes that still await their
+        placeholder.
+        """
         arriving = self.placeholders.arriving()
         used, blocked = self._slots_in_use(), self._blocked_slots()
         kept = [
@@ -526,7 +542,10 @@ class KubernetesRuns:
 
 
 def _add_up(uses: Sequence[ShareUse]) -> ShareUse:
-    """Return the use of all pods of a run; an unknown amount makes the total unknown."""
+    """Return the sum of the pods' memory and the largest of their utilisations.
+
+    If an amount of one pod is unknown, that result is None.
+    """
     memory = [use.memory for use in uses if use.memory is not None]
     work = [use.utilisation for use in uses if use.utilisation is not None]
     return ShareUse(

@@ -9,17 +9,17 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from jupyter_gq.backends.bundles import PodFiles, encode_bundle
+from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.store.protocol import OutputPiece
+from jupyter_gq.store.protocol import OutputPiece, PageSize
 
 _BUNDLE, _LOGS = "bundle.json", "logs.json"
 #: Bytes of each task's log that are kept.
 LOG_KEPT = 64 * 1024
-_PAGE = 1000
+_PAGE = PageSize(entries=1000)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -42,8 +42,8 @@ class Files(Protocol):
 class Outputs(Protocol):
     """The part of the store that keeps the outputs of jobs."""
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> Sequence[OutputPiece]:
-        """Return the outputs with a number above `after`, in order, at most `limit`."""
+    def outputs(self, workload: str, after: int, page: PageSize) -> Sequence[OutputPiece]:
+        """Return one page of the outputs with a number above `after`, in order."""
         ...
 
 
@@ -113,6 +113,13 @@ class StoredBundles:
             tasks = sorted({task} if run > newest else {task, *tasks})
             self._files.put_file(job, _LOGS, json.dumps({"run": run, "tasks": tasks}).encode())
         self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
+
+    def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
+        """Return nothing: the files of a run end with its pod, and the runner delivers all outputs before that."""
+        return LeftOutputs(pieces=(), following=None)
+
+    def disk_use(self, job: str) -> None:
+        """Return None: the cluster limits the disk of a pod (`ephemeral-storage`)."""
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; no error if there are none."""

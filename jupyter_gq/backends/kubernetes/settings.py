@@ -238,7 +238,7 @@ class KubernetesBackend(LoggingConfigurable):
         service_url: str = "",
         cluster: "Cluster | None" = None,
     ) -> KubernetesRuns:
-        """Build the backend.
+        """Build the backend; raise `BackendError` as `options` and `open_cluster` do.
 
         `pools` returns the pools in force, `stopper` stops servers through the Hub, and `on_change` is called after
         each change in the cluster. `cluster` replaces the client that the settings name.

@@ -4,14 +4,12 @@ Rules
 -----
 - System users: if they are on, the service is root, and the processes of an owner run as the system user of the same
   name. Jobs never run as root.
-- Users' files as the user: in folders that a user can write, files are opened only while acting as that user. So a link
-  that the user planted there leads nowhere that the user could not go.
+- Users' files as the user: in folders that a user can write, files are opened only with the rights of that user (see
+  `user_access`). So a link that the user planted there leads nowhere that the user could not go.
 """
 
 import os
 import pwd
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jupyter_gq.domain.errors import BackendError
@@ -35,7 +33,8 @@ class Accounts:
     """The accounts of the owners of jobs."""
 
     def __init__(self, system_users: bool) -> None:
-        self._system_users = system_users
+        #: Whether each owner has an account of their own.
+        self.system_users = system_users
         self._found: dict[str, Account] = {}
 
     def look_up(self, owner: str) -> Account:
@@ -55,7 +54,7 @@ class Accounts:
 
         Raises `BackendError` if there is none, if it is root, or if the service has no right to become that user.
         """
-        if not self._system_users:
+        if not self.system_users:
             return _account(pwd.getpwuid(os.getuid()), switch=False)
         try:
             entry = pwd.getpwnam(owner)
@@ -74,27 +73,6 @@ class Accounts:
                 "Ask your administrator to run it as root, or to turn LocalBackend.system_users off."
             )
         return _account(entry, switch=True)
-
-
-@contextmanager
-def acting_as(account: Account) -> Iterator[None]:
-    """Give this process the rights of the account within the block, to open and make files.
-
-    The rights of the whole process change, so the block must not wait for anything.
-    """
-    if not account.switch:
-        yield
-        return
-    groups, gid = os.getgroups(), os.getegid()
-    os.setgroups(account.groups)
-    os.setegid(account.gid)
-    os.seteuid(account.uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(gid)
-        os.setgroups(groups)
 
 
 def _account(entry: pwd.struct_passwd, *, switch: bool) -> Account:

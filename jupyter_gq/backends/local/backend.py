@@ -4,39 +4,43 @@ Rules
 -----
 - Ledger first: the ledger entry of a run is written before its first process starts, and each process has the run's
   mark in its environment. So a service that opens the ledger later finds every process, or knows that there is none.
-- Devices until the end: a run holds its devices until its last process has ended, even if a process left its session.
+- Devices until the end: a run holds its devices until its last process has ended (see `members`).
 - Stop, then kill: `stop` sends SIGTERM to the runners and sets a deadline; `observe` kills the processes that are left
-  after it.
+  after it. The processes of tasks are killed last, because the others are found below them.
+- Folder of a run: a run without its folder cannot report its result, so the run is stopped and has failed.
 """
 
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, boot_id, reap
-from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import Kind
 
 from .accounts import Account, Accounts
-from .environment import MARK, base_environment, gang_environment
+from .control_groups import add_process, find_own_group, kill_group, make_group, remove_group
+from .environment import base_environment, gang_environment
+from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
 from .ledger import Ledger, Run, TaskProcess
+from .members import Members
 from .options import LocalOptions
 from .results import Result, combine_results, explain_missing_result, read_result
 from .tasks import TaskInputs, TaskStarter, choose_working_folder, find_free_port, read_manifest
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a failed launch waits for the end of its killed processes.
+#: Seconds that a failed launch waits for the end of its killed processes, and a supervisor for those below it.
 _KILL_SECONDS = 5.0
 
 
@@ -62,6 +66,8 @@ class LocalRuns:
         self._accounts = Accounts(options.system_users)
         self._starter = TaskStarter(state_dir=self._root, command=options.command)
         self._ledger = Ledger(self._root / "runs")
+        self._members = Members(self._accounts)
+        self._own_group = find_own_group()
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()
@@ -89,7 +95,8 @@ class LocalRuns:
     async def launch(self, launch: Launch) -> None:
         """Start all tasks of this run; do nothing if all of them were started before.
 
-        On an error the tasks that have started are killed, and `BackendError` is raised with a sentence.
+        If only some were started, kill them and start the whole run again. On an error the tasks that have started are
+        killed, and `BackendError` is raised with a sentence.
         """
         workload = launch.workload
         earlier = self._ledger.get(workload.id, workload.run)
@@ -108,15 +115,17 @@ class LocalRuns:
             tasks=(None,) * workload.tasks,
             launched_at=self._now(),
             boot=boot_id(),
-            devices=tuple(sorted({device for task in workload.placement for device in task.devices})),
+            placement=workload.placement,
+            token_hash=hash_token(launch.token),
+            group=make_group(self._own_group, f"jupyter-gq-{workload.id}-{workload.run}"),
         )
         try:
             self._record(run)
             self._start_tasks(run, launch, account)
-        except BackendError:
+        except (BackendError, StorageFull):
             await self._clean_up(self._ledger.get(*run.key) or run)
             raise
-        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks)
+        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks, extra=workload.log_fields)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
@@ -141,16 +150,20 @@ class LocalRuns:
         return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Remove a run whose end is recorded from the ledger; its files stay."""
+        """Remove a run from the ledger; do nothing if it is unknown. The files of its job stay.
+
+        The caller must have recorded the end of the run.
+        """
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
+        self._members.forget((workload, run))
         self._observer.forget((workload, run))
 
     # -- starting
 
     def _start_tasks(self, run: Run, launch: Launch, account: Account) -> None:
-        """Start the tasks one after the other, and record each process; raise `BackendError` at the first failure."""
+        """Start the tasks one after the other, and record each process; raise the error of the first failure."""
         manifest = read_manifest(self._root, run.job, account)
         cwd = choose_working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
         given = manifest.get("environment")
@@ -164,6 +177,7 @@ class LocalRuns:
             environment = {**base, **gang, **self._share_environment(launch, task)}
             inputs = TaskInputs(environment=environment, token=launch.token)
             process = self._starter.start(run, task, account, cwd, inputs)
+            add_process(run.group, process.pid)  # at once: what it starts later is in the group too
             self._children.add(process.pid)
             self._exit_codes.pop(process.pid, None)
             run = _with_process(run, task, process)
@@ -181,11 +195,12 @@ class LocalRuns:
         return share_environment(devices, launch.workload.request.milli_per_device)
 
     def _record(self, run: Run) -> None:
-        """Store the run in the ledger; raise `BackendError` if the disk refuses."""
+        """Store the run in the ledger; raise `StorageFull` or `BackendError` if the disk refuses."""
         try:
             self._ledger.put(run)
         except OSError as error:
-            raise BackendError(f"The run could not be recorded: {error.strerror or error}.") from error
+            kind = StorageFull if error.errno in DISK_FULL_ERRORS else BackendError
+            raise kind(f"The run could not be recorded: {error.strerror or error}.") from error
 
     def _adopt(self, run: Run, table: ProcessTable) -> Run:
         """Return the run with the processes that were started but not recorded, found by their mark; record them."""
@@ -193,7 +208,7 @@ class LocalRuns:
             return run
         for task, process in enumerate(run.tasks):
             if process is None:
-                found = self._marked_processes(run, [task], table)
+                found = self._members.find_marked(run, [task], table)
                 leaders = [table.process(pid) for pid in found]
                 first = min(
                     (p for p in leaders if p is not None and p.session == p.pid), key=lambda p: p.ticks, default=None
@@ -213,12 +228,14 @@ class LocalRuns:
         while True:
             table = ProcessTable.read()
             self._reap_children()
-            left = self._processes(run, table)
+            left = self._members.find(run, table)
             if not left or waited >= _KILL_SECONDS:
                 break
             table.signal(left, signal.SIGKILL)
             await asyncio.sleep(0.02)
             waited += 0.02
+        remove_group(run.group)
+        self._members.forget(run.key)
         self._ledger.remove(*run.key)
 
     # -- watching
@@ -227,11 +244,13 @@ class LocalRuns:
         return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._observe(run, table))
 
     def _observe(self, run: Run, table: ProcessTable) -> Observation:
-        """Return the state of a run that has not been observed as ended; stop or kill processes that are due."""
+        """Return the state of a run that has not been observed as ended: ENDED without living processes, else RUNNING.
+
+        Record processes that were started and not recorded, and stop or kill those that are due.
+        """
         run = self._adopt(run, table)
-        living = [i for i, task in enumerate(run.tasks) if task is not None and table.alive(task.pid, task.ticks)]
-        gone = [i for i in range(len(run.tasks)) if i not in living]
-        left = self._processes(run, table) if gone else self._trees(run, table)
+        gone = [i for i, task in enumerate(run.tasks) if task is None or not table.alive(task.pid, task.ticks)]
+        left = self._members.find(run, table)
         if not left:
             return self._observe_end(run)
         self._end_due_processes(run, gone, left, table)
@@ -242,7 +261,8 @@ class LocalRuns:
             since=Instant(run.launched_at),
             pids=tuple(sorted(left)),
             owner=run.owner,
-            devices=run.devices,
+            placement=run.placement,
+            token_hash=run.token_hash,
         )
 
     def _observe_end(self, run: Run) -> Observation:
@@ -257,41 +277,51 @@ class LocalRuns:
             sentence=result.sentence,
         )
         self._ended[run.key] = ended
-        log.info("run ended: job=%s run=%d outcome=%s", run.job, run.number, result.outcome)
+        remove_group(run.group)
+        log.info(
+            "run ended: job=%s run=%d outcome=%s",
+            run.job,
+            run.number,
+            result.outcome,
+            extra={"workload": run.job, "run": run.number},
+        )
         return ended
 
-    def _end_due_processes(self, run: Run, gone: Sequence[int], left: Iterable[int], table: ProcessTable) -> None:
+    def _end_due_processes(self, run: Run, gone: Sequence[int], left: set[int], table: ProcessTable) -> None:
         """Signal the processes `left` of a run that should have ended; `gone` are the numbers of dead tasks.
 
         After the deadline of the run they are killed. Once every task is dead or has a result, they have
-        `linger_timeout` seconds; if all tasks are dead, they get SIGTERM meanwhile. If a task of a gang has failed, the
-        others are stopped.
+        `linger_timeout` seconds; if all tasks are dead, they get SIGTERM meanwhile. If a task has failed, or has lost
+        its folder, all tasks are stopped.
         """
         now = self._now()
         if run.kill_at is not None and now >= run.kill_at:
-            table.signal(left, signal.SIGKILL)
+            self._kill(run, left, table, run.kill_at)
             return
         if all(self._read_result(run, task) is not None or task in gone for task in range(len(run.tasks))):
             # The result of the run is known, but the processes that are left still hold devices.
             since = self._lingering.setdefault(run.key, now)
             orphans = len(gone) == len(run.tasks)
             if now - since >= self._options.linger_timeout:
-                table.signal(left, signal.SIGKILL)
+                self._kill(run, left, table, since + self._options.linger_timeout)
             elif orphans:
                 table.signal(left, signal.SIGTERM)
             return
-        if run.kill_at is None:
-            self._stop_gang_after_failure(run, gone)
+        culprit = self._find_culprit(run, gone) if run.kill_at is None else None
+        if culprit is not None:
+            self._stop_by(replace(run, culprit=culprit), now + self._options.gang_grace)
 
-    def _stop_gang_after_failure(self, run: Run, gone: Sequence[int]) -> None:
-        """Stop all tasks of a run, with the grace for gangs, if one of the dead tasks `gone` has failed.
+    def _find_culprit(self, run: Run, gone: Sequence[int]) -> int | None:
+        """Return the first task because of which all tasks must stop; None if there is none.
 
-        The others would wait for that task for ever.
+        The others would wait for a dead task that has failed, and a task without its folder cannot report its result.
         """
-        for task in gone:
-            if self._task_result(run, task).outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
-                self._stop_by(replace(run, culprit=task), self._now() + self._options.gang_grace)
-                return
+        for task in range(len(run.tasks)):
+            if task in gone and self._task_result(run, task).outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
+                return task
+            if task not in gone and self._is_folder_deleted(run, task):
+                return task
+        return None
 
     def _stop_by(self, run: Run, deadline: float) -> None:
         """Record that the run is killed at `deadline`, and send SIGTERM to its runners.
@@ -302,7 +332,7 @@ class LocalRuns:
         run = replace(run, kill_at=deadline)
         self._record_if_possible(run)
         if deadline <= self._now():
-            table.signal(self._processes(run, table), signal.SIGKILL)
+            self._kill(run, self._members.find(run, table), table, deadline)
         else:
             leaders = [t.pid for t in run.tasks if t is not None and table.alive(t.pid, t.ticks)]
             table.signal(leaders, signal.SIGTERM)
@@ -313,13 +343,29 @@ class LocalRuns:
             self._ledger.put(run)
         except OSError as error:
             self._ledger.remember(run)
-            log.warning("job=%s run=%d could not be recorded: %s", run.job, run.number, error)
+            log.warning(
+                "job=%s run=%d could not be recorded: %s",
+                run.job,
+                run.number,
+                error,
+                extra={"workload": run.job, "run": run.number},
+            )
 
     def _task_result(self, run: Run, task: int) -> Result:
-        """Return the result of a dead task: what it wrote, else what its exit code says."""
+        """Return the result of a dead task: the one that it wrote, else that of `explain_missing_result`."""
         process = run.tasks[task]
         exit_code = None if process is None else self._exit_codes.get(process.pid)
-        return self._read_result(run, task) or explain_missing_result(run, exit_code)
+        return self._read_result(run, task) or explain_missing_result(
+            run, exit_code, folder_deleted=process is not None and self._is_folder_deleted(run, task)
+        )
+
+    def _is_folder_deleted(self, run: Run, task: int) -> bool:
+        """Return whether the folder of a started task is gone; False if its owner's account is gone."""
+        try:
+            account = self._accounts.last_known(run.owner)
+        except BackendError:
+            return False
+        return is_missing(task_folder(self._root, run.job, run.number, task), account)
 
     def _read_result(self, run: Run, task: int) -> Result | None:
         """Return the result that a task wrote; None if it wrote none, or if its owner's account is gone."""
@@ -329,27 +375,15 @@ class LocalRuns:
             return None  # the system user was removed while the job ran
         return read_result(task_folder(self._root, run.job, run.number, task), account)
 
-    def _processes(self, run: Run, table: ProcessTable) -> set[int]:
-        """Return the ids of the living processes of the run, including those that left their session."""
-        return self._trees(run, table) | self._marked_processes(run, range(len(run.tasks)), table)
+    def _kill(self, run: Run, left: set[int], table: ProcessTable, due: float) -> None:
+        """Kill the processes `left` of a run, whose deadline `due` has passed.
 
-    def _trees(self, run: Run, table: ProcessTable) -> set[int]:
-        """Return the ids of the living runners of the run, of their sessions and of their descendants."""
-        living = (task for task in run.tasks if task is not None and table.alive(task.pid, task.ticks))
-        return {pid for task in living for pid in table.tree(task.pid)}
-
-    def _marked_processes(self, run: Run, tasks: Iterable[int], table: ProcessTable) -> set[int]:
-        """Return the ids of the living processes that carry the mark of one of these tasks.
-
-        With system users only the owner's processes count; there are none if the owner's account is gone.
+        Processes of tasks are spared for 5 s while others are left: a supervisor ends by itself after those.
         """
-        uid = None
-        if self._options.system_users:
-            try:
-                uid = self._accounts.last_known(run.owner).uid
-            except BackendError:
-                return set()
-        return {pid for task in tasks for pid in table.find_marked(MARK, run.mark(task), uid)}
+        kill_group(run.group)
+        leaders = {task.pid for task in run.tasks if task is not None}
+        others = left - leaders if self._now() < due + _KILL_SECONDS else set()
+        table.signal(others or left, signal.SIGKILL)
 
     def _reap_children(self) -> None:
         """Reap ended children and keep their exit codes."""

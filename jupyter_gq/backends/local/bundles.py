@@ -3,15 +3,17 @@
 import os
 from pathlib import Path
 
-from jupyter_gq.backends.bundles import PodFiles, encode_bundle
-from jupyter_gq.client.user_files import LARGE_FILE
+from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, Accounts
 from .deletion import delete_folder
-from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_json, write_private
+from .disk_use import measure_folder
+from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_notebook, write_private
 from .folders import job_folder, make_service_folders, task_folder
+from .spools import read_spool
 
 
 class LocalBundles:
@@ -49,12 +51,12 @@ class LocalBundles:
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """Return the notebook with the outputs so far; None before there is one. For the errors see `BundleStore`."""
-        return read_owned_json(
-            job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
-        )
+        return read_owned_notebook(job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner))
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         """Return the ends of the logs of that run's tasks; None before there is a log.
+
+        For the errors see `BundleStore`.
 
         Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several tasks have a
         log.
@@ -66,6 +68,14 @@ class LocalBundles:
         if len(texts) <= 1:
             return texts[0][1] if texts else None
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
+
+    def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
+        """Return some of the outputs in the spool of a run, from byte `start` on; see `BundleStore.left_outputs`."""
+        return read_spool(task_folder(self._root, job, run, 0) / "spool.jsonl", self._accounts.look_up(owner), start)
+
+    def disk_use(self, job: str) -> MiB:
+        """Return the space that the folder of the job takes; see `disk_use.measure_folder`."""
+        return measure_folder(job_folder(self._root, job))
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""

@@ -28,7 +28,8 @@ def base_environment(
 ) -> dict[str, str]:
     """Return the variables that all tasks of a run share.
 
-    `kept` are patterns for names of the service's variables; `manifest` and `launch` are the variables of these two.
+    `kept` are patterns for names of the service's variables; `manifest` and `launch` are the variables of these two. If
+    the service must become the account's user, HOME, USER, LOGNAME and SHELL are that user's.
     """
     environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
     environment |= select_variables(manifest)

@@ -3,12 +3,19 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from jupyter_gq.client import user_files
+from jupyter_gq.domain import output_bounds
+from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
-from .accounts import Account, acting_as
+from .accounts import Account
+from .user_access import run_as
+
+Content = TypeVar("Content")
 
 #: Errors of the operating system for a full disk or an exhausted disk quota.
 DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -19,8 +26,20 @@ def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject |
 
     Raises `UnusableFile` for a link, a larger file, a file of another user, and anything but a JSON object.
     """
-    with acting_as(account):
-        return user_files.read_json(path, limit=limit, uid=account.uid)
+    content = _read(path, account, lambda: user_files.read_file(path, limit=limit, uid=account.uid))
+    return None if content is None else user_files.parse_object(path.name, content)
+
+
+def read_owned_notebook(path: Path, account: Account) -> JsonObject | None:
+    """Return the executed notebook in a file of this account; None if there is no such file.
+
+    Raises `UnusableFile` as `read_owned_json` does.
+    """
+    limit = output_bounds.NOTEBOOK_SIZE
+    content = _read(path, account, lambda: user_files.read_file(path, limit=limit, uid=account.uid))
+    if content is None:
+        return None
+    return user_files.parse_object(path.name, content, max_nodes=output_bounds.NOTEBOOK_VALUES)
 
 
 def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
@@ -28,29 +47,41 @@ def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
 
     Raises `UnusableFile` for a link, or anything else than a regular file of this account.
     """
-    with acting_as(account):
-        return user_files.read_end(path, size=size, uid=account.uid)
+    return _read(path, account, lambda: user_files.read_end(path, size=size, uid=account.uid))
+
+
+def read_owned_part(path: Path, account: Account, *, start: int, size: int) -> bytes:
+    """Return at most `size` bytes of a file of this account from byte `start` on; empty if there are none.
+
+    Raises `UnusableFile` as `client.user_files` does.
+    """
+    return _read(path, account, lambda: user_files.read_part(path, start=start, size=size, uid=account.uid))
+
+
+def is_missing(path: Path, account: Account) -> bool:
+    """Return whether the account finds nothing at this path; False if it cannot be told."""
+    try:
+        run_as(account, path, path.lstat)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def write_private(path: Path, content: bytes, account: Account) -> None:
     """Make or replace a file of mode 0600 of this account atomically; raise `OSError` if the disk refuses."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with acting_as(account):
-        try:
-            temporary.unlink(missing_ok=True)
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with open(handle, "wb") as file:
-                file.write(content)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+    run_as(account, path, lambda: _write(path, content))
 
 
 def make_private_folder(path: Path, account: Account) -> None:
     """Make a folder of mode 0700 of this account, with missing parent folders; do nothing if it exists."""
-    with acting_as(account):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    run_as(account, path, lambda: path.mkdir(mode=0o700, parents=True, exist_ok=True))
+
+
+def remove_file(path: Path, account: Account) -> None:
+    """Remove a file of this account; do nothing if there is none."""
+    run_as(account, path, lambda: path.unlink(missing_ok=True))
 
 
 def open_log(path: Path, account: Account) -> int:
@@ -58,11 +89,32 @@ def open_log(path: Path, account: Account) -> int:
 
     Raise `OSError` if there is something else than a regular file.
     """
-    with acting_as(account):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        handle = os.open(path, flags, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    handle = run_as(account, path, lambda: os.open(path, flags, 0o600), discard=os.close)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     os.set_blocking(handle, True)
     return handle
+
+
+def _read(path: Path, account: Account, read: Callable[[], Content]) -> Content:
+    """Return the result of `read` with the rights of the account; raise `UnusableFile` if it does not end in time."""
+    try:
+        return run_as(account, path, read)
+    except TimeoutError as error:
+        raise UnusableFile(path.name, error.strerror or str(error)) from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Make or replace a file of mode 0600 atomically; raise `OSError` if the disk refuses."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.unlink(missing_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(handle, "wb") as file:
+            file.write(content)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

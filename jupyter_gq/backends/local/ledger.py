@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from jupyter_gq.backends.processes import boot_id
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
+from jupyter_gq.domain.workload import TaskPlacement
 
 from .folders import require_safe_id
 
@@ -44,8 +45,11 @@ class Run:
     launched_at: float
     #: `boot_id` of the machine at that time.
     boot: str
-    #: Devices of all tasks, so that they stay taken if the record of the job is lost.
-    devices: tuple[str, ...] = ()
+    #: Place of each task and `hash_token` of the runner's secret, so that a record that lost them gets them back.
+    placement: tuple[TaskPlacement, ...] = ()
+    token_hash: str = ""
+    #: Path of the run's control group; "" if it has none.
+    group: str = ""
     #: Whether the run was told to stop.
     stop_asked: bool = False
     #: When the processes of the run are killed, in seconds since the epoch; None if they are not.

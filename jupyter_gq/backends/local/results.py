@@ -40,8 +40,17 @@ def read_result(folder: Path, account: Account) -> Result | None:
     return None
 
 
-def explain_missing_result(run: Run, exit_code: int | None) -> Result:
-    """Return the result of a task that wrote none: KILLED after a stop, otherwise LOST with the exit code if known."""
+def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: bool = False) -> Result:
+    """Return the result of a task that wrote none.
+
+    The outcome is FAILED if the task's folder was deleted, KILLED after a request to stop, and otherwise LOST, with the
+    exit code if known.
+    """
+    if folder_deleted:
+        return Result(
+            outcome=Outcome.FAILED,
+            sentence="The folder of this run was deleted while it ran, so its result is lost. Send the cell again.",
+        )
     if run.stop_asked:
         return Result(
             outcome=Outcome.KILLED, sentence="The process was told to end, did not end in time, and was killed."
@@ -55,8 +64,8 @@ def explain_missing_result(run: Run, exit_code: int | None) -> Result:
 def combine_results(run: Run, results: Sequence[Result]) -> Result:
     """Return the result of a run: of the task for which the others were stopped, else the gravest of its tasks.
 
-    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED. Of several tasks, the sentence names the one that
-    failed.
+    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED; of equal ones, the first task counts. Of several
+    tasks, the sentence names the one that failed.
     """
     if run.culprit is not None:
         task = run.culprit

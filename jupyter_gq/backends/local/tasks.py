@@ -10,14 +10,22 @@ from pathlib import Path
 
 from jupyter_gq.backends.processes import read_process
 from jupyter_gq.client.user_files import LARGE_FILE
-from jupyter_gq.domain.errors import BackendError, UnusableFile
+from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .accounts import Account, acting_as
+from .accounts import Account
 from .environment import MARK
-from .files import make_private_folder, open_log, read_owned_json, write_private
+from .files import (
+    DISK_FULL_ERRORS,
+    make_private_folder,
+    open_log,
+    read_owned_json,
+    remove_file,
+    write_private,
+)
 from .folders import job_folder, task_folder
 from .ledger import Run, TaskProcess
+from .user_access import run_as
 
 #: Files of an earlier attempt at the same run that ended; the new attempt must not take them for its own.
 _STALE_FILES = ("result.json", "stop", "stop_seen", "progress.json")
@@ -32,10 +40,15 @@ class TaskStarter:
     command: Sequence[str]
 
     def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
-        """Start one task in the folder `cwd` and return its process; raise `BackendError` if that fails."""
+        """Start one task in the folder `cwd` and return its process; raise an error with a sentence if that fails.
+
+        The error is `StorageFull` if the disk has no room, and `BackendError` otherwise.
+        """
         try:
             return self._start(run, task, account, cwd, inputs)
         except OSError as error:
+            if error.errno in DISK_FULL_ERRORS:
+                raise StorageFull(f"The disk with the jobs has no room for a start: {error.strerror}.") from error
             what = error.filename or self.command[0]
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 
@@ -46,9 +59,8 @@ class TaskStarter:
         """
         folder = task_folder(self.state_dir, run.job, run.number, task)
         make_private_folder(folder, account)
-        with acting_as(account):
-            for name in _STALE_FILES:
-                (folder / name).unlink(missing_ok=True)
+        for name in _STALE_FILES:
+            remove_file(folder / name, account)
         write_private(folder / "token", inputs.token.encode(), account)
         job = job_folder(self.state_dir, run.job)
         with _open_folder(cwd, account) as place, _open_log(folder / "log", account) as log:
@@ -91,16 +103,23 @@ def read_manifest(state_dir: Path, job: str, account: Account) -> JsonMapping:
 
 def choose_working_folder(wanted: object, account: Account, fallback: Path) -> str:
     """Return the folder to start in: `wanted` if the account can enter it, else the home, else `fallback`."""
-    with acting_as(account):
-        for folder in (wanted, account.home):
-            if isinstance(folder, str) and os.path.isabs(folder) and _can_enter(folder):
-                return folder
+    for folder in (wanted, account.home):
+        if isinstance(folder, str) and os.path.isabs(folder) and _can_enter(folder, account):
+            return folder
     return str(fallback)
 
 
-def _can_enter(folder: str) -> bool:
-    # `acting_as` changes only the effective user, so the effective user's rights are checked.
-    return "\0" not in folder and os.path.isdir(folder) and os.access(folder, os.X_OK, effective_ids=True)
+def _can_enter(folder: str, account: Account) -> bool:
+    """Return whether the account can enter this folder; False if its file system does not answer."""
+
+    def is_open() -> bool:
+        # `run_as` changes only the effective user, so the effective user's rights are checked.
+        return "\0" not in folder and os.path.isdir(folder) and os.access(folder, os.X_OK, effective_ids=True)
+
+    try:
+        return run_as(account, Path(folder), is_open)
+    except OSError:
+        return False
 
 
 def find_free_port() -> int:
@@ -116,8 +135,8 @@ def _open_folder(path: str, account: Account) -> Iterator[str]:
 
     The child process enters its folder before it becomes the user, so that the rights must be checked here.
     """
-    with acting_as(account):
-        handle = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    handle = run_as(account, Path(path), lambda: os.open(path, flags), discard=os.close)
     try:
         yield f"/proc/self/fd/{handle}"
     finally:

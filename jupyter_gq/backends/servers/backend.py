@@ -11,6 +11,8 @@ Rules
 
 import asyncio
 import logging
+import os
+import pwd
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -156,7 +158,10 @@ class ServerRuns:
         return [server.ended or self._observe_alone(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Drop a run whose end is recorded: `observe` no longer returns it, and a request to the Hub is cancelled."""
+        """Drop a run, so that `observe` no longer returns it, and cancel its request to the Hub.
+
+        The caller must have recorded its end. Nothing happens if the run is unknown.
+        """
         server = self._servers.pop((workload, run), None)
         self._observer.forget((workload, run))
         if server is not None and server.asking is not None:
@@ -172,7 +177,10 @@ class ServerRuns:
         return self._observer.observe(key, Instant(server.launched_at), lambda: self._observe(server, table))
 
     def _observe(self, server: _Server, table: ProcessTable) -> Observation:
-        """Return the state of a server that has not ended; stop or kill processes that are due."""
+        """Return the state of a server that has not ended; stop or kill processes that are due.
+
+        Without a process left, the server ends: KILLED if it had to be killed, otherwise SUCCEEDED.
+        """
         if server.kill_at is not None:
             self._request_stop(server)
         if server.process is None:
@@ -185,7 +193,11 @@ class ServerRuns:
         return _observation(server, phase=Phase.RUNNING, since=since, pids=tuple(sorted(left)))
 
     def _observe_awaited(self, server: _Server) -> Observation:
-        """Return the state of a server without a process: STARTING, or ENDED after a stop or the timeout."""
+        """Return the state of a server without a process: ENDED after a stop or the timeout, otherwise STARTING.
+
+        After a stop, the outcome is SUCCEEDED once the Hub has agreed or the grace is over. After the timeout it is
+        LOST.
+        """
         if server.kill_at is not None and (server.asked or self._now() >= server.kill_at):
             return self._end(server, Outcome.SUCCEEDED)
         if self._now() - server.launched_at >= self._attach_timeout:
@@ -201,7 +213,7 @@ class ServerRuns:
             sentence = "The server was told to end, did not end in time, and was killed."
         ended = _observation(server, phase=Phase.ENDED, since=Instant(self._now()), outcome=outcome, sentence=sentence)
         server.ended = ended
-        log.info("server ended: %s outcome=%s", server.label, outcome)
+        log.info("server ended: %s outcome=%s", server.label, outcome, extra=server.workload.log_fields)
         return ended
 
     def _processes(self, server: _Server, table: ProcessTable) -> set[int]:
@@ -214,7 +226,10 @@ class ServerRuns:
         return table.find_marked(_MARK, server.workload.id, server.uid)
 
     def _end_due_processes(self, server: _Server, left: set[int], table: ProcessTable) -> None:
-        """Kill the processes of a server after its deadline; stop, then kill, those that a dead server left behind."""
+        """Kill the processes of a server that was told to stop once its grace is over.
+
+        Processes that a dead server left behind get SIGTERM at once, and are killed 10 s later. Otherwise do nothing.
+        """
         now = self._now()
         if server.kill_at is not None and now >= server.kill_at:
             server.killed = True
@@ -230,7 +245,10 @@ class ServerRuns:
             table.signal(left, signal.SIGKILL)
 
     def _request_stop(self, server: _Server) -> None:
-        """Ask the Hub in the background to stop a server, unless it was asked a moment ago or has agreed."""
+        """Ask the Hub in the background to stop a server.
+
+        Do nothing if a request is under way, was accepted, or failed less than 5 s ago.
+        """
         if server.asked or server.asking is not None or self._now() < server.ask_again_at:
             return
         server.asking = asyncio.create_task(self._ask_hub(server))
@@ -242,13 +260,15 @@ class ServerRuns:
             server.asked = True
         except BackendError as error:
             server.ask_again_at = self._now() + _RETRY_INTERVAL
-            log.warning("server could not be stopped yet: %s: %s", server.label, error)
+            log.warning(
+                "server could not be stopped yet: %s: %s", server.label, error, extra=server.workload.log_fields
+            )
         finally:
             server.asking = None
 
 
 def _find_process(pid: int, started: float) -> Process | None:
-    """Return the living process with this id and about this start time; None if there is none."""
+    """Return the living process with this id that started within 2 s of `started`; None if there is none."""
     process = read_process(pid)
     if process is None or process.dead or abs(process.started - started) > _START_TOLERANCE:
         return None
@@ -256,9 +276,24 @@ def _find_process(pid: int, started: float) -> Process | None:
 
 
 def _may_belong_to(pid: int, user: str) -> bool:
-    """Return whether the process's environment names this user of the Hub; True if its environment cannot be read."""
+    """Return whether the process runs as the account of this user of the Hub, or as the service's own, for this user.
+
+    A process of any other account is never accepted, whatever its environment says. Where servers share the service's
+    account, the environment tells them apart. The environment of a process of the user's own account may be unreadable.
+    """
+    uid, account = user_of(pid), _account_of(user)
+    if uid is None or uid not in {os.geteuid(), account}:
+        return False
     environment = environment_of(pid)
-    return environment is None or environment.get("JUPYTERHUB_USER") == user
+    return uid == account if environment is None else environment.get("JUPYTERHUB_USER") == user
+
+
+def _account_of(user: str) -> int | None:
+    """Return the uid of the system user of that name; None if there is none."""
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError):
+        return None
 
 
 def _dead_process(pid: int) -> Process:

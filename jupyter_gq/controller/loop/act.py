@@ -18,14 +18,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
-from jupyter_gq.backends.protocol import Launch
-from jupyter_gq.controller.context import Context, token_hash
+from jupyter_gq.backends.protocol import Launch, hash_token
+from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
-from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable, Superseded
+from jupyter_gq.domain.mentions import mention, reveal
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
@@ -35,7 +36,9 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, 
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
-from .observe import ObservedRuns, RunKey
+from .observed_runs import ObservedRuns, RunKey
+from .other_runs import STOP_AGAIN
+from .run_end import make_backoff_change
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +46,6 @@ log = logging.getLogger(__name__)
 STOP_GRACE = "GQ_STOP_GRACE"
 #: Number of launches that are recorded together: each write to the disk takes time.
 LAUNCHES_PER_WRITE = 50
-#: Time between two stops of a run that outlives its grace.
-STOP_AGAIN = Seconds(10)
 
 
 class Executor:
@@ -62,7 +63,10 @@ class Executor:
     # --- from the decision to the records
 
     def record_decision(self, decision: Decision) -> None:
-        """Save all instructions of a decision in one commit; a workload whose instruction fails is set aside."""
+        """Save all instructions of a decision in one commit; a workload whose instruction fails is set aside.
+
+        If the commit is impossible, the instructions of each workload are saved alone. Errors of the store are raised.
+        """
         changes: list[Change] = []
         for instruction in decision.instructions:
             attempt = partial(self._changes, instruction)
@@ -70,7 +74,11 @@ class Executor:
         self._context.records.commit_each(changes)
 
     def _changes(self, instruction: Instruction) -> list[Change]:
-        """Return the changes by which an instruction is recorded; none for an unknown workload or instruction."""
+        """Return the changes by which an instruction is recorded; none for an unknown workload.
+
+        An instruction that no backend can carry out is logged and gives no change. Tokens are made and evictions of
+        notebooks stored.
+        """
         record = self._context.records.get(instruction.workload)
         if record is None:
             return []
@@ -92,7 +100,10 @@ class Executor:
                 return []
 
     def _admission(self, record: Record, admit: Admit) -> Change:
-        """Return the change that begins a new run of a job or notebook on the devices of the instruction."""
+        """Return the change that begins a new run of a job or notebook on the devices of the instruction.
+
+        For a job, make the token of the run as well, and keep it until the launch.
+        """
         workload = record.workload
         run = workload.run + 1
         fields = WorkloadChange(
@@ -128,10 +139,16 @@ class Executor:
         )
         if workload.kind is Kind.NOTEBOOK:
             remember_eviction(self._context.store, workload.owner, eviction)
-        log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
+        log.info(
+            "%s of %s is evicted: %s",
+            workload.id,
+            workload.owner,
+            evict.sentence,
+            extra={**workload.log_fields, "reason": evict.reason.value},
+        )
         action = Action.NOTEBOOK_EVICT if workload.kind is Kind.NOTEBOOK else Action.JOB_EVICT
         audit = act_of_scheduler(
-            action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=evict.sentence
+            action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=reveal(evict.sentence)
         )
         detail = DetailChange(eviction=eviction, sentence=evict.sentence)
         return [make_stop_change(workload, stop, detail, audit)]
@@ -201,7 +218,8 @@ class Executor:
     async def _launch(self, record: Record) -> None:
         """Launch the run of an ADMITTED workload, with its token; if the backend refuses, the workload has failed.
 
-        The launch itself is recorded later, by `_record_launches`.
+        A job whose token was lost in a restart gets another one, which is saved at once. The launch itself is recorded
+        later, by `_record_launches`.
         """
         workload = record.workload
         key = (workload.id, workload.run)
@@ -214,6 +232,12 @@ class Executor:
         self._context.known_runs.add(key)
         try:
             await self._context.backend_of(workload.kind).launch(self._launch_of(record, token))
+        except StorageFull as error:
+            # Somebody else may have filled the disk, so the job waits for room instead of failing.
+            self._context.known_runs.discard(key)
+            backoff = make_backoff_change(record, Event.REQUEUED, str(error), self._context.clock.now())
+            self._context.records.commit([backoff])
+            return
         except (BackendError, OSError) as error:
             self._context.known_runs.discard(key)
             self._record_failed_launch(workload, error)
@@ -224,7 +248,7 @@ class Executor:
     def _record_launches(self) -> None:
         """Record the launches since the last call in one commit, and clear the list.
 
-        After a crash before this, the next observation records them.
+        Workloads not ADMITTED now are left out. After a crash before this, the next observation records the launches.
         """
         launched, self._launched = self._launched, []
         records = [record for name in launched if (record := self._context.records.find_unfinished(name)) is not None]
@@ -239,9 +263,9 @@ class Executor:
         self._context.records.commit([change])
 
     async def _cancel_admission(self, record: Record) -> None:
-        """Record that a workload told to stop before its launch goes back to its queue, or is cancelled for good.
+        """Record that a workload that was told to stop before its launch goes back to its queue, or is cancelled.
 
-        No backend has to be told.
+        The stop says which. No backend has to be told.
         """
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
@@ -301,7 +325,7 @@ class Executor:
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 
     async def _launch_again(self, record: Record) -> None:
-        """Launch a run to a backend that forgot it, as after a restart.
+        """Launch a run to a backend that forgot it, as after a restart; a failure is logged and tried again.
 
         The backend finds its process or pod, or its end.
         """
@@ -324,7 +348,9 @@ class Executor:
         try:
             await operation()
         except (BackendError, OSError) as error:
-            log.warning("%s could not be %s, it is tried again: %s", workload.id, what, error)
+            log.warning(
+                "%s could not be %s, it is tried again: %s", workload.id, what, error, extra=workload.log_fields
+            )
             return False
         return True
 
@@ -339,7 +365,7 @@ class Executor:
             return None
         token = self._context.new_token()
         self._tokens[(workload.id, run)] = token
-        return token_hash(token)
+        return hash_token(token)
 
     def _drop_ended_runs(self) -> None:
         """Forget the stop times and tokens of all runs that are not the present run of their workload."""
@@ -359,7 +385,9 @@ def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
     """
     if by is None:
         return None
-    return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
+    if reason is EvictReason.PREEMPTED:
+        return mention(by.workload.owner, by.workload.name, "another user's job")
+    return describe_preemptor(by.workload)
 
 
 def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange, audit: AuditEntry) -> Change:

@@ -28,6 +28,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.simulation.calibration import WaitRange
 from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.forecaster import Forecaster
+from jupyter_gq.store.protocol import PageSize
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Forecasts:
         self._due = asyncio.Event()
         remembered = context.store.setting(_SETTING) or {}
         self._forecaster = Forecaster((float(a), float(b)) for a, b in remembered.get("outcomes", []))
-        for record in reversed(context.store.list(kind=Kind.TRAINING, limit=HISTORY)):
+        for record in reversed(context.store.list(PageSize(entries=HISTORY), kind=Kind.TRAINING)):
             self._learn_duration(record.workload)
 
     async def run(self) -> None:
@@ -180,7 +181,11 @@ def _waits(workload: Workload) -> bool:
 
 
 def _moved(before: ExpectedStart | None, after: ExpectedStart | None, now: Instant) -> bool:
-    """Return whether an expected start has appeared, gone, or moved enough to be announced."""
+    """Return whether an expected start has appeared, gone, or moved enough to be announced.
+
+    Enough is more than a minute, and more than a fifth of the time that is left; the later end of the range (p90)
+    counts.
+    """
     if before is None or after is None:
         return before is not after
     return abs(after.p90 - before.p90) > max(_MINUTE, _PART * (after.p90 - now))

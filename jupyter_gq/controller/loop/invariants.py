@@ -16,7 +16,10 @@ class InvariantBroken(DefectError):
 
 
 def check_placements(workloads: Iterable[Workload]) -> None:
-    """Raise `InvariantBroken` if a device is given away twice, a holder lacks tasks, or other work has a place."""
+    """Raise `InvariantBroken` if too much of a device is given away, a holder lacks tasks, or other work has a place.
+
+    Too much is more than 1 GPU, with the tasks that are leaving.
+    """
     used: dict[str, int] = {}
     for workload in workloads:
         _check_whole(workload)
@@ -29,9 +32,9 @@ def check_placements(workloads: Iterable[Workload]) -> None:
 
 
 def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitted: Iterable[str]) -> None:
-    """Raise `InvariantBroken` if a queue is above its limit in which, or below which, a workload of `admitted` starts.
+    """Raise `InvariantBroken` if a queue on the path of a workload in `admitted` holds more than its limit of GPUs.
 
-    `admitted` are ids of workloads.
+    `admitted` are ids of workloads. Queues under which nothing starts are not checked.
     """
     by_name = {queue.name: queue for queue in queues}
     used: dict[str, int] = {}

@@ -52,7 +52,10 @@ class Retention:
             await asyncio.sleep(EVERY)
 
     async def sweep_audit(self) -> int:
-        """Delete all audit entries that are due, in short transactions; return their number."""
+        """Delete all audit entries that are due, in short transactions; return their number.
+
+        Returns 0 and deletes nothing if audit entries are kept for ever.
+        """
         kept_for = self._context.settings.keep_audit
         if kept_for <= 0:
             return 0
@@ -64,7 +67,8 @@ class Retention:
     async def sweep(self) -> int:
         """Delete all work that ended longer ago than the settings keep it; return the number of deleted workloads.
 
-        Returns 0 and deletes nothing if finished work is kept for ever.
+        Work is left out if a backend still knows a run of it, or if its deletion fails, which is logged. Returns 0 and
+        deletes nothing if finished work is kept for ever.
         """
         kept_for = self._context.settings.keep_finished
         if kept_for <= 0:
@@ -80,7 +84,10 @@ class Retention:
         return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
-        """Return whether a workload ended before that time and no backend knows a run of it."""
+        """Return whether a workload ended before that time and no backend knows a run of it.
+
+        The submission counts as the end of a workload without a recorded end.
+        """
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
@@ -95,7 +102,10 @@ class Retention:
         except StoreUnavailable:
             raise  # the other records cannot be deleted either
         except Exception:  # the defect of one record must not keep the others
-            log.exception("%s could not be deleted; it is tried again in an hour", record.workload.id)
+            workload = record.workload
+            log.exception(
+                "%s could not be deleted; it is tried again in an hour", workload.id, extra=workload.log_fields
+            )
             return False
         return True
 

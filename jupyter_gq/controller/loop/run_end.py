@@ -84,13 +84,18 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
 
 
 def _end_run(record: Record, state: State, result: RunEnd) -> Change:
-    """Return the change for a run that has ended; `state` is the state of the workload just before."""
+    """Return the change for a run that has ended; `state` is the state of the workload just before.
+
+    A refused workload backs off, and a run that succeeded or failed is final. After any other end a job goes back to
+    its queue, unless lost too often; a notebook has ended, FAILED if its server never started. See `_end_stopped_run`
+    for STOPPING.
+    """
     if state is State.STOPPING:
         return _end_stopped_run(record, result)
     if result.outcome is Outcome.REFUSED:
         return _back_off(record, result)
     if result.outcome is Outcome.SUCCEEDED:
-        return _finish(record, Event.SUCCEEDED, result, "")
+        return _finish(record, Event.SUCCEEDED, result, result.sentence)
     if result.outcome is Outcome.FAILED:
         return _explain_failure(_finish(record, Event.FAILED, result, result.sentence), record, result)
     if record.workload.kind is Kind.NOTEBOOK:
@@ -101,11 +106,14 @@ def _end_run(record: Record, state: State, result: RunEnd) -> Change:
 
 
 def _end_stopped_run(record: Record, result: RunEnd) -> Change:
-    """Return the change for the end of a run that was told to stop: finished, failed, requeued or cancelled."""
+    """Return the change for the end of a run that was told to stop: CANCELLED, or requeued if the stop says so.
+
+    A job that succeeded nevertheless is SUCCEEDED. Work that was to be requeued and failed is FAILED.
+    """
     stop = record.workload.stop
     requeue = stop is not None and stop.requeue
     if result.outcome is Outcome.SUCCEEDED and record.workload.kind is Kind.TRAINING:
-        return _finish(record, Event.SUCCEEDED, result, "")
+        return _finish(record, Event.SUCCEEDED, result, result.sentence)
     if result.outcome is Outcome.FAILED and requeue:
         return _finish(record, Event.FAILED, result, result.sentence)
     if requeue:
@@ -127,7 +135,7 @@ def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
 def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
     """Return the change for a job whose run was lost or interrupted: the job goes back to its queue.
 
-    After more than `MOST_LOST` lost runs in a row the job fails instead.
+    After more than `MOST_LOST` lost runs in a row the job fails instead; interrupted runs (PAUSED) are not counted.
     """
     reason = (result.sentence or VANISHED).rstrip(".")
     if result.outcome is Outcome.PAUSED:
@@ -149,15 +157,20 @@ def _made_progress(record: Record, at: Instant) -> bool:
 
 
 def _back_off(record: Record, result: RunEnd) -> Change:
-    """Return the change that requeues a workload whose place was refused, with a pause that doubles with each refusal.
+    """Return the change that requeues a workload whose run was refused by its place."""
+    return make_backoff_change(record, Event.LOST, result.sentence, result.at)
 
-    The pause is at most `LONGEST_PAUSE` seconds.
+
+def make_backoff_change(record: Record, event: Event, sentence: str, at: Instant) -> Change:
+    """Return the change that requeues a workload that cannot run now, for the reason in `sentence`.
+
+    The workload waits for a pause that doubles each time in a row, and is at most `LONGEST_PAUSE` seconds.
     """
     before = record.detail.backoff
     times = 1 if before is None else before.times + 1
     pause = Seconds(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1)))
-    backoff = Backoff(times=times, until=Instant(result.at + pause), pause=pause, sentence=result.sentence)
-    return _requeue(record, Event.LOST, result.at, DetailChange(backoff=backoff, sentence=""))
+    backoff = Backoff(times=times, until=Instant(at + pause), pause=pause, sentence=sentence)
+    return _requeue(record, event, at, DetailChange(backoff=backoff, sentence=""))
 
 
 def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) -> Change:

@@ -84,7 +84,8 @@ class Records:
     def add(self, record: Record, audit: AuditEntry) -> None:
         """Store record and audit entry of a new workload, and publish an event; errors of the store are raised."""
         self._save({record.workload.id: record}, [audit])
-        log.info("%s of %s waits in %s", record.workload.id, record.workload.owner, record.workload.queue)
+        workload = record.workload
+        log.info("%s of %s waits in %s", workload.id, workload.owner, workload.queue, extra=workload.log_fields)
 
     def commit(self, changes: Sequence[Change]) -> None:
         """Apply these changes in order, save them together, and publish an event for each changed record.
@@ -212,5 +213,5 @@ def _log_move(before: Record, after: Record, event: Event) -> None:
         event.value,
         workload.queue,
         workload.run,
-        extra={"workload": workload.id, "state": workload.state.value, "event": event.value, "run": workload.run},
+        extra={**workload.log_fields, "state": workload.state.value, "event": event.value},
     )

@@ -48,7 +48,9 @@ class SetAside:
         """Record that `work` on a workload failed; log the error unless it is the same as before."""
         told = f"{type(error).__name__}: {error}"
         if self._failures.get((workload, work)) != told:
-            log.error("%s is set aside: %s it failed. %s", workload, work, told, exc_info=error)
+            log.error(
+                "%s is set aside: %s it failed. %s", workload, work, told, exc_info=error, extra={"workload": workload}
+            )
         self._failures[(workload, work)] = told
 
     def forget(self, workload: str) -> None:

@@ -104,7 +104,7 @@ class ActivityLog:
                 f'"Keep it" has been used for {format_duration(rule.keep_total)}, which is all there is. '
                 "Run a cell to keep the share."
             )
-        log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step)
+        log.info("%s of %s is kept for another %d s", workload.id, workload.owner, step, extra=workload.log_fields)
         now = self._context.clock.now()
         kept = replace(
             activity,
@@ -148,7 +148,7 @@ class ActivityLog:
 
 
 def is_any_kernel_busy(kernels: Sequence[KernelActivity]) -> bool | None:
-    """Return True if a kernel is busy, else None if the state of a kernel is unknown, else False."""
+    """Return True if a kernel is busy, else None if a kernel's state is unknown, else False; False without kernels."""
     states = [kernel.busy for kernel in kernels]
     if any(states):
         return True

@@ -14,7 +14,8 @@ class AuditReader:
     def page(self, wanted: AuditFilter, *, before: int | None, limit: int) -> AuditPage:
         """Return at most `limit` entries that the filter lets through, newest first, and the `before` of the next page.
 
-        Older entries than `before` are returned, which is the id of an entry.
+        Only entries older than the entry with the id `before` are returned, or all if it is None. On the last page
+        `next` is None.
         """
         found = self._context.store.audit(wanted, before=before, limit=limit + 1)
         shown = found[:limit]

@@ -6,7 +6,8 @@ One machine: the service itself keeps what is drained, by the name of the node o
 takes it back.
 
 Clusters: the cluster keeps what is cordoned, and the service remembers who asked for it. Only whole nodes are drained
-there. A node that somebody else has uncordoned is forgotten at the next step.
+there. A node that somebody else has uncordoned is forgotten at the next step. Nothing is forgotten because of a node
+that is not known now, as after a restart.
 
 What leaves: the drain step of the cycle decides that (`scheduling.evict.drain`).
 """
@@ -22,7 +23,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.drains import Drain, save_drains
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry
-from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import Conflict, NotFound, UserError
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.evict.drain import leaves_drained
@@ -83,14 +84,15 @@ class Drains:
             raise Conflict(f"{place.describe()} is {self._context.drains[place.name].describe()} already.")
         drain = Drain(name=place.name, by=caller.user, since=self._context.clock.now())
         self._keep([*self._context.drains.values(), drain], _make_entry(Action.DRAIN_BEGIN, caller, place, drain.since))
-        log.info("drain begun: name=%s by=%s", place.name, caller.user)
+        log.info("drain begun: name=%s by=%s", place.name, caller.user, extra={"user": caller.user})
         return self._view(drain, place)
 
     async def end(self, caller: Caller, name: str) -> DrainView:
-        """End the drain of a node or device, so that it takes new work again; store that, and wake the loop.
+        """End the drain of a node or device, store that, and wake the loop.
 
-        On a cluster a cordoned node is uncordoned, whoever cordoned it. Raises `NotFound` for an unknown name, and
-        `Conflict` if there is no drain, or if the node may not be uncordoned.
+        The sentence of the answer says what takes new work again, and what still does not and why. On a cluster a
+        cordoned node is uncordoned, whoever cordoned it. Raises `NotFound` for an unknown name, and `Conflict` if there
+        is no drain, or if the node may not be uncordoned.
         """
         place, cordon, drains = self._find(name), self._context.cordon, self._context.drains
         if cordon is not None and place.device is None and cordon.is_cordoned(place.node):
@@ -102,15 +104,55 @@ class Drains:
         drain = drains.get(place.name) or Drain(name=place.name, by=caller.user, since=now)
         rest = [each for each in drains.values() if each.name != place.name]
         self._keep(rest, _make_entry(Action.DRAIN_END, caller, place, now))
-        log.info("drain ended: name=%s by=%s", place.name, caller.user)
-        view = self._view(drain, place)
-        return view.model_copy(update={"sentence": f"{place.describe()} takes new work again."})
+        log.info("drain ended: name=%s by=%s", place.name, caller.user, extra={"user": caller.user})
+        return self._view(drain, place).model_copy(update={"sentence": self._describe_end(place)})
 
     def forget_uncordoned(self) -> None:
-        """Delete the drains of nodes that somebody else has uncordoned; does nothing without a cluster."""
+        """Delete the drains of known nodes that somebody else has uncordoned.
+
+        Does nothing without a cluster, or while a backend cannot be observed.
+        """
         cordon, drains = self._context.cordon, self._context.drains
-        if cordon is not None and not all(cordon.is_cordoned(name) for name in drains):
-            self._keep([drain for drain in drains.values() if cordon.is_cordoned(drain.name)])
+        if cordon is None or not drains or self._context.unobserved:
+            return
+        known = {node.name for node in self._context.offered_nodes()}
+        uncordoned = {name for name in drains if name in known and not cordon.is_cordoned(name)}
+        if uncordoned:
+            self._keep([drain for drain in drains.values() if drain.name not in uncordoned])
+
+    def _describe_end(self, place: _Place) -> str:
+        """Return a sentence about a place whose drain has ended: it takes new work again, or why it still does not."""
+        name = place.describe()
+        node = next((node for node in self._context.nodes() if node.name == place.node), None)
+        if node is None:
+            return f"{name} is not drained any more."
+        if closed := self._why_closed(node):
+            return f"{name} is not drained any more, but takes nothing new: {closed}."
+        devices = node.devices if place.device is None else [each for each in node.devices if each.id == place.name]
+        shut = {f"GPU {device.index}": self._why_shut(device) for device in devices if not device.healthy}
+        if shut and place.device is not None:
+            return f"{name} is not drained any more, but takes nothing new: it {shut.popitem()[1]}."
+        rest = "; ".join(f"{gpu} {why}" for gpu, why in shut.items())
+        return (
+            f"{name} takes new work again, with these exceptions: {rest}." if rest else f"{name} takes new work again."
+        )
+
+    def _why_closed(self, node: Node) -> str:
+        """Return why a node takes nothing new, as a clause; "" if it is open.
+
+        The cordon of a cluster's node is left out, since the cluster may show a node as cordoned a while longer.
+        """
+        if drain := self._context.drains.get(node.name):
+            return f"the node {node.name} is {drain.describe()}"
+        return "" if self._context.cordon is not None and node.draining else node.closed
+
+    def _why_shut(self, device: Device) -> str:
+        """Return why an unhealthy device takes nothing new, as the rest of a clause that begins with the device."""
+        if drain := self._context.drains.get(device.id):
+            return f"is {drain.describe()}"
+        if any(device.id in run.devices for run in self._context.unknown_runs):
+            return "is used by a job that is in no record"
+        return "is not healthy"
 
     async def _cordon(self, cordon: NodeCordon, place: _Place) -> None:
         """Cordon a node. Raises `UserError` for a single device, and `Conflict` if the node is cordoned already."""

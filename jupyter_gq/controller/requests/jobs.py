@@ -42,15 +42,17 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.scheduling.preview import admission
-from jupyter_gq.store.protocol import OutputPiece, Record
+from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
 from .job_resources import explain_default, with_host_resources
+from .output_limits import OutputLimits
 from .pods import JobPods
 
 log = logging.getLogger(__name__)
@@ -68,12 +70,13 @@ class Jobs:
 
     def __init__(self, context: Context, presenter: Presenter, pods: JobPods, decider: Decider) -> None:
         self._context, self._presenter, self._pods, self._decider = context, presenter, pods, decider
+        self._output_limits = OutputLimits(context)
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Store a new job and queue it; return the job and True.
 
         If the caller used the idempotency key before, that earlier job is returned with False. Raises a `UserError` if
-        the queue may not be used, a limit of jobs is reached, or the job could never run.
+        the queue may not be used, a limit of jobs or of the bundle is exceeded, or the job could never run.
         """
         self._context.remember_groups(caller)
         if key:
@@ -81,11 +84,15 @@ class Jobs:
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         self._check_limits(caller, submission.queue)
+        self._context.store.require_room()
         workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
-            detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+            detail=replace(
+                _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+                owner_groups=caller.groups,
+            ),
             idempotency_key=key or None,
         )
         details = {"tasks": workload.tasks, "priority": workload.priority}
@@ -115,7 +122,8 @@ class Jobs:
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.
 
-        A running job is told to stop, and has a few seconds to save its state. Raises `Conflict` if the job has ended.
+        A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends instead.
+        A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
         record = self._find_job(caller, job)
         workload = record.workload
@@ -140,20 +148,28 @@ class Jobs:
         listed_owner = caller.user
         if owner is not None and caller.admin:
             listed_owner = owner
-        found = self._context.store.list(
-            kind=Kind.TRAINING, owner=None if listed_owner == "*" else listed_owner, limit=limit + 1, before=before
-        )
-        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found[:limit]]
-        following = shown[-1].workload.id if len(found) > limit and shown else None
-        return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
+        whose = None if listed_owner == "*" else listed_owner
+        store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
+        found = store.list(page, kind=Kind.TRAINING, owner=whose, before=before)
+        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found]
+        last = found[-1].workload.id if found else None
+        more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
+        jobs = self._presenter.show_each(shown, self._presenter.job_summary)
+        return JobList(jobs=jobs, next=last if more else None)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them."""
+        """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
+
+        No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs that are
+        not stored yet.
+        """
         record = self._find_job(caller, job)
-        pieces = self._context.store.outputs(job, after, PAGE)
+        page = PageSize(entries=PAGE, size=self._context.settings.max_page_bytes)
+        pieces = self._context.store.outputs(job, after, page)
         last = self._context.last_seq(job)
         shown = pieces[-1].seq if pieces else after
-        finished = record.workload.state in FINAL and shown >= last
+        delivering = any(workload == job for workload, _ in self._context.ended_runs)
+        finished = record.workload.state in FINAL and shown >= last and not delivering
         return OutputPage(
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
@@ -177,14 +193,16 @@ class Jobs:
     def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
         """Store new pieces of a job's output, and announce them; return the number of the last stored piece.
 
-        Pieces without a valid number are ignored, and pieces after a gap are not stored. An error in the output is
-        recorded with the job, and the first output of a starting run wakes the loop.
+        Pieces without a valid number are ignored, and pieces after a gap are not stored. A note and marks replace
+        pieces beyond the limits of a job. An error in the output is recorded with the job, and the first output of a
+        starting run wakes the loop.
         """
         pieces = [
             OutputPiece(seq=seq, payload=dict(event)) for event in events if (seq := _read_seq(event)) is not None
         ]
         before = self._context.last_seq(job)
-        last = self._context.store.append_outputs(job, pieces)
+        new = self._output_limits.replace_excess(job, [piece for piece in pieces if piece.seq > before])
+        last = self._context.store.append_outputs(job, new)
         self._context.last_seqs[job] = last
         record = self._context.records.get(job)
         if last > before and record is not None:
@@ -221,21 +239,24 @@ class Jobs:
         """Raise `LimitReached` if the user or the queue has as many unfinished jobs as the settings allow."""
         settings = self._context.settings
         jobs = [r.workload for r in self._context.records.unfinished() if r.workload.kind is Kind.TRAINING]
-        own = sum(1 for job in jobs if job.owner == caller.user)
-        if own >= settings.max_jobs_per_user:
-            raise LimitReached(
-                f"You have {own} jobs that wait or run, and at most {settings.max_jobs_per_user} are possible. "
-                "Cancel some, or wait until some end."
-            )
-        queued = sum(1 for job in jobs if job.queue == queue)
-        if queued >= settings.max_jobs_per_queue:
-            raise LimitReached(
-                f"The queue {queue!r} has {queued} jobs that wait or run, and at most {settings.max_jobs_per_queue} "
-                "are possible. Choose another queue, or try again later."
-            )
+        own = [job for job in jobs if job.owner == caller.user]
+        queued = [job for job in jobs if job.queue == queue]
+        you, later = "You have {}", "Cancel some, or wait until some {}."
+        there, other = f"The queue {queue!r} has {{}}", "Choose another queue, or try again later."
+        for found, most, words, remedy in (
+            (len(own), settings.max_jobs_per_user, f"{you} jobs that wait or run", later.format("end")),
+            (_waiting(own), settings.max_waiting_jobs_per_user, f"{you} jobs that wait", later.format("start")),
+            (len(queued), settings.max_jobs_per_queue, f"{there} jobs that wait or run", other),
+            (_waiting(queued), settings.max_waiting_jobs_per_queue, f"{there} jobs that wait", other),
+        ):
+            if found >= most:
+                raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
 
     def _needs_admin(self, caller: Caller, job: Workload) -> bool:
-        """Tell whether the caller may send the job only as an administrator."""
+        """Tell whether the caller may send the job only as an administrator.
+
+        Without that right, the queue would not admit the caller, or the priority would be too high.
+        """
         settings, member = self._context.settings, replace(caller, admin=False)
         (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
         return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
@@ -301,7 +322,10 @@ class Jobs:
         return workload
 
     def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
-        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused."""
+        """Store the files of a new job, then its record and audit entry; delete the files if the record is refused.
+
+        If the store does not answer, the files stay, since the record may have been saved. Errors are raised.
+        """
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
@@ -316,7 +340,8 @@ class Jobs:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
+        who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
+        detail = DetailChange(sentence=f"Cancelled{who}.")
         audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:
             fields = WorkloadChange(finished_at=now)
@@ -343,6 +368,11 @@ class Jobs:
                     self._context.records.change_in_memory(
                         Change(workload=record.workload.id, detail=DetailChange(error=error))
                     )
+
+
+def _waiting(jobs: Sequence[Workload]) -> int:
+    """Return how many of the jobs wait, for the first time or after a pause."""
+    return sum(job.state is State.PENDING for job in jobs)
 
 
 def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:

@@ -15,9 +15,10 @@ from secrets import compare_digest
 
 from jupyter_gq.backends.bundles import PodFiles
 from jupyter_gq.backends.capabilities import AgentReports, PodLookup
+from jupyter_gq.backends.protocol import hash_token
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import JobToken, TaskDeviceCheck
-from jupyter_gq.controller.context import Context, token_hash
+from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import Conflict, NotFound, NotThisRun
@@ -61,7 +62,7 @@ class JobPods:
                 "once. Should its runner have ended, the job starts again by itself."
             )
         token = self._context.new_token()
-        self._context.records.commit([_token_change(record, task, token_hash(token))])
+        self._context.records.commit([_token_change(record, task, hash_token(token))])
         return JobToken(token=token, run=workload.run, task=task, last_seq=self._context.last_seq(job))
 
     def find_task(self, job: str, token: str) -> int | None:
@@ -69,7 +70,7 @@ class JobPods:
         record = self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not self._may_use_token(record):
             return None
-        hashed = token_hash(token)
+        hashed = hash_token(token)
         if record.token_hash is not None and compare_digest(record.token_hash, hashed):
             return 0
         others = record.detail.task_tokens.items()

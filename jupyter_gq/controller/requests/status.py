@@ -24,13 +24,17 @@ class ServiceStatus:
     names: NameCheck
 
     def check_health(self) -> Health:
-        """Return the condition of the loop, the settings, the devices and the backends, with all that is wrong."""
+        """Return the condition of the loop, the settings, the devices and the backends, with all that is wrong.
+
+        If several things are wrong, the code names only the first, in the order of `HealthCode`.
+        """
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
         set_aside = self._list_set_aside()
         wrong: dict[HealthCode, bool] = {
             "config_refused": error is not None,
+            "disk_full": bool(context.store.shortage),
             "step_failed": bool(self.failures),
             "runs_unobserved": bool(context.unobserved),
             "workloads_set_aside": bool(set_aside),
@@ -44,7 +48,10 @@ class ServiceStatus:
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
-            failures=[f"{what}: {failure}" for what, failure in sorted(self.failures.items())],
+            failures=[
+                *filter(None, [context.store.shortage]),
+                *(f"{what}: {failure}" for what, failure in sorted(self.failures.items())),
+            ],
             warnings=[*context.settings_source.warnings, *self.names.warnings],
             set_aside=set_aside,
         )

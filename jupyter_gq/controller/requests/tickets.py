@@ -32,7 +32,7 @@ from jupyter_gq.controller.records.last_evictions import forget_eviction
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, Seconds, parse_request
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.errors import Conflict, LimitReached, NotFound
 from jupyter_gq.domain.queue import build_queue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -59,8 +59,8 @@ class Tickets:
         """Return the ticket for the share of the caller's server, and whether it is new; a new one joins its queue.
 
         An open ticket for the same amount, without a process, is returned again; any other open ticket of the server is
-        ended. Raises `InvalidAmount` for an invalid amount, and `QuotaExceeded` or `NeverFits` if the share is not
-        possible.
+        ended. A new ticket with a GPU deletes the caller's stored last eviction. Raises `InvalidAmount` for an invalid
+        amount, and `QuotaExceeded` or `NeverFits` if the share is not possible.
         """
         context = self._context
         context.remember_groups(caller)
@@ -70,6 +70,8 @@ class Tickets:
             return self._show_polled(present), False
         record = self._make_record(caller, request.server, wanted)
         self._check_admissible(caller, record.workload, present)
+        if wanted.devices:
+            self._check_limit(caller, present)
         if present is not None:
             context.records.commit(self._end_ticket(present, "Replaced by a new request.", caller))
         context.records.add(
@@ -213,11 +215,22 @@ class Tickets:
         admission.check_fixed_quota(snapshot, workload)
         admission.check_fits(snapshot, workload)
 
+    def _check_limit(self, caller: Caller, replaced: Record | None) -> None:
+        """Raise `LimitReached` if as many tickets of the caller wait as the settings allow, without `replaced`."""
+        most = self._context.settings.max_waiting_tickets_per_user
+        own = [each for each in self._context.records.notebooks() if each.workload.owner == caller.user]
+        waiting = sum(1 for each in own if each is not replaced and _waits(each))
+        if waiting >= most:
+            raise LimitReached(
+                f"{waiting} of your servers wait for a GPU, and at most {most} may. Stop one, or wait for a start."
+            )
+
     def _end_ticket(self, record: Record, told: str, caller: Caller | None) -> list[Change]:
         """Return the changes that end a ticket, with the sentence `told` for its owner, or none if that is "".
 
         A ticket without a share ends at once. The share of another one is marked as given back, and its spawner ends
-        the process. `caller` is None if the scheduler itself ends the ticket.
+        the process. A ticket that is stopping already keeps its sentence. `caller` is None if the scheduler itself ends
+        the ticket.
         """
         workload, now = record.workload, self._context.clock.now()
         if caller is None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from traitlets.config import Config
 
-from jupyter_gq.domain.amount import MilliGpu, Seconds
+from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
@@ -78,7 +78,17 @@ class Settings:
     #: Most jobs that wait and run, and most open event streams.
     max_jobs_per_user: int = 1000
     max_jobs_per_queue: int = 10_000
+    #: Disk space of the files of one job, on one machine; 0 = no limit.
+    max_job_disk: MiB = MiB(0)  # noqa: RUF009 - it is an integer
+    max_waiting_jobs_per_user: int = 1000
+    max_waiting_jobs_per_queue: int = 10_000
+    max_waiting_tickets_per_user: int = 16
     max_streams_per_user: int = 64
+    #: Most stored output of a job, in bytes and in pieces.
+    max_output_bytes: int = 1024 * MEBIBYTE
+    max_output_pieces: int = 1_000_000
+    #: Largest page of a list, in bytes as its entries are stored.
+    max_page_bytes: int = 16 * MEBIBYTE
     #: Largest bundle of a job, in bytes and in JSON values.
     max_bundle_bytes: int = 20 * MEBIBYTE
     max_bundle_values: int = 200_000
@@ -257,7 +267,14 @@ def build_settings(
         cancel_grace=Seconds(training.cancel_grace),
         max_jobs_per_user=int(training.max_jobs_per_user),
         max_jobs_per_queue=int(training.max_jobs_per_queue),
+        max_job_disk=MiB(int(training.max_job_disk * 1024)),
+        max_waiting_jobs_per_user=int(training.max_waiting_jobs_per_user),
+        max_waiting_jobs_per_queue=int(training.max_waiting_jobs_per_queue),
+        max_waiting_tickets_per_user=int(training.max_waiting_tickets_per_user),
         max_streams_per_user=int(training.max_streams_per_user),
+        max_output_bytes=int(training.max_output_mib * MEBIBYTE),
+        max_output_pieces=int(training.max_output_pieces),
+        max_page_bytes=int(training.max_page_mib * MEBIBYTE),
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
         max_bundle_values=int(training.max_bundle_values),
         keep_finished=Seconds(training.keep_finished_days * DAY),

@@ -86,9 +86,10 @@ class LastGood:
 
 
 def explain_loss(before: LastGood, after: LastGood) -> str | None:
-    """Return a sentence that says what a newer policy has lost and how to confirm that; None if nothing is missing.
+    """Return a sentence that says what a newer policy has lost and how to confirm that; None if nothing is lost.
 
-    A file that is cut off counts as a loss, and so does a guarded setting without entries that is not in `allow_empty`.
+    A file that is cut off counts as a loss. So does a guarded setting that has lost all of its entries and is not in
+    `allow_empty`; the loss of some is none.
     """
     lost = {setting: before.entries(setting) - after.entries(setting) for setting in GUARDED}
     for path, ends in before.files.items():

@@ -108,9 +108,10 @@ class PolicyFile:
         return True
 
     def _load(self) -> Settings:
-        """Return the settings of the file, and watch all files that it loads.
+        """Return the settings of the file, watch all files that it loads, and keep the policy as the last good one.
 
-        Raises `ConfigFileError` if the file has an error or has lost too much of the policy in force.
+        Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too much of
+        the policy in force; the last good policy and the warnings then stay.
         """
         loaded: list[Path] = []
         executed = self._fingerprints()

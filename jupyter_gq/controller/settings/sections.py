@@ -79,11 +79,58 @@ class TrainingQueues(Configurable):
         help="Most jobs of one user that may wait and run at one time, over all queues; one more is refused. "
         "Default: 1000.",
     ).tag(config=True)
+    max_job_disk = Number(
+        100,
+        unit="GiB",
+        help="GiB of disk that the files of one job may take on this machine: its checkpoints, outputs and logs. A job "
+        "that takes more is ended. They are measured every minute while the job runs. On a cluster, the pods' own "
+        "limits count. 0 = no limit. Default: 100.",
+    ).tag(config=True)
     max_jobs_per_queue = Number(
         10_000,
         minimum=1,
         unit="jobs",
         help="Most jobs that may wait and run in one queue at one time; one more is refused. Default: 10000.",
+    ).tag(config=True)
+    max_waiting_jobs_per_user = Number(
+        1000,
+        minimum=1,
+        unit="jobs",
+        help="Most jobs of one user that may wait at one time, over all queues; one more is refused. Default: 1000.",
+    ).tag(config=True)
+    max_waiting_jobs_per_queue = Number(
+        10_000,
+        minimum=1,
+        unit="jobs",
+        help="Most jobs that may wait in one queue at one time; one more is refused. Default: 10000.",
+    ).tag(config=True)
+    max_waiting_tickets_per_user = Number(
+        16,
+        minimum=1,
+        unit="servers",
+        help="Most servers of one user that may wait for a GPU at one time; one more is refused. Default: 16.",
+    ).tag(config=True)
+    max_output_mib = Number(
+        1024,
+        minimum=1,
+        unit="MiB",
+        help="""Most output of one job that the service stores, in MiB. The rest is left out, and a line in the output
+        says so; the job goes on. Default: 1024.""",
+    ).tag(config=True)
+    max_output_pieces = Number(
+        1_000_000,
+        minimum=100,
+        unit="pieces",
+        help="""Most pieces of output of one job that the service stores: prints, pictures, and the begin and end of
+        cells. The rest is left out, and a line in the output says so; the job goes on. Default: 1000000.""",
+    ).tag(config=True)
+    max_page_mib = Number(
+        16,
+        minimum=0.001,
+        maximum=1024,
+        unit="MiB",
+        help="""Largest page of a list of jobs or of pieces of output, in MiB; the next page has the rest. A page with
+        one entry may be larger. Default: 16.""",
     ).tag(config=True)
     max_streams_per_user = Number(
         64,

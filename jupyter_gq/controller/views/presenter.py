@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
-from jupyter_gq.client.models import JobView, NotebookView, TicketView
+from jupyter_gq.client.models import JobSummary, JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.devices import limits
@@ -41,12 +41,20 @@ class Presenter:
         """Return the view of a job with everything that is known now."""
         return workload_views.job_view(record, self.view_context(record))
 
+    def job_summary(self, record: Record) -> JobSummary:
+        """Return the view of a job for a list with everything that is known now."""
+        return workload_views.job_summary(record, self.view_context(record))
+
     def notebook(self, record: Record) -> NotebookView:
         """Return the view of a notebook with everything that is known now."""
         return workload_views.notebook_view(record, self.view_context(record))
 
     def ticket(self, record: Record) -> TicketView:
-        """Return the view of a ticket for its spawner, with environment and pod additions once the server may start."""
+        """Return the view of a ticket for its spawner.
+
+        The environment is empty until the server may start: at once without a GPU, otherwise from STARTING on. While
+        STARTING, the additions to the server's pod are there too, if servers are pods.
+        """
         workload = record.workload
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
         environment = self._context.environment(workload) if ready else {}
@@ -99,7 +107,10 @@ class Presenter:
         return record is not None and self._context.broker.has_listener(record.workload.owner)
 
     def update_over_quota(self) -> None:
-        """Compute again how much of each running job is above its queue's quota, and announce the changed ones."""
+        """Compute again how much of each running job is above its queue's quota, and announce the changed ones.
+
+        A job is not announced at its first computation.
+        """
         workloads = [record.workload for record in self._context.records.holding()]
         before, self._over_quota = (
             self._over_quota,
@@ -126,12 +137,17 @@ class Presenter:
             idle=context.settings.policy.idle,
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
+            disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
         )
 
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
-        """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it."""
+        """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.
+
+        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says the level
+        of its pool; without an answer, the level is "cooperative".
+        """
         workload, context = record.workload, self._context
         if not workload.request.devices:
             return "none"

@@ -10,6 +10,7 @@ from jupyter_gq.client.models import (
     IdleWarning,
     JobError,
     JobPhase,
+    JobSummary,
     JobView,
     NotebookPhase,
     NotebookView,
@@ -19,7 +20,7 @@ from jupyter_gq.client.models import (
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
-from jupyter_gq.domain.amount import Instant, format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.amount import Instant, MiB, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -76,6 +77,8 @@ class ViewContext:
     idle: IdleRule
     #: The last sample of a notebook's share.
     usage: ShareUse | None = None
+    #: Disk space of a job's files; None = not measured.
+    disk: MiB | None = None
     #: What is wrong with the running workload; "" = nothing.
     trouble: str = ""
     #: How strongly a notebook's share is enforced.
@@ -84,9 +87,18 @@ class ViewContext:
 
 def job_view(record: Record, context: ViewContext) -> JobView:
     """Return the view of a job for its owner, from its record and the data in `context`."""
+    return JobView(
+        **vars(job_summary(record, context)),
+        targets=_cell_refs(record.detail.targets),
+        prefix=_cell_refs(record.detail.prefix),
+    )
+
+
+def job_summary(record: Record, context: ViewContext) -> JobSummary:
+    """Return the view of a job for a list, from its record and the data in `context`."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
-    return JobView(
+    return JobSummary(
         id=workload.id,
         name=workload.name,
         owner=workload.owner,
@@ -111,10 +123,9 @@ def job_view(record: Record, context: ViewContext) -> JobView:
         node=detail.place.node if detail.place else None,
         server=detail.server,
         notebook_path=detail.notebook_path,
-        targets=_cell_refs(detail.targets),
-        prefix=_cell_refs(detail.prefix),
         progress=_progress_view(detail.progress),
         last_seq=context.last_seq,
+        disk=None if context.disk is None else format_memory(context.disk),
         eviction=eviction_view(detail.eviction),
         error=_error_view(detail.error) if phase == "failed" else None,
     )
@@ -133,7 +144,11 @@ def job_phase(workload: Workload) -> JobPhase:
 
 
 def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
-    """Return the sentence about a job in that phase: why it waits, pauses or has ended, or where it runs."""
+    """Return the sentence about a job in that phase.
+
+    The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a running
+    job is appended.
+    """
     workload = record.workload
     told = record.detail.sentence
     if phase == "paused":
@@ -275,7 +290,10 @@ def format_optional_memory(mib: int | None) -> str | None:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min"."""
+    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min".
+
+    Seconds are used below 100 s, and rounded minutes from there on.
+    """
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -290,7 +308,7 @@ def _position(workload: Workload, context: ViewContext) -> int | None:
 
 
 def _queue_sentence(context: ViewContext) -> str:
-    """Return a sentence with the number of jobs before this one in its queue; "" if there are none."""
+    """Return a sentence with the number of jobs before this one in its queue; "" if there are none or it is unknown."""
     if context.pending is None or context.pending.position <= 1:
         return ""
     ahead = context.pending.position - 1

@@ -114,10 +114,11 @@ class Admission:
         self._began = monotonic()
 
     async def obtain(self) -> HeldShare:
-        """Request a share, wait until it is complete, and return it; raise `StartRefused` if the server cannot have it.
+        """Request a share, wait until it is admitted, and return it; raise `StartRefused` if the server cannot have it.
 
-        A server without a GPU gets its share at once, even if the service does not answer. If this call raises or is
-        cancelled, the ticket is given back.
+        If servers are pods, the wait lasts until the additions to the pod are known. A server without a GPU gets its
+        share at once, even if the service does not answer. If this call raises or is cancelled, the ticket is given
+        back.
         """
         if self._request.wants_gpu:
             self._show_status("asking", "Asking for a share of a GPU.")
@@ -250,8 +251,9 @@ class Admission:
     async def _refresh(self, view: TicketView) -> TicketView:
         """Return the present state of the ticket, or a new ticket.
 
-        A new ticket replaces one that the service no longer knows or that a process of an earlier server still holds.
-        Raises `ServiceUnavailable` during an outage of the service, and `StartRefused` if the service refuses.
+        A ticket that a process of an earlier server still holds is closed and replaced; one that the service no longer
+        knows is replaced. Raises `ServiceUnavailable` during an outage of the service, and `StartRefused` if the
+        service refuses.
         """
         try:
             if view.phase == "waiting" or (view.phase == "starting" and self._as_pod):
@@ -347,7 +349,11 @@ def _classify_error(error: ServiceError) -> Exception:
 
 
 def convert_service_error(error: ServiceError) -> StartRefused:
-    """Return the refusal for an error of the service: a sentence, one of `refusal.REASONS`, and an HTTP status."""
+    """Return the refusal for an error of the service: a sentence, one of `refusal.REASONS`, and an HTTP status.
+
+    The sentence is the service's own for a quota or a bad request. Any other error refuses as "gpu_no_service", and an
+    outage is logged.
+    """
     match error.status:
         case 403 if error.problem.code == "quota_exceeded":
             return StartRefused(error.problem.message, "gpu_quota", 403)

@@ -117,7 +117,11 @@ def find_named_shares(profiles: Sequence[Profile]) -> dict[str, NamedShares]:
 
 
 def _find_share(profile: Profile, options: JsonMapping) -> object:
-    """Return the share that the profile and the chosen options name, unparsed; None if they name none."""
+    """Return the share that the profile and the chosen options name, unparsed; None if they name none.
+
+    The choice of a later option overrides the profile and earlier options. A value that is not among the choices names
+    no share.
+    """
     named = profile.get(GPUS)
     for name, option in _get_options(profile).items():
         if options.get(name + _UNLISTED):

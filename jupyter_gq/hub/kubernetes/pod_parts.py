@@ -67,9 +67,10 @@ def read_parts(pod: JsonObject, container: str) -> PodParts:
 
 
 def add_share(parts: PodParts, additions: PodAdditions, *, share_only: Collection[str] = ()) -> PodParts:
-    """Return the parts with the additions of a share.
+    """Return the parts with the additions of a share; where both set the same name, the share's value wins.
 
-    `share_only` are patterns of resources that only a share may add; other requests for them are removed.
+    Variables that name devices are kept only from the share. `share_only` are patterns of resources that only a share
+    may add; other requests for them are removed.
     """
     return replace(
         parts,

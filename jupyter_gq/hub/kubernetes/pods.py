@@ -106,8 +106,9 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     async def stop(self, now: bool = False) -> None:
         """Delete the pod and wait until it is gone; if the cluster does not answer, delete it later.
 
-        Raises `TimeoutError` if the pod is not gone in time; its deletion is then tried again later. `now` has no
-        effect: without a grace period Kubernetes forgets a pod whose processes may still run.
+        A pod that an earlier deletion did not remove in time is only deleted later. Raises `TimeoutError` if the pod is
+        not gone in time; its deletion is then tried again later. `now` has no effect: without a grace period Kubernetes
+        forgets a pod whose processes may still run.
         """
         if self.pod_is_stuck:  # an earlier deletion has timed out already
             self.remove_later()

@@ -68,7 +68,7 @@ class CellClient(NotebookClient):
     def execution_count(self, cell: CellToRun) -> int | None:
         """Return the kernel's execution count of the cell; None if the cell has not run or the kernel gave none."""
         count = self.nb.cells[cell.index].get("execution_count")
-        return count if isinstance(count, int) else None
+        return count if isinstance(count, int) and 0 <= count < 2**63 else None
 
     # The following methods override nbclient where it would put outputs into the notebook.
 
@@ -98,7 +98,7 @@ class CellClient(NotebookClient):
             self._changed()
 
     def handle_comm_msg(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
-        """Apply a message that creates or changes a widget, and record the widget's new state."""
+        """Apply a message that creates or changes a widget, and update the outputs that show this widget as text."""
         super().handle_comm_msg(outs, msg, cell_index)
         if self._recorder.apply_comm(msg["content"]):
             self._changed()

@@ -1,12 +1,15 @@
 """The connection to a kernel, made as soon as the kernel listens."""
 
 import asyncio
+import json
 from queue import Empty
 
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
+from jupyter_gq.domain import bounded_json, output_bounds
+from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import KernelError
 
@@ -15,6 +18,9 @@ from .kernel import KernelProcess, describe_exit
 #: Messages that may wait here before the kernel drops some; cells that print and flush endlessly are common.
 MESSAGE_LIMIT = 50_000
 _POLL_INTERVAL = 0.005
+#: Most values and characters of a kernel's description of its language; a usual one has some ten short values.
+_MOST_LANGUAGE_VALUES = 1000
+_LONGEST_LANGUAGE = 64 * 1024
 
 
 async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[AsyncKernelClient, JsonObject]:
@@ -63,7 +69,7 @@ async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, t
             except Empty:
                 continue
             if reply["msg_type"] == "kernel_info_reply":
-                language = reply["content"].get("language_info", {})
+                language = read_language(reply["content"])
         try:
             await client.get_iopub_msg(timeout=timeout)
         except Empty:
@@ -73,6 +79,17 @@ async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, t
             return language
 
 
+def read_language(content: JsonObject) -> JsonObject:
+    """Return the `language_info` in the content of a kernel's reply as readable JSON; {} for one beyond the bounds."""
+    try:
+        language = bounded_json.make_readable(
+            content.get("language_info"), max_nodes=_MOST_LANGUAGE_VALUES, max_depth=output_bounds.SINGLE_DEPTH
+        )
+    except InvalidJson:
+        return {}
+    return language if isinstance(language, dict) and len(json.dumps(language)) <= _LONGEST_LANGUAGE else {}
+
+
 def _require_alive(kernel: KernelProcess, title: str) -> None:
     code = kernel.exit_code
     if code is not None:
@@ -80,9 +97,10 @@ def _require_alive(kernel: KernelProcess, title: str) -> None:
 
 
 async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, seconds: float) -> None:
-    """End a kernel: request a shutdown, wait up to `seconds`, send SIGTERM, wait 2 s, then kill its whole session.
+    """End a kernel and everything that it started, and close the client's connections.
 
-    Also close the client's connections and remove the sockets.
+    With a client, request a shutdown and wait up to `seconds`. Then send SIGTERM and wait up to 2 s, at most `seconds`.
+    Finally kill the kernel's whole session and remove its sockets.
     """
     if client is not None:
         if kernel.exit_code is None:

@@ -76,7 +76,7 @@ class KernelProcess:
             return
 
     def discard(self) -> None:
-        """Kill the processes of the session and remove the sockets.
+        """Kill the processes of the session, wait until the kernel has ended, and remove the folder of its sockets.
 
         A second call does nothing: the process id may belong to another process by then.
         """
@@ -93,8 +93,8 @@ def start_kernel(
 ) -> KernelProcess:
     """Start the kernel of this bundle in its working folder; raise `KernelError` with a sentence if that fails.
 
-    The sockets lie in `home` if its path is short enough. The kernel's environment is the runner's, overridden by the
-    kernelspec's and then by `extra_env`.
+    The sockets lie in `home` if its path is short enough, else among temporary files. The kernel's environment is the
+    runner's without the service's address, overridden by the kernelspec's and then by `extra_env`.
     """
     if not Path(bundle.cwd).is_dir():
         raise KernelError(f"The working folder {bundle.cwd} does not exist (any more), so nothing was run.")
@@ -145,8 +145,8 @@ def _signal_name(number: int) -> str:
 def make_socket_folder(home: Path) -> Path:
     """Make and return a private folder whose path is short enough for sockets: in `home`, or among temporary files.
 
-    A folder in `home` is removed with the job's files, even if this process is killed. Raises `KernelError` if there is
-    no such folder.
+    In `home`, the new folder replaces one of an earlier run and is removed with the job's files. Raises `KernelError`
+    if no path is short enough.
     """
     wanted = home / "kernel"
     if _is_short_enough(wanted):
@@ -193,7 +193,8 @@ def _free_ports(count: int) -> list[int]:
 def _build_command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
     """Return the kernelspec's command with its placeholders filled in; raise `KernelError` if it is empty.
 
-    An ipykernel gets an option that keeps replayed cells out of the user's history.
+    Unknown placeholders stay. A Python that is not on PATH is replaced by the runner's own. An ipykernel gets an option
+    that keeps replayed cells out of the user's history.
     """
     known = {"connection_file": str(connection_file), "prefix": sys.prefix}
     command = [re.sub(r"\{([A-Za-z0-9_]+)\}", lambda m: known.get(m[1], m[0]), part) for part in argv]
@@ -207,5 +208,5 @@ def _build_command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
 
 
 def _expand_variables(value: str) -> str:
-    """Return the value of a kernelspec's variable, with each `${NAME}` replaced by the runner's own variable."""
+    """Return `value` with each `${NAME}` replaced by the runner's own variable; names of unknown variables stay."""
     return string.Template(value).safe_substitute(os.environ)

@@ -5,12 +5,14 @@ import contextlib
 import logging
 import math
 import sys
+from collections.abc import Callable, Iterator
 
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic, now
 from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.files.run_log import RunLog
+from jupyter_gq.runner.problems import is_disk_full
 
 from .spool import Spool
 from .uploader import Uploader
@@ -19,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds to wait at the start of a later run until the service says which pieces it has.
 ASK_TIMEOUT = 3.0
+#: Bytes of pieces that may wait for room on the disk before the recorder makes no more of them.
+MOST_WAITING = 8 * 1024 * 1024
 #: Seconds that the last heartbeat may take if no time is left.
 LAST_HEARTBEAT_TIMEOUT = 0.3
 
@@ -44,7 +48,7 @@ class OutputShipper:
     async def start(self) -> None:
         """Start the upload and the heartbeats; without a service or for another task than 0, only log that.
 
-        Later runs first ask the service for up to 3 s which pieces it has.
+        If the run is not the first or its spool is not empty, first ask the service for up to 3 s which pieces it has.
         """
         if self._uploader is None:
             log.info("Outputs of this task are kept in its folder only.")
@@ -62,32 +66,61 @@ class OutputShipper:
     def emit(self, pieces: list[JsonObject]) -> None:
         """Log the pieces and append them to the spool, in order; the spool numbers them.
 
-        If the disk refuses, `disk_error` is set; after that, pieces are dropped.
+        On a full disk the pieces wait in memory, and the log lacks them. If the disk refuses for another reason,
+        `disk_error` is set; after that, pieces are dropped.
         """
         if self._disk_error.done():
             return
-        try:
+        with self._tolerating_a_full_disk():
             self._run_log.write(pieces)
-            if self.spool is not None:
+        if self.spool is not None:
+            with self._tolerating_a_full_disk():
                 self.spool.append(pieces, run=self._job.folder.run, at=now())
-        except OSError as error:
-            self._disk_error.set_result(error)
-            return
         if self._uploader is not None:
             self._uploader.wake()
 
-    def end_log_line(self) -> None:
-        """Let the next text in the log begin on a new line; if the disk refuses, `disk_error` is set."""
+    @property
+    def has_no_room(self) -> bool:
+        """Whether so many pieces wait for room on the disk that no other should be made."""
+        return self.spool is not None and self.spool.waiting_size > MOST_WAITING
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether pieces wait for room on the disk, and would be lost with this process."""
+        return self.spool is not None and self.spool.waiting_size > 0
+
+    def write_waiting(self) -> None:
+        """Write the pieces that wait for room on the disk, if there is room now."""
+        if self.spool is not None and not self._disk_error.done():
+            with self._tolerating_a_full_disk():
+                self.spool.write_waiting()
+
+    @contextlib.contextmanager
+    def _tolerating_a_full_disk(self) -> Iterator[None]:
+        """Suppress errors of the disk within the block; set `disk_error` to the first that is not about room."""
         try:
-            self._run_log.end_line()
+            yield
         except OSError as error:
-            if not self._disk_error.done():
+            if not is_disk_full(error) and not self._disk_error.done():
                 self._disk_error.set_result(error)
 
-    def note_notebook_saved(self) -> None:
-        """Drop delivered pieces from a large spool: the saved notebook holds them."""
-        if self.spool is not None and self._uploader is not None:
-            self.spool.trim_if_large(self._uploader.stored)
+    def end_log_line(self) -> None:
+        """Let the next text in the log begin on a new line; if the disk refuses, `disk_error` is set."""
+        with self._tolerating_a_full_disk():
+            self._run_log.end_line()
+
+    async def trim_spool(self, saved: int, is_readable: Callable[[], bool]) -> None:
+        """Trim a large spool if the service has all its pieces, and the saved notebook has them too.
+
+        `saved` is the number of the last piece whose effect the notebook contains. `is_readable` reads the notebook
+        back, in a thread, and returns whether that succeeded; it is called for a large spool only.
+        """
+        if self._trimmable_spool(saved) is None:
+            return
+        readable = await asyncio.to_thread(is_readable)
+        spool = self._trimmable_spool(saved)  # pieces may have come meanwhile
+        if readable and spool is not None:
+            spool.trim()
 
     def shorten_close(self, seconds: float) -> None:
         """Let a `close` that has begun wait at most `seconds` from now."""
@@ -95,18 +128,24 @@ class OutputShipper:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
 
-    async def close(self, seconds: float) -> bool:
-        """Deliver the remaining pieces for at most `seconds`, then end the delivery and close the spool.
+    @property
+    def trouble(self) -> str:
+        """Why the service lacks pieces; "" if no delivery has failed since the last one that succeeded."""
+        return "" if self._uploader is None else self._uploader.trouble
 
-        Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is delivered at
-        all.
+    async def close(self, seconds: float, *, refused: float) -> bool:
+        """Deliver the remaining pieces and a last heartbeat for at most `seconds`, then end the delivery.
+
+        The spool is closed. A service that answers and does not take the pieces is waited for at most `refused`
+        seconds. Return False if the service lacks pieces that it still wants; True otherwise, also if nothing is
+        delivered at all.
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
             self._deadline = monotonic() + seconds
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
-            delivered = await self._uploader.wait_until_delivered(seconds) or self._uploader.is_unwanted
+            delivered = await self._uploader.wait_until_delivered(seconds, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             # A service that accepts the request and never answers must not use up the time for writing the result.
@@ -116,6 +155,14 @@ class OutputShipper:
             for task in self._tasks:
                 task.cancel()
             self._channel.close()
+        self.write_waiting()
         if self.spool is not None:
             self.spool.close()
         return delivered
+
+    def _trimmable_spool(self, saved: int) -> Spool | None:
+        """Return the spool if it is large, and the service and the notebook have all its pieces; None otherwise."""
+        spool, uploader = self.spool, self._uploader
+        if spool is None or uploader is None or not spool.is_large:
+            return None
+        return spool if uploader.is_done and saved == spool.last else None

@@ -2,22 +2,26 @@
 
 Rules
 -----
-- Write before send: a piece gets its number when it is written to the spool, and it is sent only after that.
+- Write before send: a piece gets its number when it is written to the spool, and it is sent only after that. While the
+  disk is full, pieces wait in memory and are sent from there.
 - No gaps: a line that the end of a process cut short was never sent, and its number is used again.
 - Earlier runs first: pieces of earlier runs that the service lacks are delivered before new ones.
-- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook contains it.
+- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook, read back, contains it.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.problems import is_disk_full
 
 Piece = JsonObject
 
-#: Size in bytes above which a fully delivered spool is trimmed.
+#: Size in bytes from which a fully delivered spool is trimmed.
 LARGE_SPOOL = 8 * 1024 * 1024
 
 
@@ -34,6 +38,8 @@ class Spool:
         #: Position after the last `read`, as (file, byte): a long spool is read only once.
         self._place: tuple[int, int] = (0, 0)
         self._last_read = 0
+        #: The last pieces, as lines, which wait in memory for room on the disk.
+        self._waiting: list[bytes] = []
 
     def continue_after(self, stored: int) -> None:
         """Continue the numbering after `stored` if that is higher.
@@ -43,15 +49,40 @@ class Spool:
         self.last = max(self.last, stored)
 
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
-        """Write these pieces with number, run and time; raise `OSError` if the disk does not take them."""
-        lines = []
-        number = self.last
+        """Write these pieces with number, run and time, or keep them in memory while the disk is full.
+
+        Raises `OSError` if the disk does not take them for another reason, or if the file was deleted; the pieces have
+        no number then.
+        """
+        self._require_file()
+        waiting, last = list(self._waiting), self.last
         for event in events:
-            number += 1
-            lines.append(json.dumps({"seq": number, "run": run, "at": at, **event}).encode())
-        if lines:
-            self._write(b"\n".join(lines) + b"\n")
-            self.last = number
+            self.last += 1
+            piece = {"seq": self.last, "run": run, "at": at, **event}
+            # In UTF-8, a piece is no longer than the bounds of outputs say.
+            self._waiting.append(json.dumps(piece, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        try:
+            self.write_waiting()
+        except OSError:
+            self._waiting, self.last = waiting, last
+            raise
+
+    @property
+    def waiting_size(self) -> int:
+        """The size in bytes of the pieces that wait in memory for room on the disk."""
+        return sum(len(line) for line in self._waiting)
+
+    def write_waiting(self) -> None:
+        """Write the pieces that wait in memory, if the disk has room again; raise `OSError` for any other error."""
+        if not self._waiting:
+            return
+        try:
+            self._write(b"".join(self._waiting))
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+        else:
+            self._waiting = []
 
     def read(self, after: int, pieces: int = 500, size: int = 4 * 1024 * 1024) -> list[Piece]:
         """Return pieces with numbers above `after`, oldest first: at most `pieces`, and until they have `size` bytes.
@@ -70,20 +101,28 @@ class Spool:
             taken += length
             if len(found) == pieces or taken >= size:
                 break
+        else:
+            # Waiting pieces have no place yet; once they are written, they are skipped there by their numbers.
+            seen = found[-1]["seq"] if found else after
+            found += [piece for piece in self._waiting_pieces() if piece["seq"] > seen]
         self._last_read = found[-1]["seq"] if found else after
         return found
 
+    def _waiting_pieces(self) -> Iterator[Piece]:
+        return (json.loads(line) for line in self._waiting)
+
     def pieces_after(self, seq: int) -> Iterator[Piece]:
         """Return an iterator over all stored pieces after the number `seq`, oldest first."""
-        return (piece for piece, _, _ in self._read_from((0, 0)) if piece.get("seq", 0) > seq)
+        written = (piece for piece, _, _ in self._read_from((0, 0)))
+        return (piece for piece in chain(written, self._waiting_pieces()) if piece.get("seq", 0) > seq)
 
-    def trim_if_large(self, delivered: int) -> None:
-        """Empty a spool above `LARGE_SPOOL` if `delivered` is its last number: the service then has all of its pieces.
+    @property
+    def is_large(self) -> bool:
+        """Whether the spool is so large that it should be trimmed when it may be; not while pieces wait for room."""
+        return not self._waiting and self._file.tell() >= LARGE_SPOOL
 
-        The numbering goes on (see "safe trimming").
-        """
-        if delivered < self.last or self._file.tell() < LARGE_SPOOL:
-            return
+    def trim(self) -> None:
+        """Empty the spool; the numbering goes on. Only call this if "safe trimming" holds for all of its pieces."""
         self._file.truncate(0)
         self._write(json.dumps({"last": self.last}).encode() + b"\n")
         self._place, self._last_read = (len(self._earlier), self._file.tell()), self.last
@@ -107,6 +146,11 @@ class Spool:
             for line, end in _lines(path, offset):
                 yield json.loads(line), len(line), (index, end)
             offset = 0
+
+    def _require_file(self) -> None:
+        """Raise `FileNotFoundError` if the file was deleted: what is written to it would be lost."""
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))
 
     def _write(self, content: bytes) -> None:
         """Write all of `content`; if the disk does not take it, remove the written part and raise `OSError`."""

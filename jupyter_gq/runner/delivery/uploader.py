@@ -2,16 +2,22 @@
 
 While the service is down, pieces wait in the spool. The service's answer says which pieces it has and so decides
 which are sent next; therefore no gap arises.
+
+One piece never stops those after it: if the service refuses a batch because of its content, the batch is halved until
+the defective piece is found, and a notice with the same number is sent in its place.
 """
 
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from jupyter_gq.client.outputs import make_substitute
 from jupyter_gq.client.problems import ServiceError, ServiceUnavailable
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.clock import monotonic
 
 from .spool import Spool
 
@@ -24,6 +30,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0
 #: Seconds to wait if the service does not want this job's pieces.
 UNWANTED_WAIT = 30.0
 _UNWANTED = frozenset({401, 403, 404})
+#: Refusals of the content of a request: no JSON within the bounds, too large, invalid fields.
+_DEFECTIVE = frozenset({400, 413, 422})
 #: Errors caused by an answer that is not the service's own; a proxy may have sent it.
 _INVALID_ANSWER = (ValueError, KeyError, TypeError)
 
@@ -42,12 +50,18 @@ class Channel(Protocol):
     """The part of `client.delivery.Delivery` that the uploader needs."""
 
     async def send(self, events: Sequence[JsonObject]) -> int:
-        """Send pieces; return the number of the last piece that the service has."""
+        """Send numbered output pieces; return the number of the last piece that the service has.
+
+        An empty list only asks for that number. Raises `ServiceError` if the service refuses or cannot be reached.
+        """
 
     async def heartbeat(
         self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
     ) -> None:
-        """Report that the run is alive, with its progress and the time of its last checkpoint, if known."""
+        """Report that the run is alive, with its progress and the time of its last checkpoint, if known.
+
+        Raises `ServiceError` if the service refuses or cannot be reached.
+        """
 
 
 class Uploader:
@@ -61,7 +75,11 @@ class Uploader:
         self.stored = 0
         #: Whether the service rejects the pieces: it does not know this job (any more) or this token.
         self.is_unwanted = False
+        #: Why the service lacks pieces; "" if the last delivery succeeded.
+        self.trouble = ""
         self._failures = 0
+        #: Since when the service has answered each delivery with a refusal, by the monotonic clock; None if it has not.
+        self._refused_since: float | None = None
         self._given_up = False
 
     @property
@@ -95,15 +113,19 @@ class Uploader:
                 wait = await self._send_some()
                 await asyncio.sleep(wait)
 
-    async def wait_until_delivered(self, seconds: float) -> bool:
+    async def wait_until_delivered(self, seconds: float, refused: float = math.inf) -> bool:
         """Wait at most `seconds` until the service has all pieces; return whether it has.
 
-        Returns False early if the service does not want the pieces, or after `stop_waiting`.
+        Returns False early if the service does not want the pieces, after `stop_waiting`, or once the service has
+        answered with nothing but refusals for `refused` seconds of this time.
         """
+        began = monotonic()
         self.wake()
         try:
             async with asyncio.timeout(seconds):
                 while not (self.is_done or self.is_unwanted or self._given_up):
+                    if self._refused_since is not None and monotonic() - max(began, self._refused_since) >= refused:
+                        break
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
@@ -128,15 +150,20 @@ class Uploader:
             await self._channel.heartbeat(run, fraction, text, saved_at())
 
     async def _send_some(self) -> float:
-        """Send a batch of pieces and note what the service has; return how many seconds to wait before the next batch.
+        """Send a batch of pieces, and update `stored`, `is_unwanted` and `trouble`.
 
-        A failure is logged once and not raised.
+        Return the seconds to wait before the next batch. A failure is not raised; the first of several in a row is
+        logged.
         """
         try:
             pieces = self._spool.read(self.stored)
-            stored = await self._channel.send(pieces)
+            stored = await self._send(pieces)
+        except ServiceUnavailable as error:
+            self.is_unwanted, self._refused_since = False, None
+            return self._record_failure(error)
         except ServiceError as error:
-            self.is_unwanted = not isinstance(error, ServiceUnavailable) and _is_final(error)
+            self.is_unwanted = _is_final(error)
+            self._refused_since = monotonic() if self._refused_since is None else self._refused_since
             wait = self._record_failure(error)
             return UNWANTED_WAIT if self.is_unwanted else wait
         except (OSError, *_INVALID_ANSWER) as error:
@@ -145,20 +172,43 @@ class Uploader:
             self._changed.set()
         if self._failures:
             log.info("The service answers again after %d attempts.", self._failures)
-        self._failures, self.is_unwanted = 0, False
+        self._failures, self.is_unwanted, self._refused_since, self.trouble = 0, False, None, ""
         if stored < self.stored and pieces and pieces[0]["seq"] > stored + 1:
             log.warning("The service has only the pieces up to %d; sending again from there.", stored)
         stuck = stored == self.stored
         self.stored = stored
         return LONGEST_WAIT if stuck else 0
 
+    async def _send(self, pieces: Sequence[JsonObject]) -> int:
+        """Send the pieces, and a notice in the place of each whose content the service refuses.
+
+        Returns the number of the last piece that the service has. Raises the service's refusal of a notice.
+        """
+        try:
+            return await self._channel.send(pieces)
+        except ServiceError as error:
+            if not (pieces and _is_defect(error)):
+                raise
+            if len(pieces) == 1:
+                log.warning("The service refuses output number %s: %s", pieces[0]["seq"], error)
+                return await self._channel.send([make_substitute(pieces[0])])
+        middle = len(pieces) // 2
+        await self._send(pieces[:middle])
+        return await self._send(pieces[middle:])
+
     def _record_failure(self, error: Exception) -> float:
         if self._failures == 0:
-            log.warning("The service cannot be reached; outputs are kept here for now: %s", error)
+            log.warning("The service does not take outputs; outputs are kept here for now: %s", error)
         self._failures += 1
+        self.trouble = str(error)
         return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._failures - 1, 10))
 
 
 def _is_final(error: ServiceError) -> bool:
     """Return whether the service itself rejects the pieces for good; an error of a proxy in front of it may pass."""
     return error.status in _UNWANTED and error.problem.code != "unexpected_answer"
+
+
+def _is_defect(error: ServiceError) -> bool:
+    """Return whether an error concerns the content of the request; a proxy can say this of its size only."""
+    return error.status in _DEFECTIVE and (error.status == 413 or error.problem.code != "unexpected_answer")

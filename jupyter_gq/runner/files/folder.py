@@ -2,7 +2,8 @@
 
     bundle.json  checkpoint/  output.ipynb  runs/<n>/<task>/{token,spool.jsonl,stop,stop_seen,progress.json,result.json}
 
-`result.json` is written last. Room for it is reserved at the start, so that a full disk can be reported.
+`result.json` is written last. Room for it and for `stop` is reserved at the start, so that a run on a full disk can be
+stopped, and can report its result.
 """
 
 import json
@@ -14,8 +15,8 @@ from pathlib import Path
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.reserved import reserve_room, write_reserved
 
-_RESERVED = 8192
 _MOST_CHECKPOINTS = 10_000
 #: The latest time that is believed, in seconds since the epoch.
 _LATEST = 1e11
@@ -72,10 +73,11 @@ class RunFolder:
         return [spool for spool in spools if spool.exists()]
 
     def prepare(self) -> None:
-        """Make the folders of the run and of checkpoints, and reserve disk space for the result."""
+        """Make the folders of the run and of checkpoints, and reserve disk space for the result and the stop."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.checkpoint.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self.path / "result.reserve").write_bytes(b" " * _RESERVED)
+        reserve_room(self.path / "result.json")
+        reserve_room(self.stop)
 
     def take_token(self) -> str:
         """Return the job's token and delete its file; return "" if there is no file."""
@@ -116,12 +118,7 @@ class RunFolder:
 
     def write_result(self, result: JsonObject) -> None:
         """Write `result.json` into the reserved room; that works on a full disk too."""
-        reserve = self.path / "result.reserve"
-        content = json.dumps(result).encode()
-        with open(reserve, "r+b" if reserve.exists() else "wb") as file:
-            file.write(content)
-            file.truncate()
-        reserve.replace(self.path / "result.json")
+        write_reserved(self.path / "result.json", json.dumps(result).encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -47,7 +47,10 @@ def _to_text(piece: JsonObject) -> str:
 
 
 def _text_of(output: JsonObject) -> str:
-    """Return an output as plain text."""
+    """Return an output as plain text: an error as its traceback without colours.
+
+    A display without text is shown as its MIME types.
+    """
     match output["output_type"]:
         case "stream":
             return str(output["text"])

@@ -9,18 +9,25 @@ Rules
   and the service forgets the pieces before it. So a progress bar that is drawn for days takes little room.
 - Bounded outputs: a cell keeps the end of its text and its last displays; its first output then says what was left
   out. Once the outputs of all cells of the job exceed `Bounds.job`, a notice replaces each further display.
+- Readable outputs: every output has the bounds of `domain.output_bounds`, so that the service takes its piece, and the
+  next run can read the notebook. Numbers and halves of characters that JSON does not have everywhere are replaced.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 
-from jupyter_gq.client.outputs import collapse
+from jupyter_gq.client.outputs import collapse, make_notice
+from jupyter_gq.domain import bounded_json, output_bounds
+from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject
 
 #: Size in bytes up to which a display takes no more room than the notice that would replace it.
 _SMALL = 1024
+#: Most characters of the name and of the message of an error that is shortened.
+_LONGEST_MESSAGE = 10_000
+#: Most characters of the formats of an output in a notice about it.
+_LONGEST_KINDS = 200
 
 Output = JsonObject
 Piece = JsonObject
@@ -28,20 +35,20 @@ Piece = JsonObject
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """The limits of the outputs that are kept, in characters of JSON or text."""
+    """The limits of the outputs that are kept: text in characters, displays as `output_bounds.measure_json` does."""
 
     #: Most text of a cell; text that exceeds it is cut to `text_kept`.
-    text: int = 1024 * 1024
+    text: int = output_bounds.CELL_TEXT
     text_kept: int = 512 * 1024
     #: Largest sum of the displays (images, HTML) of a cell; displays that exceed it are cut to `rich_kept`.
-    rich: int = 24 * 1024 * 1024
+    rich: int = output_bounds.CELL_SIZE
     rich_kept: int = 16 * 1024 * 1024
     #: Largest single display; a notice replaces a larger one.
-    single: int = 8 * 1024 * 1024
+    single: int = output_bounds.SINGLE_SIZE
     #: Largest number of outputs of a cell; if there are more, the older half is dropped.
     count: int = 2000
     #: Largest sum of the outputs of a job; beyond it a notice replaces each further display.
-    job: int = 128 * 1024 * 1024
+    job: int = output_bounds.JOB_SIZE
     #: Size of a cell's pieces which, together with twice its outputs, causes all outputs to be sent again in one piece.
     pieces_size: int = 1024 * 1024
 
@@ -73,7 +80,8 @@ class CellOutput:
         self._bounds = bounds
         self.entries: list[Entry] = []
         self._stream: tuple[str, list[str]] | None = None
-        self._pieces: list[Piece] = []
+        #: Pieces since `take_pieces`, each with the entry whose content it carries; a clear has none.
+        self._pieces: list[tuple[Piece, Entry | None]] = []
         #: The piece that carries the content of an entry, for each entry changed since `take_pieces`; keyed by `id`.
         self._carrier: dict[int, Piece] = {}
         #: Text of the last stream before its pending piece.
@@ -99,20 +107,25 @@ class CellOutput:
 
     def restore(self, outputs: Iterable[Output]) -> None:
         """Replace all outputs by those of an earlier run; the next pieces send them again, so that both sides agree."""
-        self.entries = [Entry(output) for output in outputs]
+        self.entries = [Entry(self._limit(output)) for output in outputs]
         self._resend_all = True
+        self._apply_bounds()
 
     def write_text(self, name: str, text: str) -> None:
         """Add text to the stream `name`; a stream other than the last one begins a new output."""
         if self._stream is None or self._stream[0] != name:
             self._close_stream()
             self._stream = (name, [])
-        self._stream[1].append(text)
+        self._stream[1].append(bounded_json.make_whole(text))
 
     def add(self, output: Output) -> Entry:
-        """Append an output that is not of a stream; return its entry. A notice replaces an output that is too large."""
+        """Append a display or an error; return its entry.
+
+        If the output is beyond the bounds, a notice or a shorter error takes its place. If the cell exceeds its bounds,
+        its oldest outputs are dropped.
+        """
         self._close_stream()
-        entry = Entry(self._limit_size(output))
+        entry = Entry(self._limit(output))
         self.entries.append(entry)
         self._add_piece({"op": "append", **self._about, "output": entry.output}, entry)
         self._apply_bounds()
@@ -121,13 +134,14 @@ class CellOutput:
     def update(self, entry: Entry, output: Output) -> None:
         """Replace the content of a display; do nothing if the display is no longer here.
 
-        A notice replaces content that is too large.
+        A notice replaces content that is beyond the bounds. If the cell exceeds its bounds, its oldest outputs are
+        dropped.
         """
         self._close_stream()
         index = next((i for i, known in enumerate(self.entries) if known is entry), None)
         if index is None:
             return
-        entry.replace(self._limit_size(output))
+        entry.replace(self._limit(output))
         if id(entry) in self._carrier:
             self._carrier[id(entry)]["output"] = entry.output
         else:
@@ -143,14 +157,18 @@ class CellOutput:
         self._left_out_text = self._left_out_displays = 0
         self._resend_all = False
         self._drop_pieces()
-        self._pieces.append({"op": "clear", **self._about})
+        self._pieces.append(({"op": "clear", **self._about}, None))
 
     @property
     def pending_size(self) -> int:
-        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed."""
+        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed.
+
+        Reading the property also decides whether the next `take_pieces` sends all outputs again (see "resend when
+        long").
+        """
         self._close_stream()
         if not self._resend_all:
-            size = sum(_piece_size(piece) for piece in self._pieces)
+            size = self._pieces_size()
             whole = sum(entry.size for entry in self.entries) + 1000
             # No superfluous pieces: changes that are larger than the outputs themselves are not worth sending.
             too_large = size > self._bounds.text and size > whole
@@ -161,14 +179,21 @@ class CellOutput:
         return sum(entry.size for entry in self.entries) + 200
 
     def take_pieces(self) -> list[Piece]:
-        """Return the pieces that describe the changes since the last call, or one piece with all outputs."""
+        """Return the pieces that describe the changes since the last call, and forget those pieces.
+
+        If outputs were restored or dropped, or `pending_size` decided so, return one piece with all outputs instead.
+        """
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
-        pieces = [whole] if self._resend_all else list(self._pieces)
-        self._sent_size = 0 if self._resend_all else self._sent_size + sum(_piece_size(piece) for piece in pieces)
+        pieces = [whole] if self._resend_all else [piece for piece, _ in self._pieces]
+        self._sent_size = 0 if self._resend_all else self._sent_size + self._pieces_size()
         self._resend_all = False
         self._drop_pieces()
         return pieces
+
+    def _pieces_size(self) -> int:
+        """Return the approximate size of the pending pieces in bytes."""
+        return sum(_piece_size(piece, entry) for piece, entry in self._pieces)
 
     def _drop_pieces(self) -> None:
         self._pieces = []
@@ -176,7 +201,7 @@ class CellOutput:
 
     def _add_piece(self, piece: Piece, entry: Entry) -> None:
         if not self._resend_all:  # otherwise one piece sends all outputs
-            self._pieces.append(piece)
+            self._pieces.append((piece, entry))
             self._carrier[id(entry)] = piece
 
     def _close_stream(self) -> None:
@@ -190,7 +215,7 @@ class CellOutput:
         if last is None or not last.is_stream or last.output["name"] != name:
             last = Entry({"output_type": "stream", "name": name, "text": ""})
             self.entries.append(last)
-        carrier = self._pieces[-1] if self._pieces else None
+        carrier = self._pieces[-1][0] if self._pieces else None
         if carrier is None or self._carrier.get(id(last)) is not carrier:
             self._text_before_piece = last.output["text"]
             carrier = {"op": "append", **self._about, "output": {**last.output, "text": ""}}
@@ -201,22 +226,32 @@ class CellOutput:
         last.replace({**last.output, "text": append_text(self._text_before_piece, collapsed)})
         self._apply_bounds()
 
-    def _limit_size(self, output: Output) -> Output:
-        """Return the output, or, if it is too large, a shorter error or a notice in its place."""
-        size = measure_output(output)
+    def _limit(self, output: Output) -> Output:
+        """Return the output as readable JSON, or if it is beyond the bounds, a shorter error or a notice in its place.
+
+        Once the outputs of the job have reached their limit, a notice also replaces each display above 1 KiB.
+        """
         if output["output_type"] == "error":
-            return output if size <= self._bounds.text_kept else _shorter_error(output, self._bounds.text_kept)
+            output = _shorten_error(output, self._bounds.text_kept)
+        try:
+            readable: Output = bounded_json.make_readable(
+                output, max_nodes=output_bounds.SINGLE_VALUES, max_depth=output_bounds.SINGLE_DEPTH
+            )
+        except InvalidJson as error:
+            return _make_substitute("One output", output, str(error))
+        if readable["output_type"] in {"error", "stream"}:
+            return readable
+        size = measure_output(readable)
         if size > self._bounds.single:
             why = f"a job keeps single outputs up to {_amount(self._bounds.single)}"
         elif self.job_is_full and size > _SMALL:
             why = f"the outputs of this job have reached {_amount(self._bounds.job)}"
         else:
-            return output
-        kinds = ", ".join(sorted(output["data"]))
-        return make_notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
+            return readable
+        return _make_substitute(f"One output of {_amount(size)}", readable, why)
 
     def _apply_bounds(self) -> None:
-        """Drop the oldest text and displays if those of this cell exceed `Bounds`."""
+        """Drop the oldest outputs if the text, the displays or the number of outputs of this cell exceed `Bounds`."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)
@@ -276,12 +311,6 @@ class CellOutput:
         return [make_notice(f"Earlier output was left out here ({' and '.join(parts)}); the last of it follows.")]
 
 
-def make_notice(sentence: str) -> Output:
-    """Return a display output that shows this sentence of the runner among the user's outputs."""
-    html = f'<div style="color: var(--jp-ui-font-color2); font-style: italic">{escape(sentence)}</div>'
-    return {"output_type": "display_data", "data": {"text/plain": sentence, "text/html": html}, "metadata": {}}
-
-
 def append_text(before: str, more: str) -> str:
     """Return `collapse(before + more)`; `before` is collapsed already, so only its last line is processed again."""
     line = before.rfind("\n") + 1
@@ -289,7 +318,7 @@ def append_text(before: str, more: str) -> str:
 
 
 def collapse_piece(text: str) -> str:
-    """Return a shorter text with the same effect, whatever line of a stream it continues.
+    """Return the text of a stream without the parts that its own carriage returns overwrite.
 
     Text before the first carriage return is kept: it continues an open line that is not known here.
     """
@@ -303,33 +332,42 @@ def collapse_piece(text: str) -> str:
 
 
 def measure_output(output: Output) -> int:
-    """Return the approximate size of an output in bytes."""
-    if output["output_type"] == "error":
-        return sum(len(line) for line in output["traceback"]) + len(output["evalue"])
-    return sum(_size(value) for value in output["data"].values())
+    """Return the size of an output, as `output_bounds.measure_json` measures it."""
+    return output_bounds.measure_json(json.dumps(output, ensure_ascii=False))
 
 
-def _size(value: object) -> int:
-    return len(value) if isinstance(value, str) else len(json.dumps(value, default=str))
+def _make_substitute(what: str, output: Output, why: str) -> Output:
+    """Return a notice in the place of an output; `what` names the output, and `why` is a clause."""
+    kinds = bounded_json.make_whole(", ".join(sorted(output.get("data", ())))[:_LONGEST_KINDS])
+    return make_notice(f"{what} ({kinds or output['output_type']}) was left out: {why}. Save it to a file instead.")
 
 
-def _piece_size(piece: Piece) -> int:
-    output = piece.get("output")
-    if output is None:
+def _piece_size(piece: Piece, entry: Entry | None) -> int:
+    if entry is None:
         return 100
-    return 150 + (len(output["text"]) if output["output_type"] == "stream" else measure_output(output))
+    return 150 + (len(piece["output"]["text"]) if entry.is_stream else entry.size)
 
 
-def _shorter_error(output: Output, most: int) -> Output:
-    """Return an error with only the end of its traceback, `most` characters at most."""
+def _shorten_error(output: Output, most: int) -> Output:
+    """Return an error of at most about `most` bytes: if it is longer, it has only the end of its traceback.
+
+    The name and the value are then cut to 10,000 characters, and the line "[...]" stands in front of the traceback.
+    """
+    costs = [max(len(line), output_bounds.VALUE_SIZE) for line in output["traceback"]]
+    if sum(costs) + len(output["evalue"]) + len(output["ename"]) <= most:
+        return output
     lines: list[str] = []
-    left = most
-    for line in reversed(output["traceback"]):
-        lines.insert(0, line[-left:])
-        left -= len(line)
-        if left <= 0:
+    for line, cost in zip(reversed(output["traceback"]), reversed(costs), strict=True):
+        lines.append(line[-most:])
+        most -= cost
+        if most <= 0:
             break
-    return {**output, "evalue": output["evalue"][:10_000], "traceback": ["[...]", *lines]}
+    return {
+        **output,
+        "ename": output["ename"][:_LONGEST_MESSAGE],
+        "evalue": output["evalue"][:_LONGEST_MESSAGE],
+        "traceback": ["[...]", *reversed(lines)],
+    }
 
 
 def _amount(size: int) -> str:

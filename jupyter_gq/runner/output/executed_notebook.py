@@ -6,15 +6,28 @@ from pathlib import Path
 
 from jupyter_gq.client.executed import KEY
 from jupyter_gq.client.outputs import CellOutputs, fold
-from jupyter_gq.client.user_files import LARGE_FILE, read_json
+from jupyter_gq.client.user_files import read_notebook
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import write_whole
 
 
 def write_notebook(path: Path, notebook: JsonMapping) -> None:
-    """Write the notebook atomically; raise `OSError` if the disk does not take it."""
-    write_whole(path, json.dumps(notebook, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    """Write the notebook atomically, and so that `domain.output_bounds` hold for the file.
+
+    Without spaces, and in UTF-8, the file is no larger than its outputs were measured. Raises `OSError` if the disk
+    does not take it.
+    """
+    text = json.dumps(notebook, separators=(",", ":"), ensure_ascii=False)
+    write_whole(path, text.encode("utf-8", "replace"))
+
+
+def is_readable(path: Path) -> bool:
+    """Return whether the notebook at `path` can be read back as `load_earlier_outputs` does."""
+    try:
+        return read_notebook(path) is not None
+    except UnusableFile:
+        return False
 
 
 def load_earlier_outputs(path: Path, later_pieces: Iterable[JsonObject]) -> tuple[CellOutputs, frozenset[str]]:
@@ -27,7 +40,7 @@ def load_earlier_outputs(path: Path, later_pieces: Iterable[JsonObject]) -> tupl
     ended: frozenset[str] = frozenset()
     seq = 0
     try:
-        notebook = read_json(path, limit=LARGE_FILE) or {}
+        notebook = read_notebook(path) or {}
         about = notebook["metadata"][KEY]
         seq, ended = int(about["seq"]), frozenset(about["ended"])
         outputs = {cell["id"]: cell["outputs"] for cell in notebook["cells"] if cell.get("outputs")}

@@ -51,7 +51,8 @@ class Recorder:
     def append(self, to: CellOutput, content: JsonObject, kind: str, display_id: str | None) -> None:
         """Add an output that the kernel sent for the cell `to`; `kind` is the type of the message.
 
-        A message of a type that is no output is ignored.
+        A message of a type that is no output is ignored. A widget is stored as text if it can be rendered. With a
+        `display_id`, `update_display` can replace the output later.
         """
         if kind == "stream":
             to.write_text(content["name"], content["text"])
@@ -103,7 +104,8 @@ class Recorder:
     def flush(self, now: float, *, everything: bool = False) -> None:
         """Emit the pending changes if the budget allows it, or in any case if `everything` is set.
 
-        Does nothing if nothing changed.
+        Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have reached their
+        limit.
         """
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
@@ -120,7 +122,7 @@ class Recorder:
 
 
 def make_output(kind: str, content: JsonObject) -> Output | None:
-    """Return the nbformat output of a message; None if messages of this type are no outputs."""
+    """Return the nbformat display, result or error of a message; None for streams and types that are no outputs."""
     match kind:
         case "display_data":
             return {"output_type": kind, **_shown(content)}

@@ -27,8 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
 from jupyter_gq.domain.errors import AdminError, MachineError
-
-from .processes import protect_memory
+from jupyter_gq.runner.processes import protect_memory
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
 #: Exit codes: the URL can never work; the copying failed this time.

@@ -21,9 +21,9 @@ class DevicesNotChecked(MachineError):
 def await_device_check(ask: Callable[[float], DeviceCheckResult | None], timeouts: CheckTimeouts) -> None:
     """Ask for the result of the device check until the job may start; raise if it may not.
 
-    Raises `RunError` if the devices are wrong, and `DevicesNotChecked` if a required check was not made in time.
-    `ask(seconds)` returns the result of the check within `seconds`, or None if the service has no such route; then the
-    job may start.
+    If the check is not required and does not come in time, the job may start with a warning. Raises `RunError` if the
+    devices are wrong, and `DevicesNotChecked` if a required check was not made in time. `ask(seconds)` returns the
+    result of the check within `seconds`, or None if the service has no such route; then the job may start.
     """
     began = monotonic()
     required, told = False, ""

@@ -13,6 +13,7 @@ from pathlib import Path
 from jupyter_gq.client.variables import select_variables
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
+from jupyter_gq.runner.output.executed_notebook import write_notebook
 from jupyter_gq.runner.problems import BundleError, describe_disk_error
 
 from .service import TaskGrant
@@ -32,7 +33,8 @@ _POD_VARIABLES = (
 def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
     """Write the files that the runner reads: bundle, executed notebook, spool, checkpoint folder, token.
 
-    Raises `BundleError` with a sentence if the disk refuses or the bundle is damaged.
+    If the working folder cannot be used, the `cwd` of `document["manifest"]` is changed to the home folder. Raises
+    `BundleError` if the disk refuses, the bundle is damaged, or the volume for checkpoints cannot be written.
     """
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}
@@ -40,7 +42,7 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder.job / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
         if document.get(EXECUTED):
-            folder.notebook.write_text(json.dumps(document[EXECUTED]), encoding="utf-8")
+            write_notebook(folder.notebook, document[EXECUTED])
         if granted.task == 0:
             folder.spool.write_text(json.dumps({"last": granted.last_seq}) + "\n", encoding="ascii")
         _link_checkpoints(folder.checkpoint, checkpoint)

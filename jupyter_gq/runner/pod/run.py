@@ -16,13 +16,13 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import RunError
+from jupyter_gq.runner.processes import become_subreaper, kill_descendants, protect_memory, reap_children
 from jupyter_gq.runner.stopping import GRACE_VARIABLE
 
 from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
 from .folder import read_variables, write_job_files
 from .log_tail import LogTail
-from .processes import become_subreaper, kill_descendants, protect_memory, reap_children
 from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
 from .sigterm import SigtermHandler
@@ -50,8 +50,8 @@ END_TIMEOUT = 5.0
 def run_task(sigterm: SigtermHandler) -> Result:
     """Run the task until it ends; return its outcome and sentence.
 
-    The outcome is LOST if the service or the device check gave no answer in time. Raises `StoppedBeforeStart` or
-    `RunError` if the task must not or cannot start.
+    The outcome is LOST without a start if the service, the checkpoints or the device check could not be reached in
+    time. Raises `StoppedBeforeStart` or `RunError` if the task must not or cannot start.
     """
     settings = read_settings(os.environ)
     sigterm.grace = settings.grace
@@ -73,8 +73,8 @@ def run_task(sigterm: SigtermHandler) -> Result:
 def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) -> "TaskRun":
     """Fetch the token, the bundle and the checkpoints, write the files, and await the device check; return the run.
 
-    Raises `RunError` if the job cannot run in this pod, `RequestRefused` or `RetriesExhausted` if the service refuses
-    or is away, and `DevicesNotChecked`.
+    Raises `RunError` if the job cannot run in this pod, and `RequestRefused` if the service refuses. Raises
+    `RetriesExhausted` if the service or the checkpoints cannot be reached, and `DevicesNotChecked`.
     """
     service = PodService(settings.url, settings.job)
     granted = _retry(settings, "the job's token", lambda: service.exchange_token(settings.token_file))
@@ -103,7 +103,8 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
 def _await_device_check(settings: PodSettings, service: PodService, token: str) -> None:
     """Wait until the devices of this container were checked, or no check is needed.
 
-    Raises `RunError` if they are wrong, and `DevicesNotChecked` if a required check takes too long.
+    Raises `RunError` if they are wrong, and `DevicesNotChecked` if a required check takes too long. Raises
+    `RequestRefused` or `RetriesExhausted` if the service refuses or is away.
     """
 
     def ask(wait: float) -> DeviceCheckResult | None:
@@ -230,7 +231,7 @@ class TaskRun:
         return min(END_RESERVE + copying, self.settings.grace / 2)
 
     def _limit_to_deadline(self, seconds: float) -> float:
-        """Return `seconds`, or the seconds that are left before the kill if those are fewer, perhaps negative."""
+        """Return `seconds`, or fewer after a stop: the seconds until 1.5 s before the kill, which may be negative."""
         if self.sigterm.deadline is None:
             return seconds
         return min(seconds, self.sigterm.deadline - END_RESERVE - monotonic())
@@ -247,9 +248,10 @@ class TaskRun:
         return result
 
     def _explain_missing_result(self, code: int, overdue: bool) -> Result:
-        """Return outcome and sentence for a runner that wrote no result: KILLED, PAUSED or LOST.
+        """Return the result for a runner that wrote none.
 
-        `code` is its exit code, and `overdue` says that it was killed because it did not end in time.
+        The outcome is KILLED if `overdue`, PAUSED if the runner died of a SIGTERM that was requested, otherwise LOST.
+        `code` is the runner's exit code.
         """
         if overdue:
             return {"outcome": "KILLED", "sentence": "The job was told to stop and did not end in time."}

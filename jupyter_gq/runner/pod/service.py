@@ -128,10 +128,10 @@ class PodService:
         limit: int = _MIB,
         timeout: float | None = None,
     ) -> bytes:
-        """Send a request; return the body of the answer, which may have at most `limit` bytes.
+        """Send a request; return the body of the answer, or raise `RunError` if it has more than `limit` bytes.
 
-        Raise `RequestRefused` for a refusal of the service, and `ServiceUnreachable` if there is no answer of the
-        service.
+        Raise `RequestRefused` for a refusal of the service. Raise `ServiceUnreachable` for a status of 500 or more, an
+        answer that is not the service's, or none.
         """
         kind = HTTPSConnection if self._secure else HTTPConnection
         connection = kind(self._address, timeout=timeout or self._timeout)

@@ -63,9 +63,9 @@ class SigtermHandler:
             return
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        """Set the deadline at the first SIGTERM; then raise `StoppedBeforeStart` or forward the signal to the runner.
+        """Set the deadline at the first SIGTERM, and ignore later ones.
 
-        Later signals are ignored.
+        Then raise `StoppedBeforeStart` before `defer_signals`, and forward the signal to the runner after it.
         """
         if self.is_requested:
             return

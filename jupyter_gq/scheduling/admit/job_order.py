@@ -22,7 +22,8 @@ def job_order(
     """Return an iteration over the pending workloads without a nomination, in the order in which to consider them.
 
     Request classes for which `promising` is false now are left out. `replicas`: include the replicas that elastic work
-    could still get. `by_pool`: ask `promising` once for each class and pool, instead of each class and queue.
+    could still get, after new ones were put into the pending queues. `by_pool`: ask `promising` once for each class and
+    pool, instead of each class and queue.
     """
     if replicas:
         allocations.replicas.take_newly_wanted()
@@ -47,7 +48,8 @@ def user_usage(index: ClusterIndex, allocations: Allocations, evictions: Evictio
         return None
     found = {queue: dict(of_queue) for queue, of_queue in index.holders.user_usage.items()}
     gone = [index.workloads[name] for name in evictions.evicted if index.workloads[name].queue in found]
-    changes = [(workload, -gang.held(workload)) for workload in gone]
+    shrinks = [each.replica for each in evictions.replicas.values() if each.replica.whole.id not in evictions.evicted]
+    changes = [(each, -gang.held(each)) for each in (*gone, *shrinks)]
     changes += [(workload, gang.held(workload)) for workload in allocations.admitted.values()]
     changes += [(nominee, gang.smallest(nominee)) for nominee in map(allocations.nominee, allocations.nominated)]
     for workload, milli in changes:

@@ -67,25 +67,24 @@ def restore_reservations(
             planner.reserve(workload, workload.reserved, reservations)
 
 
-def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
-    """Admit or nominate pending workloads whose recorded place was neither nominated nor reserved again in this cycle.
+def place_elsewhere(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
+    """Admit or nominate pending workloads whose recorded place could be neither nominated nor reserved again.
 
-    The longest wait goes first. Each workload is placed wherever it fits.
+    The longest wait goes first. Each workload is placed wherever it fits. Owners of reservations that were made again
+    are left to the job order.
     """
     for workload in _with_recorded_place(inputs, allocations, reservations):
-        if try_place(allocations, workload):
-            if workload.id in reservations.by_owner:
-                reservations.cancel(workload.id)
-            if workload.id in allocations.nominated:
-                reservations.recorded.add(workload.id)
+        if try_place(allocations, workload) and workload.id in allocations.nominated:
+            reservations.recorded.add(workload.id)
 
 
 def make_reservations(
     inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Move reservations with a long wait to much better places, and make new ones for the longest waits.
+    """Move reservations whose places stay occupied for longer than `reserve_after`, and make new ones for long waits.
 
-    Does nothing if the policy has no `reserve_after`.
+    A reservation moves only if its owner could start elsewhere in less than a quarter of the time. Does nothing if the
+    policy has no `reserve_after`.
     """
     after = inputs.policy.reserve_after
     if after is None:
@@ -100,8 +99,8 @@ def make_reservations(
                 planner.reserve(reservation.workload, reservation.place, reservations)
             else:
                 planner.reserve(reservation.workload, better.place, reservations)
-    for pool, waiting in inputs.index.pending.by_wait.items():
-        for workload in planner.long_waiting(pool, waiting.members, after, reservations):
+    for waiting in inputs.index.pending.by_wait.values():
+        for workload in planner.long_waiting(waiting.members, after, reservations):
             place = planner.place_for(workload)
             if place is not None:
                 planner.reserve(workload, place, reservations)
@@ -183,7 +182,7 @@ class _Planner:
         return taken < policy.reservations and allocations.first_exceeded_limit(workload, now=False) is None
 
     def long_waiting(
-        self, pool: str, waiting: Sequence[Workload], after: Seconds, reservations: Reservations
+        self, waiting: Sequence[Workload], after: Seconds, reservations: Reservations
     ) -> Iterator[Workload]:
         """Yield the workloads of `waiting` that may get a reservation. `waiting` must begin with the longest wait.
 
@@ -212,8 +211,8 @@ class _Planner:
     def soonest(self, workload: Workload) -> _Outlook | None:
         """Return the place where the workload can start first if all work of its pool ends when expected.
 
-        Returns None if there is none. Work is released on trial, in the order of the expected ends, until the workload
-        fits. The ledger is then rolled back.
+        Returns None if the end of no work makes it fit. Work is released on trial, in the order of the expected ends,
+        until the workload fits. The ledger is then rolled back.
         """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         mark = ledger.mark()
@@ -247,7 +246,11 @@ class _Planner:
         return Instant(max((end for end, estimated in ends if estimated), default=now))
 
     def _expected_end(self, workload: Workload) -> tuple[float, bool]:
-        """Return when the workload is expected to end, and whether that time is its estimate."""
+        """Return when the workload is expected to end, and whether that time is its estimate.
+
+        Without an estimate, or once it has passed, the work is expected to run as long again as so far, and at least
+        ten minutes.
+        """
         now = self._inputs.now
         started = now if workload.started_at is None else workload.started_at
         if workload.estimate is not None and started + workload.estimate > now:

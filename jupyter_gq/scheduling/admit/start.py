@@ -64,12 +64,18 @@ def admit_nominee(allocations: Allocations, reservations: Reservations, workload
 
 
 def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit now; True means that it may fit."""
+    """Return False if the workload certainly does not fit now; True means that it may fit.
+
+    Reservations are not counted.
+    """
     return _may_fit(allocations, workload, View.NOW)
 
 
 def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit."""
+    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit.
+
+    Reservations are not counted.
+    """
     return _may_fit(allocations, workload, View.FUTURE)
 
 
@@ -89,9 +95,10 @@ def _also_on_reserved(
 
 
 def _admit(allocations: Allocations, workload: Workload) -> bool:
-    """Admit the workload on devices that are free now; return False if a limit or the free devices do not allow it.
+    """Admit the workload on devices that are free now. Return False, without change, if that is not possible.
 
-    A surplus replica that could not be given back must also stay within the fair shares.
+    The queue must be known, and limits and free devices must allow it. A surplus replica that could not be given back
+    must also stay within the fair shares.
     """
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=True):
@@ -115,9 +122,10 @@ def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPla
 
 
 def _nominate(allocations: Allocations, workload: Workload) -> bool:
-    """Nominate the workload for devices that are free or being freed; return False if it does not fit.
+    """Nominate the workload for devices that are free or being freed.
 
-    Limits bind every workload; fair shares bind only surplus replicas.
+    Return False, without change, if the queue is unknown, a limit forbids it or it does not fit. Fair shares bind only
+    surplus replicas.
     """
     account = allocations.account(workload)
     if not account.known or allocations.first_exceeded_limit(workload, now=False):

@@ -80,7 +80,10 @@ def consolidate(
 
 
 def may_move(inputs: CycleInputs, allocations: Allocations, workload: Workload) -> bool:
-    """Tell whether the workload or replica may move at all, whatever its new place (see the rules on what moves)."""
+    """Tell whether preemptible training work may move: it has run for longer than `moved_after` and its min runtime.
+
+    Always False for a workload with surplus replicas, and for a replica in a queue with a limit on its path.
+    """
     if not workload.preemptible or workload.kind is not Kind.TRAINING or workload.started_at is None:
         return False
     account = allocations.account(workload)
@@ -116,9 +119,10 @@ class _Search:
         self._known_moves: dict[tuple[str, Request, frozenset[str]], dict[str, list[list[Workload]]]] = {}
 
     def help(self, workload: Workload) -> bool:
-        """Give the workload a place, by moving other work if needed; tell whether it got one.
+        """Give the workload a place by moving other work; tell whether it got one.
 
-        False changes no allocation.
+        After an earlier success the workload is first admitted or nominated without moves, if it fits. False changes no
+        allocation.
         """
         allocations = self._allocations
         if not allocations.account(workload).known or allocations.first_exceeded_limit(workload, now=False):
@@ -134,7 +138,10 @@ class _Search:
             return self._move_for(workload, shape)
 
     def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
-        """Nominate the workload after as few moves of other work as possible; return False if no moves were found."""
+        """Nominate the workload, and decide as few moves of other work as possible; return False if none were found.
+
+        A failure is remembered under `shape` until the next success; nothing else has changed then.
+        """
         if self._allocations.ledger.total(self._pool(workload), View.FUTURE) < gang.smallest(workload):
             self._hopeless.add(shape)
             return False
@@ -187,7 +194,11 @@ class _Search:
             self._reservations.recorded.add(mover.id)
 
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:
-        """Yield sets of work to move, cheapest first (see the rule on few moves)."""
+        """Yield sets of work to move, cheapest first: for a single task, each set that clears one place.
+
+        After that, the sets of several places are added together one by one, up to `MOST_MOVED` members, and each sum
+        is yielded.
+        """
         places = self._places(workload)
         if workload.min_members == 1:
             yield from (needed for _, needed in places)
@@ -220,7 +231,7 @@ class _Search:
     def _most_promising(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
         """Return the places with the most free room and, for each, the work that may move from it and is not stopping.
 
-        At most `MOST_PLACES` places are returned.
+        At most `MOST_PLACES` places are returned. The call uses up one probe for every four places that it looks at.
         """
         pool, by_device = self._pool(workload), workload.request.devices == 1
         there = self._movable_by_place(pool, by_device)
@@ -274,10 +285,10 @@ class _Search:
         return self._allocations.account(workload).queue.pool
 
     def _moves_for_one_task(self, workload: Workload, there: Sequence[Workload]) -> list[list[Workload]]:
-        """Return the sets of work of `there` whose moving makes room for one more task.
+        """Return the sets of work of `there` whose moving makes room for one more task; the ledger is rolled back.
 
-        Each set is a single candidate, if one alone is enough; otherwise there is at most one set, without needless
-        members.
+        Candidates that are enough alone come each as a set. Otherwise there is at most one set, without needless
+        members. The result is empty if the first `MOST_MOVED` together are not enough, or if no probes are left.
         """
         ledger = self._allocations.ledger
         pool, request = self._pool(workload), workload.request
@@ -337,9 +348,10 @@ class _Search:
         return places
 
     def _new_places(self, movers: Sequence[Workload]) -> dict[str, Place] | None:
-        """Return a place for all tasks of each mover, placed in the ledger, the largest first.
+        """Place all tasks of each mover anew in the ledger, the largest mover first, and return the places by id.
 
-        Returns None if a mover finds none.
+        Returns None if a mover finds none. The movers placed before it then stay in the ledger, so the caller must roll
+        back.
         """
         places: dict[str, Place] = {}
         for each in sorted(movers, key=lambda w: (-w.request.milli, -gang.held(w), w.id)):

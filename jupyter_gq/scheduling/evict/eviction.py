@@ -3,7 +3,7 @@
 If only replicas of elastic work go, the rest of it goes on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
@@ -22,19 +22,33 @@ def evict_whole(
 
     Replicas that the workload was to get in this cycle do not start.
     """
+    for unit in reversed(allocations.replicas.split(workload)):
+        allocations.release(unit)
+    evict_released(allocations, evictions, workload, reason, None, lambda _: sentence)
+
+
+def evict_released(
+    allocations: Allocations,
+    evictions: Evictions,
+    workload: Workload,
+    reason: EvictReason,
+    by: str | None,
+    sentence: Callable[[Workload], str],
+) -> None:
+    """Decide the eviction of a workload that was released with all its replicas, for the workload of the id `by`.
+
+    Replicas that the workload was to get in this cycle do not start. `sentence` tells its owner why; the function is
+    given the workload or the replica that goes.
+    """
     core, *replicas = allocations.replicas.split(workload)
     for replica in reversed(replicas):
-        allocations.release(replica)
         if replica.id in allocations.admitted:
             allocations.retract(replica)
         elif replica.id in allocations.nominated:
             allocations.drop_nomination(replica)
         elif isinstance(replica, Replica):
-            evictions.evict_replica(
-                ReplicaEviction(replica=replica, reason=reason, by=None, sentence=lambda _: sentence)
-            )
-    allocations.release(core)
-    evictions.evict(core, reason, None, sentence)
+            evictions.evict_replica(ReplicaEviction(replica=replica, reason=reason, by=by, sentence=sentence))
+    evictions.evict(core, reason, by, sentence(workload))
 
 
 def suspend(allocations: Allocations, evictions: Evictions, notebook: Workload, by: str | None, sentence: str) -> None:

@@ -31,7 +31,11 @@ from .victims import staying_holders
 
 
 def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
-    """Evict preemptible work from every queue that will be above a limit once everything that stops has stopped."""
+    """Evict preemptible work from every queue that will be above a limit once everything that stops has stopped.
+
+    Stops as soon as the queue is within its limits. A queue stays above a limit if only work that is not preemptible is
+    left.
+    """
     if not any(any(exceeded_limits(account)) for account in allocations.accounts):
         return
     gone: set[str] = set()

@@ -29,21 +29,21 @@ from jupyter_gq.scheduling.workloads.replicas import is_surplus
 from . import reclaim
 from .reclaim import Sources
 from .rounds import Strategy, evict_in_rounds
-from .victim_search import Tries, make_room
+from .victim_search import make_room
 from .victims import VictimIndex
 from .within_share import make_room_within_share
 
 
 def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Evict work of lower priority for pending work of the same queue, until no workload can be helped.
+    """Admit or nominate pending work by evicting work of lower priority in its queue, until no workload can be helped.
 
-    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    If that is not enough for a workload, work of other queues goes as well, by the rules of reclaim. Returns True if
+    something was undone that this cycle had admitted or nominated, so that other work may fit now.
     """
     priorities = inputs.index.priorities
     if not priorities.differ():
         return False
     lowest: dict[str, int] = {}
-    tries = Tries()
 
     def promising(workload: Workload) -> bool:
         queue = workload.queue
@@ -52,13 +52,13 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
         return lowest[queue] < workload.priority
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _preempt_for(inputs.policy, allocations, workload, victims, tries)
+        return _preempt_for(inputs.policy, allocations, workload, victims)
 
     return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
 
 def _preempt_for(
-    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
 ) -> list[Workload] | None:
     account = allocations.account(workload)
     if not account.known:
@@ -68,7 +68,7 @@ def _preempt_for(
     pool, queue = account.queue.pool, workload.queue
     members = sorted(victims.of_queue(pool, queue), key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
     others = Sources(queues=lambda: victims.of_others(pool, queue))
-    return search(policy, allocations, workload, members, others, tries)
+    return search(policy, allocations, workload, members, others)
 
 
 def search(
@@ -77,11 +77,11 @@ def search(
     workload: Workload,
     same_queue: Iterable[Workload],
     others: Sources,
-    tries: Tries,
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing work of `same_queue` with lower priority, or else of others as well.
+    """Nominate the workload by releasing work of `same_queue` with lower priority, and return the released victims.
 
-    Returns the released victims; None if that does not help, and then nothing has changed.
+    If that is not enough, work of `others` is released as well, but not for a surplus replica. Returns None if there is
+    no work of lower priority, or if nothing helps; then nothing has changed.
     """
     lower = [victim for victim in same_queue if victim.priority < workload.priority]
     if not lower:
@@ -96,4 +96,4 @@ def search(
         yield iter(lower)
         yield from others.queues()
 
-    return reclaim.search(policy, allocations, workload, replace(others, queues=queues), tries, lower)
+    return reclaim.search(policy, allocations, workload, replace(others, queues=queues), lower)

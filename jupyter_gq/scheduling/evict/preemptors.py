@@ -37,7 +37,8 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
     """
     nominees = _nominees_by_device(allocations)
     placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
-    served = {whole_workload(each).id for each in placed}
+    # A suspended notebook that is used again keeps the place that it has, so it is not among the nominees.
+    served = {whole_workload(each).id for each in placed} | index.holders.suspended.keys()
     for instruction in list(evictions.evicted.values()):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue

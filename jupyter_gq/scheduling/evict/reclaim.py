@@ -13,6 +13,7 @@ Rules
    quota in each of its own. So a queue within its quota never loses anything to another one.
    CPU and memory are a third reason, each by itself, if queues have quotas of them: the taker needs some and stays
    within its quota of it, and the giver is above its own, in each of their queues that has such a quota.
+   The rights to GPUs count only if the taker exceeds no such quota, since others could take that back.
 4. One victim at a time: the rules are checked again before each victim, so the giver ends no lower than its fair share
    less one workload. A queue that was refused is asked again after each victim under the same root as the taker, since
    such a victim leaves more to the taker (see `rights`).
@@ -47,7 +48,7 @@ from jupyter_gq.scheduling.workloads import gang
 
 from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
-from .victim_search import MOST_CANDIDATES, Limits, Tries, make_room
+from .victim_search import MOST_CANDIDATES, Limits, make_room
 from .victims import Precedence, VictimIndex, by_disruption, in_turn
 from .within_share import make_room_within_share
 
@@ -64,24 +65,24 @@ class Sources:
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
-    """Evict work of other queues for pending work within its queue's fair share, until no workload can be helped.
+    """Admit or nominate pending work within its queue's fair share by evicting work of other queues.
 
-    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
+    Goes on until no workload can be helped. Returns True if something was undone that this cycle had admitted or
+    nominated, so that other work may fit now.
     """
-    tries = Tries()
 
     def promising(workload: Workload) -> bool:
         account = allocations.account(workload)
         return account.lasting + gang.smallest(workload) <= account.fair_share
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-        return _reclaim_for(inputs.policy, allocations, workload, victims, tries)
+        return _reclaim_for(inputs.policy, allocations, workload, victims)
 
     return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
 
 
 def _reclaim_for(
-    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex, tries: Tries
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
 ) -> list[Workload] | None:
     """Place the workload, by releasing work of other queues if needed, and return the released victims.
 
@@ -93,7 +94,7 @@ def _reclaim_for(
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
     pool, queue = account.queue.pool, workload.queue
-    return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)), tries)
+    return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)))
 
 
 def search(
@@ -101,13 +102,13 @@ def search(
     allocations: Allocations,
     workload: Workload,
     sources: Sources,
-    tries: Tries,
     lower: Sequence[Workload] = (),
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing candidates, by rank and in their order, and return these victims.
+    """Nominate the workload by releasing candidates that the rules allow, in their order, and return these victims.
 
-    Only candidates that the rules allow are released. None means that this does not help, and then nothing has changed.
-    `lower` is the work of the workload's own queue with a lower priority that is among the candidates.
+    Queues above their fair share are tried alone first; then the queues within theirs may give too. None means that
+    nothing helps, and then nothing has changed. `lower` is the work of the workload's own queue with a lower priority
+    that is among the candidates.
     """
     if not allocations.account(workload).known:
         return None
@@ -122,7 +123,7 @@ def search(
         return sorted(islice(could_go, MOST_CANDIDATES + 1), key=order)
 
     def attempt(opening: Sequence[Workload]) -> list[Workload] | None:
-        limits = Limits(rights=rights, opening=opening, everything=None if opening else everything, tries=tries)
+        limits = Limits(rights=rights, opening=opening, everything=None if opening else everything)
         return make_room_within_share(
             allocations, workload, lambda: make_room(allocations, workload, candidates, limits), lower
         )
@@ -139,7 +140,7 @@ def search(
 
 
 def _openings(allocations: Allocations, workload: Workload, queues: Queues) -> Iterator[list[Workload]]:
-    """Yield the candidates below each queue on the path that the workload would lift above its fair share.
+    """Yield, for each queue on the path that the workload would lift above its fair share, all candidates below it.
 
     Their going would let the workload take from queues elsewhere, at a place of its choice. Queues without siblings are
     left out.

@@ -1,16 +1,26 @@
 """Reprieve victims whose devices turned out not to be needed, since their preemptor got other devices or none.
 
-The victim that was evicted last is asked first. No victim stays if its devices are taken or if it would be above a
-limit.
+Rules
+-----
+Order: the victim that was evicted last is asked first.
+
+Free devices: no victim stays if its devices are taken or if it would be above a limit.
+
+Rights: a preemptor may owe its place to a victim whose own devices it does not need, since less use above both of them
+gives it the right to other devices (see `rights`). So a victim of a preemptor with a place does not stay if it would
+lift a queue above both of them above its fair share.
+
+Start at once: a preemptor that fits now without its reprieved victims is admitted.
 """
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.admit.start import admit_nominee
 from jupyter_gq.scheduling.decision import Evict, Suspend
 from jupyter_gq.scheduling.quota.limits import exceeded_limits_above
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
 
 #: Victims that go whether or not other work needs their devices.
@@ -20,41 +30,79 @@ _UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 def reprieve_victims(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first."""
+    """Take back the evictions and migrations of this cycle that no workload needs, those decided last first.
+
+    Suspensions, stale gangs and drains stay. An elastic workload that stays may want replicas again. Preemptors that
+    fit at once without their reprieved victims are admitted.
+    """
+    reprieved = [
+        *_reprieve_workloads(index, allocations, reservations, evictions),
+        *_reprieve_replicas(index, allocations, evictions),
+    ]
+    for preemptor in dict.fromkeys(each.by for each in reprieved):
+        if preemptor in allocations.nominated and preemptor in allocations.pending:
+            admit_nominee(allocations, reservations, allocations.pending[preemptor])
+
+
+def _reprieve_workloads(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> list[Evict | Suspend]:
+    """Take back evictions and migrations of whole workloads, and return what was taken back."""
+    found = []
     for instruction in reversed(list(evictions.evicted.values())):
         victim = evictions.stopping[instruction.workload]
         stays = False
         if victim.id in evictions.migrations:
             stays = _cancel_migration(allocations, reservations, evictions, victim)
         elif _may_stay(instruction):
-            stays = _take_back(allocations, victim)
+            stays = _take_back(index, allocations, victim, instruction.by)
         if stays:
+            found.append(instruction)
             evictions.reprieve(victim)
             if victim.elastic:
                 allocations.replicas.want(allocations.replicas.current(index.workloads[victim.id]))
+    return found
+
+
+def _reprieve_replicas(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[ReplicaEviction]:
+    """Take back evictions of replicas whose workloads stay, and return what was taken back."""
+    found = []
     for eviction in reversed(list(evictions.replicas.values())):
         replica, reason = eviction.replica, eviction.reason
         needed = reason is EvictReason.CONSOLIDATED or reason in _UNCONDITIONAL
-        if not needed and replica.whole.id not in evictions.evicted and _take_back(allocations, replica):
+        if needed or replica.whole.id in evictions.evicted:
+            continue
+        if _take_back(index, allocations, replica, eviction.by):
+            found.append(eviction)
             evictions.reprieve_replica(replica)
+    return found
 
 
 def _may_stay(instruction: Evict | Suspend) -> bool:
-    """Tell whether the decision is an eviction that may be taken back: no suspension, stale gang or drain."""
+    """Tell whether the decision may be taken back: False for a suspension, a stale gang or a drained node."""
     return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
 
 
-def _take_back(allocations: Allocations, victim: Workload) -> bool:
-    """Undo the release of a victim, if its place is free and it exceeds no limit.
+def _take_back(index: ClusterIndex, allocations: Allocations, victim: Workload, preemptor: str | None) -> bool:
+    """Undo the release of a victim, if its place is free, it exceeds no limit and the preemptor keeps its rights.
 
-    Returns False, without change, otherwise.
+    Returns False, without change, otherwise. `preemptor` is the id of the workload for which the victim goes, if any.
     """
     if not allocations.undo_release(victim):
         return False
-    if any(exceeded_limits_above(allocations.account(victim), victim)):
+    exceeds_limit = any(exceeded_limits_above(allocations.account(victim), victim))
+    if exceeds_limit or (preemptor is not None and _takes_right(allocations, victim, index.workloads[preemptor])):
         allocations.release(victim)
         return False
     return True
+
+
+def _takes_right(allocations: Allocations, victim: Workload, preemptor: Workload) -> bool:
+    """Tell whether a victim that stays leaves a placed preemptor without the right to its place."""
+    if not allocations.has_place(preemptor.id):
+        return False
+    above_both = set(allocations.account(victim).chain) & set(allocations.account(preemptor).chain)
+    return any(each.lasting > each.fair_share for each in above_both)
 
 
 def _cancel_migration(

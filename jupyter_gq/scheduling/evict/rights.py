@@ -8,6 +8,9 @@ lower.
 Without a GPU: no quota of GPUs guarantees anything to work that needs none. Such work takes only from queues above
 their fair shares, or what a quota of CPU or memory guarantees.
 
+Within the quotas of CPU and memory: a claim on GPUs counts only if the workload lifts none of its queues above a quota
+of CPU or memory. Otherwise the victims could take their CPU or memory back, so each would stop the other in turns.
+
 Above first: a candidate ranks `ABOVE` if each of its queues, up to where the paths part, is above its fair share. A
 queue within its fair share gives only if candidates of that rank are not enough, since it could take back elsewhere
 what it gives.
@@ -30,6 +33,7 @@ from jupyter_gq.scheduling.quota.reclaim_rights import (
     are_above_fair_share,
     may_reclaim,
     may_reclaim_host,
+    stays_within_host_quotas,
 )
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.workloads import gang
@@ -56,9 +60,10 @@ class Rights:
         self._margin = Fraction(policy.reclaim_margin)
 
     def rank(self, victim: Workload) -> int | None:
-        """Return the rank of a candidate; None if it may not go as things stand, or if its rank is above `most`.
+        """Return `ABOVE` or `WITHIN` for a candidate that may go as things stand, and None for any other.
 
-        If only its rank forbids a candidate to go, `refused_by_rank` becomes True.
+        A candidate that ranks above `most` may not go either. If only its rank forbids it to go, `refused_by_rank`
+        becomes True.
         """
         found = self._rank(victim)
         if found is None or found <= self.most:
@@ -75,19 +80,27 @@ class Rights:
         return self._allocations.account(victim).chain[-1] is self._account.chain[-1]
 
     def could_allow(self, victim: Workload) -> bool:
-        """Return False if a candidate certainly may not go, whatever else goes before it; True means that it might."""
+        """Return False if a candidate certainly may not go, whatever else goes before it; True means that it might.
+
+        Sets `refused_by_rank` as `rank` does.
+        """
         if victim.queue == self._workload.queue:
             return victim.priority < self._workload.priority
-        giver = self._allocations.account(victim)
-        if are_above_deserved(self._account, giver, started=_has_started(victim)):
+        if self._counts_host() and any(self._host):
             return True
-        return self._allocations.accounts.counts_host and any(self._host)
+        giver, started = self._allocations.account(victim), _has_started(victim)
+        if not are_above_deserved(self._account, giver, started=started):
+            return False
+        if self.most == ABOVE and not are_above_fair_share(self._account, giver, started=started):
+            self.refused_by_rank = True
+            return False
+        return True
 
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
-        """Return the order in which these victims may go, if any: the nearest queues first, then by rising size.
+        """Return all victims, sorted: first those that share most queues with the workload, then smaller before larger.
 
-        Near victims only make the rights of the workload grow. Among the victims of one giver the last one may be as
-        large as it likes, so the largest goes last.
+        No right is checked. If these victims may go in any order, they may go in this one: victims that share queues
+        with the workload only leave more to it, and the last victim of a queue may be of any size.
         """
         return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
 
@@ -99,9 +112,7 @@ class Rights:
         if not self.may_grow_by(victim) or not gone:
             return True
         above_both = set(self._allocations.account(victim).chain) & set(self._account.chain)
-        shares_suffice = not self._allocations.accounts.counts_host and all(
-            each.lasting <= each.fair_share for each in above_both
-        )
+        shares_suffice = not self._counts_host() and all(each.lasting <= each.fair_share for each in above_both)
         return shares_suffice or (len(gone) <= MOST_REPLAYED and self._are_lawful(gone))
 
     def _rank(self, victim: Workload) -> int | None:
@@ -109,14 +120,18 @@ class Rights:
             return ABOVE if victim.priority < self._workload.priority else None
         giver, started = self._allocations.account(victim), _has_started(victim)
         gives, milli = gang.held(victim), self._milli
-        if may_reclaim(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
+        lasts = not self._counts_host() or stays_within_host_quotas(self._account, giver, self._host)
+        if lasts and may_reclaim(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
             if are_above_fair_share(self._account, giver, started=started):
                 return ABOVE
             if milli:
                 return WITHIN
-        if self._allocations.accounts.counts_host and may_reclaim_host(self._account, giver, self._host):
+        if self._counts_host() and may_reclaim_host(self._account, giver, self._host):
             return ABOVE
         return None
+
+    def _counts_host(self) -> bool:
+        return self._allocations.accounts.counts_host
 
     def _shared(self, victim: Workload) -> int:
         """Return how many queues are on the paths of both the victim and the workload."""

@@ -32,7 +32,7 @@ class Strategy:
 
 
 def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Evictions, strategy: Strategy) -> bool:
-    """Evict victims for all workloads that the strategy can help, until it helps none any more.
+    """Admit or nominate all workloads that the strategy can help, and evict its victims, until it helps none any more.
 
     Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
     """

@@ -13,9 +13,9 @@ in the same way: the one that costs least. If that finds nothing either, and few
 them are tried.
 
 Bounded search: the first two searches release each candidate at most a few times. If at most `MOST_CANDIDATES` could
-go, all sets of up to `MOST_VICTIMS` of them are tried, the smallest sets first. So with so few candidates, a workload
-gets its place if so few victims can make it. A step tries at most `MOST_SETS` sets for all workloads together, which
-are enough for one workload.
+go, all sets of up to `MOST_VICTIMS` of them are tried, the smallest sets first: at most 2,516 sets. So with so few
+candidates, each workload finds its place if so few victims can make it. No set is tried for a workload that would not
+fit even without all of the candidates.
 
 Minimal result: without any one of the victims the workload does not fit where it was placed nor, for small sets,
 anywhere, or the others may not go (see `rights`).
@@ -27,7 +27,7 @@ changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 from jupyter_gq.domain.workload import Request, Workload
@@ -48,20 +48,9 @@ _Search = Callable[["_Trial", Workload, Iterable[Workload]], bool]
 
 #: For up to so many victims, each is tried for being left alone by placing the workload again without it.
 THOROUGH = 16
-
-
 #: So many candidates at most, and so many victims of them, are tried in all combinations.
 MOST_CANDIDATES = 16
 MOST_VICTIMS = 4
-#: A step tries at most so many sets of victims.
-MOST_SETS = 3000
-
-
-@dataclass(kw_only=True, slots=True)
-class Tries:
-    """The sets of victims that one step may still try."""
-
-    left: int = MOST_SETS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +63,6 @@ class Limits:
     #: Returns all candidates that could go once others have gone, or more than `MOST_CANDIDATES` of them; None: small
     #: sets are not tried.
     everything: Callable[[], Sequence[Workload]] | None = None
-    tries: Tries = field(default_factory=Tries)
 
 
 def make_room(
@@ -99,8 +87,9 @@ def make_room(
 def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
     """Return the kinds of search to try for the workload, in order.
 
-    If `limited` is false, every candidate may go. The first kind then tries all of them together, so it needs no
-    second.
+    A workload that must stand in one domain is searched for domain by domain and, if it exceeds a limit, also candidate
+    by candidate. Any other is searched for candidate by candidate and, if `limited`, then place by place. Without
+    limits, the first search tries all candidates together, so it needs no second.
     """
     if assemble.required_domains(allocations.ledger, workload) is None:
         return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
@@ -158,7 +147,10 @@ class _Trial:
 
 
 def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """Release candidates in the order given until the workload fits and is nominated; tell whether it was nominated."""
+    """Release candidates in the order given until the workload fits and is nominated; tell whether it was nominated.
+
+    After False the candidates stay released, and the caller must undo the trial.
+    """
     allocations = trial.allocations
     for candidate in candidates:
         if trial.release(candidate) and _may_fit(allocations, workload) and try_nominate(allocations, workload):
@@ -169,7 +161,8 @@ def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[W
 def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
     """Release candidates one device or node after another, the cheapest first, until the workload is nominated.
 
-    Tell whether it was nominated. This helps if so few candidates may go that they must hold devices together.
+    Tell whether it was nominated. After False, candidates may stay released, and the caller must undo the trial. This
+    search helps if so few candidates may go that they must hold devices together.
     """
     allocations = trial.allocations
     staying = [candidate for candidate in candidates if candidate.id not in trial.gone]
@@ -202,9 +195,9 @@ def _set_by_set(trial: _Trial, workload: Workload, candidates: Sequence[Workload
     """Try all small sets of candidates until the workload is nominated after the release of one; tell whether it was.
 
     Among sets of one size, those whose last member in the order given comes first go first. Returns False at once if
-    there are more than `MOST_CANDIDATES` candidates, and without further trials when no tries are left.
+    there are more than `MOST_CANDIDATES` candidates, or if the workload does not fit without all of them.
     """
-    if len(candidates) > MOST_CANDIDATES:
+    if len(candidates) > MOST_CANDIDATES or not _may_fit_without(trial.allocations, workload, candidates):
         return False
     allocations = trial.allocations
     pool = allocations.account(workload).queue.pool
@@ -212,14 +205,23 @@ def _set_by_set(trial: _Trial, workload: Workload, candidates: Sequence[Workload
     for chosen in _small_sets(candidates):
         if sum(gang.held(each) for each in chosen) < lacks:
             continue
-        if not limits.tries.left:
-            return False
-        limits.tries.left -= 1
         released = all(trial.release(victim) for victim in limits.rights.best_order(chosen))
         if released and _may_fit(allocations, workload) and try_nominate(allocations, workload):
             return True
         trial.undo()
     return False
+
+
+def _may_fit_without(allocations: Allocations, workload: Workload, candidates: Sequence[Workload]) -> bool:
+    """Return False if the workload certainly does not fit even if all candidates go. Nothing is changed."""
+    mark = allocations.ledger.mark()
+    for candidate in candidates:
+        allocations.release(candidate)
+    may_fit = _may_fit(allocations, workload)
+    allocations.ledger.rollback(mark)
+    for candidate in candidates:
+        allocations.restore_usage(candidate)
+    return may_fit
 
 
 def _small_sets(candidates: Sequence[Workload]) -> Iterator[tuple[Workload, ...]]:
@@ -383,7 +385,7 @@ def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, oth
 def _place_without(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
     """Nominate the workload for another place that does not need the victim gone; tell whether there is one.
 
-    If there is none, nothing changes.
+    False also if the `others` may not go without the victim. If the result is False, nothing changes.
     """
     allocations = trial.allocations
     place = allocations.withdraw(workload)

@@ -58,13 +58,20 @@ class VictimIndex:
         self._new.setdefault(workload.queue, {})[workload.id] = None
 
     def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
-        """Yield the candidates of one leaf queue that may go for work of that queue, in their order."""
+        """Yield the candidates of one leaf queue that no min runtime protects from work of that queue, in their order.
+
+        Candidates that have gone are left out. Priorities are not compared.
+        """
         self._list_new(queue)
         leaf = self._pools.get(pool, {}).get(queue)
         return iter(()) if leaf is None else self._present(self._unprotected(leaf, queue, queue))
 
     def of_others(self, pool: str, queue: str) -> list[Iterator[Workload]]:
-        """Return the candidates of each other leaf queue that may go for work of `queue`, in their order."""
+        """Return, for each other leaf queue of the pool, an iterator over its candidates in their order.
+
+        Candidates that have gone, or that a min runtime protects from work of `queue`, are left out. Rights are not
+        checked.
+        """
         for new in [name for name in self._new if name != queue]:
             self._list_new(new)
         return [

@@ -52,9 +52,10 @@ def make_room_within_share(
 def is_kept(
     allocations: Allocations, workload: Workload, lower: Sequence[Workload], released: Sequence[Workload]
 ) -> bool:
-    """Tell whether what the nominated workload got cannot be taken back by another queue (see the rule on guarantees).
+    """Tell whether no other queue can take back what the nominated workload got (see the rule on guarantees).
 
-    False for work that needs no GPU, since a quota of GPUs does not guarantee it.
+    True if the work is not preemptible, or if its leaf queue stays within its deserved quota without the work of
+    `lower` that stays. False for work that needs no GPU, since a quota of GPUs does not guarantee it.
     """
     if not gang.smallest(workload):
         return False

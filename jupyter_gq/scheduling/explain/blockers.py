@@ -87,7 +87,10 @@ class BlockerSearch:
         return []
 
     def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
-        """Yield the candidates of one search after another: a few holders, then whole nodes, then all holders."""
+        """Yield the candidates of one search after another: a few holders, then work on whole nodes, then all holders.
+
+        If there are at most `FEW` holders, yield only the first collection, which then has all of them.
+        """
         few = list(islice(holders, FEW + 1))
         yield few
         if len(few) > FEW:

@@ -11,7 +11,6 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.evict import preempt, reclaim
 from jupyter_gq.scheduling.evict.reclaim import Sources
-from jupyter_gq.scheduling.evict.victim_search import Tries
 from jupyter_gq.scheduling.evict.victims import Precedence, staying_holders
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.state.allocations import Allocations
@@ -104,7 +103,7 @@ def _find_victims(
 
     Returns the released victims; None if that does not help.
     """
-    policy, tries = inputs.policy, Tries()
+    policy = inputs.policy
 
     def others() -> Iterator[Iterator[Workload]]:
         return map(iter, candidates.others.values())
@@ -115,7 +114,7 @@ def _find_victims(
     sources = Sources(queues=others, order=order)
     victims = None
     if allocations.account(workload).lasting + gang.smallest(workload) <= allocations.account(workload).fair_share:
-        victims = reclaim.search(policy, allocations, workload, sources, tries)
+        victims = reclaim.search(policy, allocations, workload, sources)
     if victims is not None:
         return victims
-    return preempt.search(policy, allocations, workload, candidates.same_queue, sources, tries)
+    return preempt.search(policy, allocations, workload, candidates.same_queue, sources)

@@ -14,6 +14,7 @@ Rules
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
@@ -21,7 +22,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.admit.job_order import job_order
 from jupyter_gq.scheduling.decision import Resume
 from jupyter_gq.scheduling.evict import notices
-from jupyter_gq.scheduling.evict.eviction import suspend
+from jupyter_gq.scheduling.evict.eviction import evict_released, suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.evict.victims import staying_notebooks, staying_workloads
 from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed
@@ -47,9 +48,10 @@ def is_wanted_back(workload: Workload) -> bool:
 def resume_notebooks(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> None:
-    """Resume suspended notebooks that are used again, and reserve what the other suspended ones have lent.
+    """Resume suspended notebooks that are used again, if their devices are free.
 
-    Borrowers on the devices of a resumed notebook are evicted.
+    If borrowers are there, evict them and keep the devices for the notebook. Reserve the devices of all other suspended
+    notebooks, if they exist.
     """
     for notebook in sorted(index.holders.suspended.values(), key=seniority):
         if is_wanted_back(notebook) and index.is_observed(notebook):
@@ -130,8 +132,8 @@ def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictio
             return
     for borrower in gone:
         if not allocations.undo_release(borrower):
-            sentence = notices.describe_reclaim(borrower, notebook)
-            evictions.evict(borrower, EvictReason.RECLAIMED, notebook.id, sentence)
+            sentence = partial(notices.describe_reclaim, by=notebook)
+            evict_released(allocations, evictions, borrower, EvictReason.RECLAIMED, notebook.id, sentence)
 
 
 def _borrowers(

@@ -135,9 +135,9 @@ class FairQueueCursor:
         return None
 
     def advance(self) -> None:
-        """Move on from the present workload, which has been served, to the next one of the same class and user.
+        """Count the smallest gang of the present workload, in milli-GPU, as usage of its user, and remove the workload.
 
-        The GPUs of the served workload are added to the usage of the user.
+        The next one of the same class and user then competes with all others to be the head.
         """
         _, key = heapq.heappop(self.heads)
         members, index = self.members[key], self.at[key]

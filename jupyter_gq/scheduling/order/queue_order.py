@@ -74,7 +74,10 @@ class JobOrder:
             self.touch(accounts.of(name))
 
     def next(self) -> Workload | None:
-        """Return the workload to consider next; None if none is left."""
+        """Return the workload to consider next; None if none is left.
+
+        Call `done` or `skip_class` before the next call.
+        """
         name = self._best("")
         while name is not None and name not in self._leaves:
             name = self._best(name)

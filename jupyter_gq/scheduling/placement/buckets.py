@@ -85,9 +85,9 @@ class Buckets:
                 yield amount, room, members
 
     def tightest(self, amount: int, need: HostResources, *, roomiest: bool) -> int | None:
-        """Return the lowest member with that amount and the least host resources that are enough.
+        """Return the lowest member with that amount and the least host resources that suffice; None if there is none.
 
-        Returns None if there is none. With `roomiest`, the most host resources instead of the least.
+        With `roomiest`, the most host resources instead. They are compared by CPU, then memory, then number of tasks.
         """
         fitting = [room for room in self.heaps.get(amount, ()) if all(r >= n for r, n in zip(room, need, strict=True))]
         if not fitting:

@@ -87,7 +87,9 @@ class FullnessPolicy:
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
         """Return the fullest (spread: emptiest) place that fits; None if none fits.
 
-        For whole devices a node counts by its wholly free devices, for a fraction a device by its free amount.
+        For whole devices a node counts by its wholly free devices, for a fraction a device by its free amount. A task
+        without devices goes to a node without devices if possible, the one with the least (spread: most) host
+        resources.
         """
         index, need = scope.index(view), host_request_of(request)
         if not request.devices:

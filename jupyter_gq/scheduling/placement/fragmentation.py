@@ -112,7 +112,11 @@ class _NodesInView:
                     each.move(node, old, new)
 
     def weights(self) -> Numbers:
-        """Return, for each kind of request, a whole number in proportion to the value of one usable milli-GPU."""
+        """Return, for each kind of request, its number of tasks divided by its usable amount, scaled to whole numbers.
+
+        The amount of one task is added to each usable amount. The sum of all weights is about `_WEIGHT`; all are 0 if
+        the request mix is empty.
+        """
         raw = self._counts / (self._total + self.states.columns.size)
         whole = raw.sum()
         return np.rint(raw * (_WEIGHT / whole)) if whole else raw
@@ -185,7 +189,10 @@ class _NodesInScope:
             self._enter(node, new)
 
     def choose(self, scope: Scope, request: Request, weights: Numbers) -> Spot | None:
-        """Return the place in the scope where a task of the request costs the weighted mix least; None if none fits."""
+        """Return the place in the scope where a task of the request costs the weighted mix least; None if none fits.
+
+        Ties that remain go to the node with the lowest number.
+        """
         ways = self._ways.pop(request, None)
         if ways is None:
             ways = Transitions(self._nodes.states, request, self._suitable)

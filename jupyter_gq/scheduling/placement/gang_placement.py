@@ -72,7 +72,7 @@ def required_domains(ledger: DeviceLedger, workload: Workload) -> list[Domain] |
 
 
 def leading_request(workload: Workload) -> Request:
-    """Return the request of the task group that is hardest to place."""
+    """Return the request of the task group that is hardest to place (see `largest_first`)."""
     if not workload.groups:
         return workload.request
     needed = [group for group in groups_of(workload) if group.min_members]
@@ -85,7 +85,7 @@ def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
 
 
 def largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
-    """Return a sort key that puts the task group first that is harder to place."""
+    """Return a sort key that puts the larger request first: by devices, milli-GPU of each, CPU, then memory."""
     request = group.request
     return (-request.devices, -request.milli_per_device, -request.cpu_milli, -request.memory)
 
@@ -202,9 +202,10 @@ class _Assembly:
     # --- domains
 
     def _candidates(self, branch: _Branch, within: Within) -> Iterator[Within]:
-        """Yield the domains where the branch may go: first those of the preferred level, then of wider ones.
+        """Yield the domains where the branch may go: first domains of the preferred level, then of wider ones.
 
-        Each comes with the domains `within`. If no level is required, `within` alone comes last.
+        Each comes with the domains `within`. If no level is required, `within` alone comes last. Nothing is yielded if
+        the required level does not exist.
         """
         constraint = branch.constraint
         if constraint is None:
@@ -226,7 +227,8 @@ class _Assembly:
     def _ranked(self, branch: _Branch, topology: str, level: str, within: Within) -> list[Domain]:
         """Return the domains of a level that may have room for the branch, in the order in which to try them.
 
-        If tasks of the branch run already, only their domain is returned.
+        If tasks of the branch run already, return only the domain of these tasks, without a check for room. If their
+        node is in no domain of the level, the list is empty.
         """
         if branch.near:
             there = self.ledger.domains.around(branch.near[0].node, topology, level)

@@ -28,7 +28,10 @@ class View(StrEnum):
 
 
 def host_resources_of(node: Node) -> HostResources:
-    """Return the CPU, memory and number of tasks that a node has for work; zeros if the node takes no new work."""
+    """Return the CPU, memory and number of tasks that a node has for work; zeros if the node takes no new work.
+
+    A resource that the node does not count is `UNCOUNTED`, and if it counts none, the result is `UNLIMITED`.
+    """
     if node.closed:
         return NO_RESOURCES
     if node.cpu_milli is None and node.memory is None and node.max_tasks is None:

@@ -226,7 +226,10 @@ class DeviceLedger:
         return self.index(pool, request, view, within).slots(request, enough)
 
     def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
-        """Return exactly how many tasks of a request fit; may take a step for each node."""
+        """Return exactly how many tasks of a request fit; may take a step for each node.
+
+        In a cluster without nodes, the result is `UNCOUNTED` for a request without devices.
+        """
         if request.devices <= 1 and self.layout.nodes and not self.layout.counts_host_resources:
             return self.slots(pool, request, view)
         if not self.layout.nodes:
@@ -454,7 +457,10 @@ def _added(room: HostResources, need: HostResources, times: int) -> HostResource
 
 
 def _in_different(parts: Sequence[int], devices: int) -> int:
-    """Return how many tasks fit if each needs one part of `devices` devices, of which number i has `parts[i]` parts."""
+    """Return how many tasks fit if each needs one part of each of `devices` different devices.
+
+    Device number i has `parts[i]` parts.
+    """
     if devices == 1:
         return sum(parts)
     fewest, most = 0, sum(parts) // devices

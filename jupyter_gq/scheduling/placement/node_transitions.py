@@ -56,10 +56,10 @@ class Transitions:
             self._add(np.array(states, np.int64))
 
     def best(self, count: Integers, weights: Numbers) -> list[Transition]:
-        """Return the transitions with the least weighted loss and the fullest devices.
+        """Return the transitions with the least weighted loss; of these, the fullest devices, then the fullest node.
 
-        The list is empty if no node has a transition. `count` is the number of nodes by state. Several are returned if
-        nothing decides between them.
+        Several are returned if nothing decides between them, none if no node has a transition. `count` is the number of
+        nodes by state. If most transitions are of states without nodes, those are forgotten.
         """
         alive = np.flatnonzero(count[self._before[: self._size]])
         if not len(alive):
@@ -96,7 +96,11 @@ class Transitions:
         self._lose(first, table.columns)
 
     def _from(self, states: Integers) -> tuple[Integers, Integers]:
-        """Return two arrays with one entry for each transition from these states: its state, and the devices taken."""
+        """Return two arrays with one entry for each transition from these states: its state, and the devices taken.
+
+        For a fraction of one device, there is one transition for each amount and kind of device; otherwise the fullest
+        devices that fit are taken.
+        """
         if not self._devices:
             return states, np.zeros((len(states), 0), np.int64)
         kinds, amounts = self._states.slot_kinds[states], self._states.slot_amounts[states]

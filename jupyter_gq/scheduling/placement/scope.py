@@ -199,13 +199,15 @@ class Scope:
         If no node of the cluster is of that kind, all are selected. Labels and domains must fit as well.
         """
         pool, everywhere = self.filter.pool, range(len(layout.nodes))
-        any_node = not any(_is_near(layout, number, pool) for number in everywhere)
+        any_node = not any(_is_of_pool_or_bare(layout, number, pool) for number in everywhere)
         for number in nodes:
-            if (any_node or _is_near(layout, number, pool)) and self.filter.takes_node(layout.nodes[number].labels):
+            if (any_node or _is_of_pool_or_bare(layout, number, pool)) and self.filter.takes_node(
+                layout.nodes[number].labels
+            ):
                 self.ranks[layout.bare[number]] = ()
 
 
-def _is_near(layout: Layout, node: int, pool: str) -> bool:
+def _is_of_pool_or_bare(layout: Layout, node: int, pool: str) -> bool:
     if not layout.nodes[node].devices:
         return True
     return any(layout.pool_of_set[device_set] == pool for device_set in layout.sets_of_node[node])

@@ -51,7 +51,8 @@ class Outlook:
 def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
     """Raise `QuotaExceeded` if a notebook asks for more than is left of its owner's fixed quota.
 
-    Pending notebooks count, since they were granted. Stopping ones do not count: this one starts after their end.
+    The quota is 0 if the snapshot lacks the queue. Pending notebooks count, since they were granted. Stopping ones do
+    not count: this one starts after their end. A notebook without a GPU always passes.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     quota = 0 if queue is None else queue.quota

@@ -48,7 +48,9 @@ class QueueClaim:
 def divide(total: int, claims: Sequence[QueueClaim], past_counts: Fraction = NOTHING) -> list[MilliGpu]:
     """Return the fair share of each claim, in the order given.
 
-    `past_counts` is the factor k of the past-usage rule; 0 leaves past usage out.
+    Each gets its quota as far as it wants that much, even if the sum exceeds `total`. What is left goes to higher
+    priorities first, and then by weight (see the rules on surplus and rounding). `past_counts` is the factor k of the
+    past-usage rule; 0 leaves past usage out.
     """
     fair_shares = [min(claim.quota, claim.wanted) for claim in claims]
     surplus = total - sum(fair_shares)
@@ -67,7 +69,8 @@ def _by_weight(
 ) -> tuple[int, dict[int, Fraction]]:
     """Divide the surplus by weight among the queues of one priority, in rounds, until no queue leaves anything over.
 
-    Adds to `fair_shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
+    A part is rounded down to whole GPUs, but a queue that wants no more than its part gets exactly what it wants. Adds
+    to `fair_shares`. Returns the surplus that is left, and the remainder that rounding left to each queue.
     """
     remainders: dict[int, Fraction] = {}
     again = True
@@ -114,9 +117,9 @@ def _bend_by_past_usage(part: Fraction, past: Fraction, past_counts: Fraction) -
 def _by_remainder(
     surplus: int, claims: Sequence[QueueClaim], fair_shares: list[int], remainders: dict[int, Fraction]
 ) -> int:
-    """Add at most one GPU to the fair share of each queue with a remainder, largest remainder first.
+    """Add at most one GPU to the fair share of each queue with a remainder, the largest remainder first.
 
-    Returns the surplus that is left.
+    Ties go in the order given, and no queue gets more than it wants. Returns the surplus that is left.
     """
     for i in sorted(remainders, key=lambda i: (-remainders[i], i)):
         if surplus <= 0:

@@ -92,7 +92,10 @@ class MinRuntimes:
         )
 
     def of(self, victim: Account, taker: Account) -> Seconds:
-        """Return for how many seconds a run of the leaf `victim` is protected from work of the leaf `taker`."""
+        """Return for how many seconds a run of the leaf `victim` is protected from work of the leaf `taker`.
+
+        The rule of preemption decides if both are the same queue, otherwise the rule of reclaim.
+        """
         if not self.in_use:
             return AT_ONCE
         key = (victim.queue.name, taker.queue.name)

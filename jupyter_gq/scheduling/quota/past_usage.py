@@ -45,7 +45,8 @@ class DecayedUsage:
 def advance(usage: DecayedUsage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> DecayedUsage:
     """Return the usage at `now`, if each leaf queue has held its milli-GPU in `held` since `usage.at`.
 
-    The known usage is renewed only if a step of the half-life has passed since the last renewal.
+    The known usage is renewed only if a step of the half-life has passed since the last renewal. A time before
+    `usage.at` counts as that time; tiny amounts are dropped.
     """
     passed = max(0.0, now - usage.at)
     kept = exp2(-passed / half_life)
@@ -84,7 +85,8 @@ NO_PAST = Past()
 def past_of(snapshot: Snapshot, rule: UsageRule) -> Past:
     """Return the past usage of each queue as a part of what its pool can give, with the factor of the rule.
 
-    Returns `NO_PAST` if past usage does not count by this rule.
+    Queues without usage, or whose pool has no devices, are left out. Returns `NO_PAST` if past usage does not count by
+    this rule.
     """
     if rule.half_life is None or not rule.weight:
         return NO_PAST

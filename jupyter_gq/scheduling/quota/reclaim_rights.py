@@ -45,10 +45,11 @@ def _is_within_host_quotas(path: tuple[Account, ...], needed: HostAmounts) -> bo
 def may_reclaim(
     taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
 ) -> bool:
-    """Tell whether the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
+    """Tell whether the rules on guarantee and fairness let the leaf `taker` reclaim one victim from the leaf `giver`.
 
-    `milli` is what the taker needs. With `started`, the victim runs already, and nominated work of its queue does not
-    count against that queue. `margin` is the policy's reclaim margin.
+    The victim gives `gives` milli-GPU, and the taker needs `milli`. With `started`, the victim runs already, and
+    nominated work of its queue does not count against that queue. `margin` is the policy's reclaim margin. False for
+    work of the same queue.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
@@ -95,6 +96,12 @@ def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> boo
         need and all(_within(each, which, need) for each in takers) and is_above_host_quota(givers, which)
         for which, need in enumerate(needed)
     )
+
+
+def stays_within_host_quotas(taker: Account, giver: Account, needed: HostAmounts) -> bool:
+    """Tell whether no queue of the taker, up to where the two paths part, exceeds a quota of CPU or memory it needs."""
+    takers, _ = _parted(taker, giver)
+    return all(_within(each, which, need) for each in takers for which, need in enumerate(needed) if need)
 
 
 def _within(account: Account, which: int, more: int) -> bool:

@@ -39,7 +39,8 @@ class UsageAccounting:
     def first_exceeded_limit(self, unit: Workload, *, now: bool) -> BlockingLimit | None:
         """Return the first limit or quota, from the leaf up, that the unit would exceed; None if there is none.
 
-        If `now` is false, work that is stopping counts as gone.
+        The unit counts with its placement or, if it has none, with its smallest gang. If `now` is false, work that is
+        stopping counts as gone.
         """
         account = self._accounts.of(unit.queue)
         milli = gang.held(unit) if unit.placement else gang.smallest(unit)

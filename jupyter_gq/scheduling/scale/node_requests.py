@@ -29,9 +29,9 @@ def describe_request(pool: str, request: NodeRequest | None, now: Instant) -> st
 
 
 def _ago(seconds: float) -> str:
-    """Return a phrase such as "5 min ago", in whole minutes or hours.
+    """Return "a moment ago" below a minute, and else a phrase such as "5 min ago", in hours from two hours on.
 
-    Finer steps would change the sentence often, and each change is sent to every listener.
+    Amounts are rounded down. Finer steps would change the sentence often, and each change is sent to every listener.
     """
     if seconds < 60:
         return "a moment ago"

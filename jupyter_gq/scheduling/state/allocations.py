@@ -32,7 +32,10 @@ class Allocations:
     """The accounts of the queues, the device ledger, and the workloads that this cycle gives a place."""
 
     def __init__(self, index: ClusterIndex, reservations: Reservations) -> None:
-        """Compute the fair shares anew, and begin with the accounts, ledger and pending workloads of the index."""
+        """Compute the fair shares anew, and begin with the accounts, ledger and pending workloads of the index.
+
+        Changes that the ledger has had before become final, so `undo` goes back to this moment.
+        """
         self.accounts = index.accounts
         self.ledger = index.ledger
         #: Workloads that wait, by id.
@@ -77,7 +80,10 @@ class Allocations:
             self.replicas.want(started)
 
     def retract(self, workload: Workload) -> None:
-        """Undo the admission of a released workload, whose run has not begun yet. A whole workload is pending again."""
+        """Undo the admission of a released workload, whose run has not begun yet.
+
+        A whole workload is pending again and wants no further replicas; a replica is wanted again.
+        """
         started = self.admitted.pop(workload.id)
         self._usage.add_held(started, -1, later=False)
         self.ledger.retract(started)

@@ -179,7 +179,8 @@ class ClusterIndex:
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """Return the pools of the devices that the workload holds.
 
-        If it holds none but host resources of nodes, that is the pool of its queue.
+        If it holds only host resources of nodes, and some node counts these, that is the pool of its queue. Otherwise
+        the result is empty for work without devices.
         """
         pool_of = self._pool_of
         found = frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
@@ -200,7 +201,7 @@ class ClusterIndex:
         return self._lacks[key]
 
     def _empty_ledger(self, snapshot: Snapshot, policy: Policy) -> DeviceLedger:
-        """Return a ledger of the free nodes, with the placement policies of the policy."""
+        """Return a ledger of all nodes on which nothing is held, with the placement policies of the policy."""
         choice = make_policy(policy.placement, self._mix)
         of_fractions = policy.fraction_placement or policy.placement
         return DeviceLedger(

@@ -42,7 +42,11 @@ class HolderIndex:
         self._by_user = by_user
 
     def add(self, workload: Workload, units: Sequence[Workload], *, evictable: bool) -> None:
-        """Add a holder; `units` are its smallest gang and its surplus replicas, or itself."""
+        """Add a holder; `units` are its smallest gang and its surplus replicas, or itself.
+
+        Only if `evictable`, the units are listed by leaf queue and node, and the workload among stale gangs and
+        notebooks.
+        """
         if workload.state is not State.STOPPING:
             self._count_user(workload, 1)
         if workload.state is State.SUSPENDED:

@@ -75,7 +75,10 @@ class Replicas:
         return replica.id in self._wanted_by(replica.whole.id)
 
     def wanted_by(self, name: str, freed: int) -> Iterator[Replica]:
-        """Yield replicas that the workload of that id could still get, until they need `freed` milli-GPU in sum."""
+        """Yield replicas that the workload of that id could still get, until `freed` milli-GPU are used up.
+
+        The last of them may need more than is left.
+        """
         for replica in list(self._wanted_by(name).values()):
             if freed <= 0:
                 return
@@ -91,7 +94,7 @@ class Replicas:
     def want(self, workload: Workload) -> None:
         """Replace what is recorded as wanted by the workload with the replicas that it could get beside its placement.
 
-        If the workload lacks no task, nothing changes.
+        If it could get none, nothing changes.
         """
         wanted = wanted_replicas(workload)
         if wanted:

@@ -25,7 +25,7 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
-from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim
+from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, may_reclaim, stays_within_host_quotas
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
@@ -120,7 +120,11 @@ class Reservations:
         ]
 
     def may_pass(self, workload: Workload, reservation: Reservation) -> bool:
-        """Tell whether `workload` may use devices of the reservation (see the rule on bound work)."""
+        """Tell whether `workload` may use devices of the reservation: always if it is the owner.
+
+        Preemptible training work may use what a suspended notebook has lent. No surplus replica may use the devices of
+        a pending owner. For all other work, see the rule on bound work.
+        """
         owner = reservation.workload
         if workload.id == owner.id:
             return True
@@ -140,13 +144,16 @@ class Reservations:
     def _can_take_back(self, owner: Workload, workload: Workload) -> bool:
         """Tell whether `owner` could reclaim the devices as soon as `workload` has started on them.
 
-        The accounts change on trial only.
+        False for work of the same queue, work that a min runtime would protect, and an owner that would borrow. The
+        accounts change on trial only.
         """
         giver, taker = self._account(workload), self._account(owner)
         if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
             return False
         milli = gang.smallest(workload)
         if self._min_runtimes.of(giver, taker) or not self._is_entitled(owner):
+            return False
+        if not stays_within_host_quotas(taker, giver, gang.smallest_host(owner)):
             return False
         add_usage(giver, milli, fixed=False)
         allowed = may_reclaim(taker, giver, gang.smallest(owner), gives=milli)

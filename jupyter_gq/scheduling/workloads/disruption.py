@@ -25,7 +25,9 @@ Disruption = tuple[bool, bool, int, bool, float, float, int, str]
 def disruption(workload: Workload) -> Disruption:
     """Return a sort key of work that could be stopped: the work that loses least has the smallest key.
 
-    Work that was placed in this cycle must be given as PENDING with its placement.
+    Smaller keys have, in this order: work placed in this cycle, work not running yet, lower priority, surplus replicas,
+    newer runs, newer submissions. A saved state makes a run count as an hour newer. Work that was placed in this cycle
+    must be given as PENDING with its placement.
     """
     started = workload.started_at if workload.started_at is not None else workload.submitted_at
     if workload.checkpointed_at is not None:

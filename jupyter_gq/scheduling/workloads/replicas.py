@@ -72,11 +72,11 @@ def is_short(workload: Workload) -> bool:
     return workload.holds and any(_missing(workload))
 
 
-def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
+def wanted_replicas(workload: Workload) -> list[Replica]:
     """Return as replicas what the workload could still get.
 
     If it lacks tasks of its smallest gang, that is one replica for all of them. Otherwise it is one replica for each
-    task above its placement; none while tasks of the workload are stopping. `start` is the first number in the ids.
+    task above its placement; none while tasks of the workload are stopping.
     """
     if is_short(workload):
         return [_repair(workload)]
@@ -88,7 +88,7 @@ def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
         found += [(number, group.name) for number in range(has, group.tasks)]
     return [
         _replica(workload, f"{workload.id}+{index}", name, index)
-        for index, (_, name) in enumerate(sorted(found, key=lambda pair: pair[0]), start=start)
+        for index, (_, name) in enumerate(sorted(found, key=lambda pair: pair[0]))
     ]
 
 

@@ -20,18 +20,22 @@ UsageByUser = Mapping[str, int]
 
 
 def seniority(workload: Workload) -> Seniority:
-    """Return the sort key of a workload inside its queue; the smallest key goes first."""
+    """Return the sort key of a workload or replica inside its queue; the smallest key goes first.
+
+    Keys compare the priority (higher first), then surplus replicas (after all other work), then the submission (older
+    first), then the id.
+    """
     more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
     return (-workload.priority, more, workload.submitted_at, workload.id)
 
 
 def longest_wait(workload: Workload) -> tuple[float, Seniority]:
-    """Return a sort key that puts the longest wait first."""
+    """Return a sort key that puts the longest wait first; ties go by seniority."""
     return (workload.waits_since, seniority(workload))
 
 
 def fair_seniority(workload: Workload, used: UsageByUser) -> tuple[int, int, int, float, str]:
-    """Return the sort key inside a queue that prefers, among equals, the user who uses less of the queue."""
+    """Return the sort key of `seniority`, but with the usage of the owner, the smaller first, before the submission."""
     priority, more, submitted, name = seniority(workload)
     return (priority, more, used.get(workload.owner, 0), submitted, name)
 

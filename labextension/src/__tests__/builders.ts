@@ -1,6 +1,6 @@
 /** Things to test with: name what matters, the rest is ordinary. */
 
-import type { JobView, Me, NotebookView, PoolView, QueueView, ServerStatus } from '../wire';
+import type { JobSummary, JobView, Me, NotebookView, PoolView, QueueView, ServerStatus } from '../wire';
 
 export function aJob(given: Partial<JobView> = {}): JobView {
   return {
@@ -32,10 +32,19 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     prefix: [],
     progress: null,
     last_seq: 0,
+    disk: null,
     eviction: null,
     error: null,
     ...given
   };
+}
+
+/** A job as lists show it. */
+export function aSummary(given: Partial<JobSummary> = {}): JobSummary {
+  const job: Partial<JobView> = aJob(given);
+  delete job.targets;
+  delete job.prefix;
+  return job as JobSummary;
 }
 
 export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {

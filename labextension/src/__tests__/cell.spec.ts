@@ -57,6 +57,49 @@ describe.each([
     expect(model.getMetadata(METADATA_KEY)).toEqual({ job: job.id, source_hash: hashSource(SOURCE), seq: 0 });
   });
 
+  it('never trusts an output of the file, in no moment', () => {
+    const forged: IOutput = {
+      output_type: 'display_data',
+      data: { 'text/html': '<script>forged()</script>' },
+      metadata: {}
+    };
+    const model = aCell();
+    const job = aJobOf(model);
+    const trusted: string[] = [];
+    const note = (): void => {
+      for (let index = 0; index < model.outputs.length; index++) {
+        const output = model.outputs.get(index);
+        if (output.trusted) {
+          trusted.push(JSON.stringify(output.toJSON()));
+        }
+      }
+    };
+    model.outputs.changed.connect(note);
+    model.outputs.add(forged);
+    BoundCell.bind(model, job);
+
+    const shared = aCell();
+    const other = aJobOf(shared);
+    shared.outputs.fromJSON([makePlaceholder(other), forged]);
+    shared.setMetadata(METADATA_KEY, { job: other.id, source_hash: hashSource(SOURCE), seq: 3 });
+    shared.outputs.changed.connect(() => {
+      for (let index = 0; index < shared.outputs.length; index++) {
+        const output = shared.outputs.get(index);
+        if (output.trusted) {
+          trusted.push(JSON.stringify(output.toJSON()));
+        }
+      }
+    });
+    const cell = BoundCell.read(shared) as BoundCell;
+    cell.write({ ...other, phase: 'paused' }, null, 0);
+    expect(shared.trusted).toBe(false);
+    cell.write({ ...other, phase: 'done' }, [stream('delivered')], 1);
+    expect(shared.trusted).toBe(true);
+    expect(below(shared)).toEqual([stream('delivered')]);
+    expect(trusted.length).toBeGreaterThan(0);
+    expect(trusted.filter(output => output.includes('forged'))).toEqual([]);
+  });
+
   it('shows outputs as they grow, shrink and change', () => {
     const model = aCell();
     const job = aJobOf(model);

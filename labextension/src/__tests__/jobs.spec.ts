@@ -1,9 +1,11 @@
 import type { JobPhase } from '../jobs';
 import {
-  findActiveJob,
+  findJobOfCell,
   formatAmount,
+  hasCells,
   isCancellable,
   describeJob,
+  listActiveJobs,
   listMemberQueues,
   formatMemory,
   mergeJobs,
@@ -13,7 +15,7 @@ import {
   splitByPhase,
   summarizeJob
 } from '../jobs';
-import { aJob, aNotebook, aQueue } from './builders';
+import { aJob, aNotebook, aQueue, aSummary } from './builders';
 
 describe('the list of jobs', () => {
   it('is newest first, and a later version of a job takes its place', () => {
@@ -30,6 +32,17 @@ describe('the list of jobs', () => {
     expect(mergeJobs([final], [aJob({ phase: 'running' })])).toEqual([final]);
     const second = aJob({ run: 2, phase: 'paused' });
     expect(mergeJobs([second], [aJob({ run: 1 })])).toEqual([second]);
+  });
+
+  it('keeps the cells of a job, which lists leave out', () => {
+    const target = { cell_id: 'x', source_hash: '', seconds: null };
+    const detail = aJob({ targets: [target] });
+    const summary = aSummary({ sentence: 'new' });
+    expect(hasCells(summary)).toBe(false);
+    const [newer] = mergeJobs([detail], [summary]);
+    expect(newer).toMatchObject({ sentence: 'new', targets: [target] });
+    const [known] = mergeJobs([{ ...summary, last_seq: 9 }], [detail]);
+    expect(known).toMatchObject({ sentence: 'new', last_seq: 9, targets: [target] });
   });
 
   it('puts what is under way before what is over', () => {
@@ -54,9 +67,11 @@ describe('the list of jobs', () => {
 
   it('knows whether a cell is already in training', () => {
     const job = aJob({ targets: [{ cell_id: 'x', source_hash: '', seconds: null }] });
-    expect(findActiveJob([job], 'x', 'digits.ipynb')).toBe(job);
-    expect(findActiveJob([job], 'x', 'other.ipynb')).toBeNull();
-    expect(findActiveJob([aJob({ ...job, phase: 'done' })], 'x', 'digits.ipynb')).toBeNull();
+    expect(findJobOfCell([aJob(), job], 'x')).toBe(job);
+    expect(findJobOfCell([job], 'y')).toBeNull();
+    expect(listActiveJobs([job], 'digits.ipynb')).toEqual([job]);
+    expect(listActiveJobs([job], 'other.ipynb')).toEqual([]);
+    expect(listActiveJobs([aJob({ ...job, phase: 'done' })], 'digits.ipynb')).toEqual([]);
   });
 });
 

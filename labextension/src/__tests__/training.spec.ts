@@ -5,7 +5,7 @@ import { Client } from '../client';
 import { EVENT_SCHEMA } from '../live/events';
 import { Training } from '../live/training';
 import type { JobView } from '../wire';
-import { aJob, aMe, aNotebook, aQueue, aStatus } from './builders';
+import { aJob, aSummary, aMe, aNotebook, aQueue, aStatus } from './builders';
 import { ConnectionCount, FakeServer, ListenerCount, setVisibility } from './fakes';
 
 const SECOND = 1000;
@@ -217,6 +217,17 @@ describe('a job by its id', () => {
     page.send('job', aJob());
     expect((await page.live.findJob('job-1'))?.id).toBe('job-1');
     expect(page.count('GET jobs/')).toBe(0);
+  });
+
+  it('comes from the server once, with the cells that the list leaves out', async () => {
+    const server = new FakeServer();
+    server.answer('GET jobs', { jobs: [aSummary({ phase: 'done' })], next: null });
+    const targets = [{ cell_id: 'x', source_hash: '', seconds: null }];
+    server.answer('GET jobs/job-1', aJob({ phase: 'done', targets }));
+    const page = await opened(server);
+    expect((await page.live.findJob('job-1'))?.targets).toEqual(targets);
+    expect((await page.live.findJob('job-1'))?.targets).toEqual(targets);
+    expect(page.count('GET jobs/')).toBe(1);
   });
 
   it.each<[JobView['phase'], number]>([

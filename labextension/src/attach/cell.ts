@@ -21,6 +21,8 @@ export type Refusal = 'edited' | 'replaced' | 'foreign';
  * 2. The cell is written only while its source is the source that was sent.
  * 3. A copy of the cell is never written: the copy has another id, which is not a target of the job.
  * 4. Writing the same outputs again changes nothing.
+ * 5. Only outputs that the service delivered are trusted. The outputs of the file are removed before the cell is trusted,
+ *    and stay untrusted as long as the outputs of the job are not known.
  *
  * See docs/decisions/0003-merge-results-in-the-browser.md.
  */
@@ -34,8 +36,7 @@ export class BoundCell {
   static bind(model: ICodeCellModel, job: JobView): BoundCell {
     const binding = { job: job.id, source_hash: hashSource(model.sharedModel.getSource()), seq: 0 };
     const first = makePlaceholder(job);
-    model.trusted = true;
-    model.outputs.fromJSON([first]);
+    trustOnly(model, [first]);
     model.executionCount = null;
     model.setMetadata(METADATA_KEY, binding);
     const cell = new BoundCell(model, binding);
@@ -75,11 +76,11 @@ export class BoundCell {
     const present = this._readOutputs();
     const wanted = [makePlaceholder(job), ...(outputs === null ? present.slice(1) : toModelOutputs(outputs))];
     const plan = planSteps(present, wanted);
-    if (plan.length > 0) {
-      this.model.trusted = true;
-      if (!plan.every(step => applyStep(this.model, step))) {
-        this.model.outputs.fromJSON(wanted);
-      }
+    const isDelivered = outputs !== null && !this.model.trusted;
+    if (isDelivered && plan.length > 0) {
+      trustOnly(this.model, wanted);
+    } else if (!plan.every(step => applyStep(this.model, step))) {
+      this.model.outputs.fromJSON(wanted);
     }
     this._written = wanted;
     return this._writeSeq(outputs === null ? this._seq : seq) || plan.length > 0;
@@ -122,6 +123,13 @@ export class BoundCell {
   }
 
   private _written: readonly IOutput[] | null = null;
+}
+
+/** Trust the cell with these outputs only: to trust the outputs that it has would run their scripts. */
+function trustOnly(model: ICodeCellModel, outputs: readonly IOutput[]): void {
+  model.outputs.clear();
+  model.trusted = true;
+  model.outputs.fromJSON([...outputs]);
 }
 
 /** Apply one step to the model; return false if all outputs must be written instead. */

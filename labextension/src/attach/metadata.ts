@@ -7,7 +7,7 @@ import { formatGpus } from '../amounts';
 import type { JobPhase } from '../jobs';
 import { JOB_LOOKS, isFinal, summarizeJob } from '../jobs';
 import { formatClock } from '../times';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 
 /** Media type of the placeholder. */
 export const JOB_MIME = 'application/vnd.jupyter-gq.job+json';
@@ -49,7 +49,7 @@ export interface IPlaceholder {
 }
 
 /** Return the placeholder output. The output depends on the phase only, so that a running job seldom changes the file. */
-export function makePlaceholder(job: JobView): IDisplayData {
+export function makePlaceholder(job: JobSummary): IDisplayData {
   const sentence = isFinal(job.phase) ? summarizeJob(job, job.finished_at ?? job.submitted_at) : '';
   const data: IPlaceholder = {
     job: job.id,

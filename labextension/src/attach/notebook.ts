@@ -5,7 +5,7 @@ import type { IDisposable } from '@lumino/disposable';
 
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { JobView } from '../wire';
+import type { JobSummary, JobView } from '../wire';
 import type { Refusal } from './cell';
 import { BoundCell } from './cell';
 import { Saver } from './saver';
@@ -168,11 +168,12 @@ export class NotebookBindings implements IDisposable {
     this._write(job);
   }
 
-  private _onJob(_: unknown, job: JobView): void {
-    const before = this._jobs.get(job.id);
+  private _onJob(_: unknown, news: JobSummary): void {
+    const before = this._jobs.get(news.id);
     if (before === undefined) {
       return;
     }
+    const job = { ...before, ...news };
     this._jobs.set(job.id, job);
     if (before.phase !== job.phase || before.last_seq !== job.last_seq) {
       this._streams.get(job.id)?.fetchMore();

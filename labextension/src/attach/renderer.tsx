@@ -8,7 +8,7 @@ import { formatAmount, isCancellable, isFinal, JOB_LOOKS, describeJob } from '..
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 import { formatGpus } from '../amounts';
 import type { IPlaceholder } from './metadata';
 import { readPlaceholder } from './metadata';
@@ -58,7 +58,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
 /** Runs a command about a job. */
 type RunCommand = (command: string, job: string) => void;
 
-function JobLine({ job, run }: { job: JobView; run: RunCommand }): React.JSX.Element {
+function JobLine({ job, run }: { job: JobSummary; run: RunCommand }): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (

@@ -1,7 +1,7 @@
 /** The present knowledge about the scheduler: an immutable snapshot and its changes. Pure. */
 
 import { mergeJobs } from '../jobs';
-import type { JobView, JobList, Me, NotebookView, QueueView } from '../wire';
+import type { JobList, JobSummary, Me, NotebookView, QueueView } from '../wire';
 
 /** A snapshot. */
 export interface ILiveState {
@@ -12,7 +12,7 @@ export interface ILiveState {
   /** Whether the jobs have been fetched at least once. */
   readonly loaded: boolean;
   /** Newest first. */
-  readonly jobs: readonly JobView[];
+  readonly jobs: readonly JobSummary[];
   /** The `before` of the next page of older jobs; null if there are none. */
   readonly next: string | null;
   readonly notebooks: readonly NotebookView[];
@@ -67,7 +67,7 @@ export function appendPage(state: ILiveState, page: JobList): ILiveState {
 }
 
 /** Return the state with this job added or replaced; a newer version of the job that is known stays. */
-export function applyJob(state: ILiveState, job: JobView): ILiveState {
+export function applyJob(state: ILiveState, job: JobSummary): ILiveState {
   return { ...state, jobs: mergeJobs(state.jobs, [job]) };
 }
 

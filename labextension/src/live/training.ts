@@ -6,9 +6,9 @@ import type { IDisposable } from '@lumino/disposable';
 
 import type { Client } from '../client';
 import { describeError, RequestError } from '../client';
-import { isFinal } from '../jobs';
+import { hasCells, isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { ConnectionNotice, JobView, NotebookView, OutputNotice } from '../wire';
+import type { ConnectionNotice, JobSummary, JobView, NotebookView, OutputNotice } from '../wire';
 import { readEvent } from './events';
 import type { ILiveState } from './state';
 import {
@@ -55,7 +55,7 @@ export class Training implements ITraining, IDisposable {
     return this._stateChanged;
   }
 
-  get jobChanged(): ISignal<ITraining, JobView> {
+  get jobChanged(): ISignal<ITraining, JobSummary> {
     return this._jobChanged;
   }
 
@@ -102,12 +102,12 @@ export class Training implements ITraining, IDisposable {
 
   async findJob(id: string): Promise<JobView | null> {
     const known = this._state.jobs.find(job => job.id === id);
-    if (known !== undefined) {
+    if (known !== undefined && hasCells(known)) {
       return known;
     }
     try {
       const job = await this.client.getJob(id);
-      if (!isFinal(job.phase)) {
+      if (known !== undefined || !isFinal(job.phase)) {
         this.recordJob(job); // A running job is kept live, however old it is.
       }
       return job;
@@ -119,7 +119,7 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
-  recordJob(job: JobView): void {
+  recordJob(job: JobSummary): void {
     this._set(applyJob(this._state, job));
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
@@ -240,7 +240,7 @@ export class Training implements ITraining, IDisposable {
   private _queueTimer: number | undefined;
   private readonly _poll: Poll<void, unknown>;
   private readonly _stateChanged = new Signal<ITraining, ILiveState>(this);
-  private readonly _jobChanged = new Signal<ITraining, JobView>(this);
+  private readonly _jobChanged = new Signal<ITraining, JobSummary>(this);
   private readonly _outputArrived = new Signal<ITraining, OutputNotice>(this);
   private readonly _resumed = new Signal<ITraining, void>(this);
 }

@@ -7,7 +7,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { describeError } from '../client';
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 
 /** Media type of text with terminal colours. */
 export const LOG_MIME = 'application/vnd.jupyter.stdout';
@@ -105,7 +105,7 @@ export class LogView extends Widget {
     this._notice.node.textContent = text;
   }
 
-  private _onJob(_: unknown, job: JobView): void {
+  private _onJob(_: unknown, job: JobSummary): void {
     if (job.id === this.job) {
       this._scheduleRefresh();
     }

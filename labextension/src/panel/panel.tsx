@@ -6,7 +6,7 @@ import * as React from 'react';
 import { splitByPhase } from '../jobs';
 import type { ILiveState } from '../live/state';
 import { findNotebookHere } from '../live/state';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 import { Notebooks } from './notebooks';
 import { Action } from './parts';
 import { Queues } from './queues';
@@ -21,7 +21,7 @@ export interface IPanelProps {
   open: ReadonlySet<string>;
   loadingMore: boolean;
   actions: IJobActions;
-  onToggle: (job: JobView) => void;
+  onToggle: (job: JobSummary) => void;
   onRefresh: () => void;
   onMore: () => void;
 }

@@ -15,23 +15,23 @@ import {
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
 import { formatInstant, formatSpan } from '../times';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 
 /** The actions of a row. */
 export interface IJobActions {
-  cancel(job: JobView): void;
-  openLog(job: JobView): void;
-  openResult(job: JobView): void;
-  goToCell(job: JobView): void;
+  cancel(job: JobSummary): void;
+  openLog(job: JobSummary): void;
+  openResult(job: JobSummary): void;
+  goToCell(job: JobSummary): void;
 }
 
 export interface IJobRowProps {
-  job: JobView;
+  job: JobSummary;
   /** Seconds since the epoch. */
   now: number;
   open: boolean;
-  onToggle: (job: JobView) => void;
+  onToggle: (job: JobSummary) => void;
   actions: IJobActions;
 }
 
@@ -119,7 +119,7 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
 }
 
 /** Return whether the job asked for more than GPUs, which its row shows already. */
-function asksForMoreThanGpus(job: JobView): boolean {
+function asksForMoreThanGpus(job: JobSummary): boolean {
   return (
     job.priority !== 0 ||
     [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null)
@@ -127,7 +127,7 @@ function asksForMoreThanGpus(job: JobView): boolean {
 }
 
 /** Return the details of a job as terms and values, without those that do not apply to the job. */
-function listDetails(job: JobView, now: number): [string, string][] {
+function listDetails(job: JobSummary, now: number): [string, string][] {
   const seconds = computeRunSeconds(job, now);
   const rows: [string, string | null][] = [
     ['Queue', job.position === null ? job.queue : `${job.queue}, ${formatOrdinal(job.position)} in line`],
@@ -148,6 +148,7 @@ function listDetails(job: JobView, now: number): [string, string][] {
     ['Paused', job.eviction === null ? null : `${job.eviction.sentence} (${formatInstant(job.eviction.at)})`],
     ['Runs', job.run > 1 ? String(job.run) : null],
     ['Time', seconds === null ? null : formatSpan(seconds)],
+    ['Disk', job.disk],
     ['Sent', formatInstant(job.submitted_at)],
     ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],
     ['Notebook', stripControls(job.notebook_path) || null]

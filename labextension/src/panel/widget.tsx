@@ -8,7 +8,7 @@ import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import type { ITraining } from '../tokens';
 import { CommandIDs, PANEL_ID } from '../tokens';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 import { TrainingPanel } from './panel';
 import type { IJobActions } from './row';
 
@@ -104,7 +104,7 @@ export class PanelWidget extends ReactWidget {
     }
   }
 
-  private readonly _onToggle = (job: JobView): void => {
+  private readonly _onToggle = (job: JobSummary): void => {
     const open = new Set(this._open);
     if (!open.delete(job.id)) {
       open.add(job.id);
@@ -126,7 +126,7 @@ export class PanelWidget extends ReactWidget {
     }
   }
 
-  private _run(command: string, job: JobView): void {
+  private _run(command: string, job: JobSummary): void {
     void this._commands.execute(command, { job: job.id });
   }
 

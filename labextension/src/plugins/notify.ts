@@ -7,7 +7,7 @@ import { isFinal, summarizeJob } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
 import { readSettings } from '../settings';
 import { CommandIDs, ITraining } from '../tokens';
-import type { JobView } from '../wire';
+import type { JobSummary } from '../wire';
 
 /** The notifications about jobs that this page has seen before they were done, failed or paused. */
 export const notify = definePlugin({
@@ -34,7 +34,7 @@ export const notify = definePlugin({
 async function notifyUser(
   app: JupyterFrontEnd,
   registry: ISettingRegistry | null,
-  job: JobView
+  job: JobSummary
 ): Promise<void> {
   const isOfInterest = job.phase === 'done' || job.phase === 'failed' || job.phase === 'paused';
   if (!isOfInterest || !(await readSettings(registry)).notifyWhenDone) {

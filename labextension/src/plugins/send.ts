@@ -10,7 +10,7 @@ import { UUID } from '@lumino/coreutils';
 import { selectCells } from '../bundle/prefix';
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
-import { findActiveJob, listMemberQueues } from '../jobs';
+import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
@@ -89,8 +89,9 @@ class Sender {
     if (me === null) {
       return null;
     }
+    const active = await this._findActiveJobs(panel.context.path);
     const old = targets.models
-      .map(model => findActiveJob(this._training.state.jobs, model.id, panel.context.path))
+      .map(model => findJobOfCell(active, model.id))
       .find((job): job is JobView => job !== null);
     const choice = old === undefined ? 'both' : await askAboutRunning(old);
     if (choice === null) {
@@ -104,6 +105,13 @@ class Sender {
       await this._cancel(old);
     }
     return job.id;
+  }
+
+  /** Return the jobs of this notebook that wait or run, with their cells; without those that cannot be fetched. */
+  private async _findActiveJobs(path: string): Promise<JobView[]> {
+    const active = listActiveJobs(this._training.state.jobs, path);
+    const found = await Promise.all(active.map(job => this._training.findJob(job.id).catch(() => null)));
+    return found.filter((job): job is JobView => job !== null);
   }
 
   /** Return the user's present quota and queues; null if the user gives up after a failure or has no queue. */

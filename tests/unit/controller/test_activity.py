@@ -5,6 +5,7 @@ import pytest_asyncio
 
 from jupyter_gq.client.models import ActivityReport, KernelActivity
 from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.mentions import reveal
 
 from .world import ANN, BOB, CAROL, World, story_settings
 
@@ -42,7 +43,7 @@ async def test_idle_is_warned_then_taken_for_somebody_who_waits(crowded):
     assert crowded.controller.tickets.list_notebooks(BOB).notebooks == []
     eviction = crowded.controller.overview.describe_user(BOB).last_eviction
     assert eviction is not None
-    assert (eviction.reason, eviction.by) == ("IDLE", "carol")
+    assert (eviction.reason, reveal(eviction.by)) == ("IDLE", "carol")
 
 
 async def test_why_the_share_was_taken_is_shown_until_the_owner_has_asked_for_one_again(crowded):

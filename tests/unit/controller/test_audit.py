@@ -1,6 +1,7 @@
 """The audit log says who did what to whom, when and why, and holds no secret."""
 
 import json
+import logging
 
 import pytest
 
@@ -100,7 +101,8 @@ async def test_an_act_and_its_entry_are_kept_together_or_not_at_all(tmp_path):
 
 
 @pytest.mark.asyncio
-async def test_no_code_no_environment_and_no_token_is_in_the_log(world):
+async def test_no_code_no_environment_and_no_token_is_in_the_audit_log_or_in_the_service_log(world, caplog):
+    caplog.set_level(logging.DEBUG)
     submission = a_submission("vision")
     manifest = submission.bundle.manifest.model_copy(update={"environment": {"AWS_KEY": "hunter2"}})
     notebook = {"cells": [{"source": "password = 'hunter2'"}]}
@@ -108,7 +110,9 @@ async def test_no_code_no_environment_and_no_token_is_in_the_log(world):
     world.controller.jobs.submit(ANN, submission.model_copy(update={"bundle": bundle}), "key-hunter2")
     await world.step(3)
     written = json.dumps([dict(entry.details) for entry in entries(world)])
+    written += json.dumps([vars(record) for record in caplog.records], default=str)
     assert "digits" in written
+    assert "ADMITTED" in written
     assert "hunter2" not in written
     assert "secret-" not in written
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.capabilities import Capabilities
-from jupyter_gq.domain.errors import Conflict, NotFound, UserError
+from jupyter_gq.domain.errors import BackendError, Conflict, NotFound, UserError
+from jupyter_gq.domain.mentions import reveal
 from tests.fakes import FakeBackend, StopsTooLate, a_node
 
 from .world import ADMIN, ANN, BOB, World, story_settings
@@ -71,7 +72,9 @@ async def test_a_job_leaves_a_drained_device_with_its_grace_and_goes_on_with_ano
     view = await drain(world, "1")
     assert (view.name, view.node, view.index, view.by) == (FIRST, "box", 1, "root")
     assert (view.leaving, view.staying) == ([job], [])
-    assert view.sentence == ("GPU 1 of box takes nothing new. bob's digits will leave, with the usual grace period.")
+    assert reveal(view.sentence) == (
+        "GPU 1 of box takes nothing new. bob's digits will leave, with the usual grace period."
+    )
     await world.step()
     assert world.backend.stops[-1][2] == world.settings.current.grace
     assert "GPU 1 of box is being drained" in world.job(job).eviction.sentence
@@ -98,7 +101,7 @@ async def test_a_notebook_stays_on_a_drained_device_until_it_ends(world):
     ticket = await world.start_server(ANN, "0.5")
     view = await drain(world, "0")
     assert (view.leaving, view.staying) == ([], [ticket.id])
-    assert view.sentence == "GPU 0 of box takes nothing new. ann's server stays until it ends."
+    assert reveal(view.sentence) == "GPU 0 of box takes nothing new. ann's server stays until it ends."
     await world.step(3)
     assert world.notebook(ANN).phase == "running"
     assert world.ask(BOB, "0.25").phase == "waiting"
@@ -172,6 +175,31 @@ async def test_the_drain_of_a_device_that_was_removed_can_be_ended(world):
     assert (left.name, left.node, left.index) == (FIRST, "", None)
     await undrain(world, FIRST)
     assert world.controller.drains.list_drains().drains == []
+
+
+async def test_the_end_of_a_drain_says_what_still_takes_nothing_new(world):
+    await drain(world, "box")
+    await drain(world, FIRST)
+    told = (await undrain(world, FIRST)).sentence
+    assert told.startswith(
+        "GPU 1 of box is not drained any more, but takes nothing new: the node box is drained by root"
+    )
+    await drain(world, FIRST)
+    told = (await undrain(world, "box")).sentence
+    assert told.startswith("The node box takes new work again, with these exceptions: GPU 1 is drained by root since ")
+    assert (await undrain(world, FIRST)).sentence == "GPU 1 of box takes new work again."
+
+
+async def test_the_end_of_a_drain_does_not_promise_a_device_that_is_ill_or_gone(world):
+    ill, well = (replace(each, healthy=each.id != FIRST) for each in BOX[0].devices[1:])
+    for name in (FIRST, BUILD):
+        await drain(world, name)
+    world.nodes = world.backend._nodes = (replace(BOX[0], devices=(ill, well)),)
+    world.servers._nodes = world.nodes
+    world.restart()
+    told = (await undrain(world, FIRST)).sentence
+    assert told == "GPU 1 of box is not drained any more, but takes nothing new: it is not healthy."
+    assert (await undrain(world, BUILD)).sentence == f"{BUILD}, which is not there, is not drained any more."
 
 
 # --- by the configuration
@@ -277,6 +305,39 @@ async def test_on_a_cluster_a_drain_is_forgotten_when_somebody_else_uncordons_th
     cluster.backend.cordoned.clear()
     await cluster.step()
     assert cluster.controller.drains.list_drains().drains == []
+
+
+class IsAway(CanCordon):
+    """A cluster that does not answer while `away`, and then shows no node either."""
+
+    away = False
+
+    async def observe(self):
+        if self.away:
+            raise BackendError("the API server is away")
+        return await super().observe()
+
+    def nodes(self):
+        return () if self.away else super().nodes()
+
+    def is_cordoned(self, node):
+        return not self.away and super().is_cordoned(node)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_drain_outlives_a_restart_while_the_cluster_does_not_show_its_nodes(tmp_path, answers):
+    world = a_world(tmp_path, backend=IsAway)
+    await drain(world, "box")
+    world.backend.away = True
+    if answers:
+        world.backend.observe = super(IsAway, world.backend).observe
+    world.nodes = ()
+    world.restart()
+    await world.step(2)
+    world.backend.away = False
+    await world.step()
+    assert [each.by for each in world.controller.drains.list_drains().drains] == ["root"]
+    world.close()
 
 
 async def test_on_a_cluster_a_single_device_is_refused(cluster):

@@ -8,6 +8,7 @@ import pytest
 from jupyter_gq.app import main
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes import (
     CannotBeObserved,
@@ -64,7 +65,7 @@ def test_a_run_that_ignores_the_stop_holds_its_device_and_is_told_again(tmp_path
         await world.step(60)
         assert world.job(job).phase == "pausing"
         assert world.job(other).phase == "waiting"
-        assert "digits (1 GPU)" in world.job(other).sentence
+        assert "digits (1 GPU)" in reveal(world.job(other).sentence)
         assert len(world.backend.stops) > 2
         assert world.backend.stops[-1][2] == 0
 

@@ -18,6 +18,7 @@ from jupyter_gq.domain.errors import (
     StorageFull,
     UnknownQueue,
 )
+from jupyter_gq.domain.mentions import reveal
 from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace, a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, STORY, World, a_submission, story_settings
@@ -331,7 +332,7 @@ async def test_a_job_that_an_administrator_cancels_says_so(world):
     await world.step(2)
     world.controller.jobs.cancel(ADMIN, job)
     await world.step(2)
-    assert world.job(job).sentence == "Cancelled by root."
+    assert reveal(world.job(job).sentence) == "Cancelled by root."
 
 
 async def test_a_paused_job_is_cancelled_where_it_waits(world):
@@ -488,7 +489,7 @@ async def test_a_job_that_gives_way_inside_its_queue_reads_to_which_job(world):
     assert (world.job(urgent.id).phase, world.job(blocker).phase) == ("running", "running")
     eviction = world.job(job).eviction
     assert eviction is not None
-    assert (eviction.reason, eviction.by) == ("PREEMPTED", "urgent")
+    assert (eviction.reason, reveal(eviction.by)) == ("PREEMPTED", "urgent")
 
 
 async def test_a_job_whose_queue_is_no_longer_configured_waits_and_says_so(world):

@@ -31,6 +31,87 @@ async def test_a_queue_has_so_many_jobs(world):
     world.send(BOB, "nlp")
 
 
+async def test_waiting_jobs_are_limited_apart_from_running_ones(world):
+    world.settings.change(max_waiting_jobs_per_user=2, max_waiting_jobs_per_queue=3)
+    world.send(ANN, "vision")
+    await world.step(3)
+    for _ in range(2):
+        world.send(ANN, "vision")
+    with pytest.raises(LimitReached, match=r"You have 2 jobs that wait, and at most 2 are possible\. Cancel some"):
+        world.send(ANN, "vision")
+    world.send(CAROL, "vision")
+    with pytest.raises(LimitReached, match="The queue 'vision' has 3 jobs that wait, and at most 3 are possible"):
+        world.send(CAROL, "vision")
+
+
+async def test_a_user_has_so_many_servers_that_wait(world):
+    world.settings.change(max_waiting_tickets_per_user=1)
+    await world.start_server(CAROL, "0.1", "first")
+    world.ask(CAROL, "0.1", "second")
+    world.ask(CAROL, "0.1", "second")  # the same ticket
+    with pytest.raises(LimitReached, match="1 of your servers wait for a GPU, and at most 1 may"):
+        world.ask(CAROL, "0.1", "third")
+    world.ask(CAROL, "0", "without")
+    world.ask(ANN, "0.25")
+    await world.step(2)
+    world.ask(CAROL, "0.1", "third")
+
+
+def piece(seq, text="x", **fields):
+    output = {"output_type": "stream", "name": "stdout", "text": text}
+    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": "c1", "role": "target", "output": output, **fields}
+
+
+def shown(world, job):
+    return world.controller.jobs.read_outputs(ANN, job, 0)
+
+
+@pytest.mark.parametrize("limit", [{"max_output_bytes": 1000}, {"max_output_pieces": 3}])
+async def test_output_beyond_the_limit_of_a_job_is_left_out_with_a_note_and_the_runner_goes_on(world, limit):
+    world.settings.change(**limit)
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    append = world.controller.jobs.append_outputs
+    assert append(job, [piece(seq, "x" * 150) for seq in (1, 2, 3)]) == 3
+    assert append(job, [piece(seq, "x" * 150) for seq in range(4, 20)]) == 19
+    for seq in range(20, 60):
+        assert append(job, [piece(seq, "x" * 150)]) == seq
+    page = shown(world, job)
+    assert [each["seq"] for each in page.events] == [1, 2, 3, 4, 59]
+    assert "is left out here" in page.events[3]["output"]["text"]
+    assert page.last_seq == 59
+    world.restart()
+    assert world.controller.jobs.append_outputs(job, [piece(60, "x" * 900)]) == 60
+    assert len(shown(world, job).events) <= 6
+
+
+async def test_output_that_later_pieces_replace_does_not_count(world):
+    world.settings.change(max_output_bytes=2000)
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    for seq in range(1, 30):
+        anew = piece(seq, op="set", outputs=[{"output_type": "stream", "name": "stdout", "text": "x" * 500}])
+        assert world.controller.jobs.append_outputs(job, [anew]) == seq
+    (last,) = shown(world, job).events
+    assert (last["seq"], last["op"]) == (29, "set")
+
+
+async def test_a_page_of_jobs_or_output_ends_at_its_size_and_the_next_one_goes_on(world):
+    jobs = [world.send(ANN, "vision") for _ in range(3)]
+    world.controller.jobs.append_outputs(jobs[0], [piece(seq, "x" * 500) for seq in range(1, 5)])
+    world.settings.change(max_page_bytes=1000)
+    first = shown(world, jobs[0])
+    assert ([each["seq"] for each in first.events], first.last_seq) == ([1], 4)
+    found, before = [], None
+    while True:
+        page = world.controller.jobs.list(ANN, limit=10, before=before)
+        found += [job.id for job in page.jobs]
+        if page.next is None:
+            break
+        before = page.next
+    assert sorted(found) == sorted(jobs)
+
+
 async def test_a_user_has_so_many_streams_and_a_closed_one_counts_no_more(world):
     world.settings.change(max_streams_per_user=2)
     streams = [world.controller.events.subscribe(ANN, None) for _ in range(2)]

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.mentions import reveal
 from tests.fakes import a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, World, a_submission, story_settings
@@ -31,7 +32,7 @@ async def test_what_is_beyond_the_quota_says_so_with_its_numbers(world):
     free, half = world.controller.overview.describe_user(ANN).choices[1:]
     assert (free.available, free.starts_now, free.sentence) == (True, True, "Starts now.")
     assert (half.available, half.starts_now) == (False, False)
-    assert "0.25 of it is in use (ann's server (0.25 GPU))" in half.sentence
+    assert "0.25 of it is in use (ann's server (0.25 GPU))" in reveal(half.sentence)
 
 
 async def test_what_would_have_to_wait_says_why(world):
@@ -40,7 +41,7 @@ async def test_what_would_have_to_wait_says_why(world):
     choice = world.controller.overview.describe_user(BOB).choices[1]
     assert (choice.available, choice.starts_now) == (True, False)
     assert choice.sentence.startswith("Would wait: ")
-    assert "no device is idle; carol's server (0.5 GPU) is in the way" in choice.sentence
+    assert "no device is idle; carol's server (0.5 GPU) is in the way" in reveal(choice.sentence)
 
 
 async def test_choices_follow_what_happens(world):

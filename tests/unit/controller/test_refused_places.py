@@ -143,7 +143,10 @@ def test_what_no_record_knows_is_left_alone(tmp_path, caplog):
         assert caplog.text.count("job-of-another-backup runs and is in no record") == 1
         del world.backend.runs[("job-of-another-backup", 4)]
         await world.step()
-        assert world.controller._observer._unknown == set(), "what is gone is forgotten"
+        assert world.controller._context.unknown_runs == ()
+        world.backend.runs[("job-of-another-backup", 4)] = run
+        await world.step()
+        assert caplog.text.count("job-of-another-backup runs and is in no record") == 2, "what is gone is forgotten"
 
     play(tmp_path, ForgetsEverything, story)
 
@@ -157,7 +160,7 @@ def test_a_notebooks_pod_that_was_left_behind_is_named_once(tmp_path, caplog, ti
         assert caplog.text.count(f"hub/jupyter-zoe on n1 {why} and keeps 2 devices from others") == 1
         world.backend.left = []
         await world.step()
-        assert world.controller._observer._unknown == set()
+        assert world.controller._observer._strays == set()
 
     play(tmp_path, PodsAreLeftBehind, story)
 

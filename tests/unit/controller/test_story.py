@@ -4,6 +4,7 @@ import pytest
 
 from jupyter_gq.client.models import JobRequest
 from jupyter_gq.domain.errors import QuotaExceeded
+from jupyter_gq.domain.mentions import reveal
 
 from .world import ANN, BOB, CAROL, World
 
@@ -78,13 +79,13 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     warning = world.notebook(BOB).warning
     assert warning is not None
     assert warning.expire_at == pytest.approx(since + 1800, abs=90)
-    assert "carol's server (0.5 GPU) waits for its share" in warning.sentence
+    assert "carol's server (0.5 GPU) waits for its share" in reveal(warning.sentence)
     await _lunch(world, minutes=12, since=since, carol=carol_ticket.id)
     assert bob_pid not in world.servers.processes
     eviction = world.controller.overview.describe_user(BOB).last_eviction
     assert eviction is not None
-    assert (eviction.reason, eviction.by) == ("IDLE", "carol")
-    assert "carol's server (0.5 GPU) waited for its 0.25 GPU" in eviction.sentence
+    assert (eviction.reason, reveal(eviction.by or "")) == ("IDLE", "carol")
+    assert "carol's server (0.5 GPU) waited for its 0.25 GPU" in reveal(eviction.sentence)
     assert world.controller.tickets.show(CAROL, carol_ticket.id).phase == "starting"
 
     # 8. Ann's job is done; the panel says what ran and why it was paused.

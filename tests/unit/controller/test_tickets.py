@@ -12,6 +12,7 @@ from jupyter_gq.client.models import ProcessReport, TicketRequest
 from jupyter_gq.controller.controller import make_id
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
+from jupyter_gq.domain.mentions import reveal
 from tests.builders import cordoned
 from tests.fakes import ServersArePods, a_node
 
@@ -61,8 +62,10 @@ async def test_an_amount_that_is_none_is_refused(world, gpus):
 async def test_what_waits_counts_against_the_quota(world):
     world.ask(ANN, "0.25", "one")
     world.ask(ANN, "0.25", "two")
-    with pytest.raises(QuotaExceeded, match=r"0\.5 of it is in use \(ann's server 'one'.*ann's server 'two'"):
+    with pytest.raises(QuotaExceeded) as caught:
         world.ask(ANN, "0.25", "three")
+    told = "0.5 of it is in use (ann's server 'one' (0.25 GPU), ann's server 'two' (0.25 GPU))"
+    assert told in reveal(str(caught.value))
     with pytest.raises(QuotaExceeded, match=r"0\.75 GPU, but your fixed quota is 0\.25"):
         world.ask(BOB, "0.75")
 
@@ -217,7 +220,7 @@ async def test_who_waits_reads_why_and_how_many_are_ahead(world):
     await world.step()
     ticket = world.controller.tickets.show(BOB, ticket.id)
     assert (ticket.phase, ticket.position, ticket.ahead) == ("waiting", 1, 0)
-    assert "no device is idle; carol's server (0.5 GPU) is in the way" in ticket.sentence
+    assert "no device is idle; carol's server (0.5 GPU) is in the way" in reveal(ticket.sentence)
 
 
 async def test_in_a_shared_pool_a_notebook_takes_its_share_back_from_borrowing_jobs(tmp_path):
@@ -233,7 +236,7 @@ async def test_in_a_shared_pool_a_notebook_takes_its_share_back_from_borrowing_j
     assert world.controller.tickets.show(BOB, ticket.id).phase == "starting"
     assert sorted(world.job(job).phase for job in jobs) == ["paused", "running"]
     told = next(world.job(job) for job in jobs if world.job(job).phase == "paused")
-    assert told.sentence.startswith("Paused: bob needed its 0.25 GPU back.")
+    assert reveal(told.sentence).startswith("Paused: bob needed its 0.25 GPU back.")
     world.close()
 
 

@@ -6,6 +6,8 @@ import signal
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.errors import InvalidJson
@@ -91,3 +93,51 @@ def test_strings_cost_time_and_memory_in_proportion_to_the_document(text):
     finally:
         tracemalloc.stop()
     assert peak < 20 * len(text)
+
+
+ANY_TEXT = st.text(st.characters(), max_size=5) | st.sampled_from(["\ud800", "a,b", '["', "\\"])
+ANY_NUMBER = st.integers() | st.sampled_from([2**63, -(2**63) - 1, 10**400]) | st.floats()
+ANY_DOCUMENT = st.recursive(
+    st.none() | st.booleans() | ANY_NUMBER | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(ANY_DOCUMENT, st.integers(1, 30))
+def test_a_readable_document_is_read_as_it_is_with_the_same_number_of_values(document, max_nodes):
+    """Safety: what a writer makes readable is not refused by a reader with the same bound."""
+    try:
+        readable = bounded_json.make_readable(document, max_nodes=max_nodes, max_depth=bounded_json.MAX_DEPTH)
+    except InvalidJson:
+        return
+    text = json.dumps(readable, ensure_ascii=False)
+    text.encode()
+    assert bounded_json.parse(text, max_nodes=max_nodes) == readable
+
+
+@pytest.mark.parametrize(
+    ("document", "readable"),
+    [
+        (2**63 - 1, 2**63 - 1),
+        (2**63, 9.223372036854775808e18),
+        (-(2**63) - 1, -9.223372036854775808e18),
+        (10**400, hex(10**400)),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        ("half: \ud800", "half: \ufffd"),
+        ({"\udc00": (True, None)}, {"\ufffd": [True, None]}),
+    ],
+    ids=str,
+)
+def test_only_what_a_reader_would_refuse_is_replaced(document, readable):
+    made = bounded_json.make_readable(document)
+    assert (made, type(made)) == (readable, type(readable))
+
+
+@pytest.mark.parametrize(
+    ("document", "phrase"), [([[[]]], "nested more than 2 levels"), ([0] * 11, "more than 10 values")]
+)
+def test_a_document_beyond_the_bounds_is_not_made_readable(document, phrase):
+    with pytest.raises(InvalidJson, match=phrase):
+        bounded_json.make_readable(document, max_nodes=10, max_depth=2)

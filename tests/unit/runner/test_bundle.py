@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gq.client.user_files import SMALL_FILE
 from jupyter_gq.runner.files.bundle import Bundle, read_bundle
 from jupyter_gq.runner.problems import BundleError
 from jupyter_gq.runner.result import describe_exception, describe_kernel_exit
@@ -63,3 +64,10 @@ def test_long_messages_are_cut_in_the_sentence_only(tmp_path: Path) -> None:
     verdict = describe_exception(bundle.cells, bundle.cells[0], "E", "z" * 1000)
     assert len(verdict.sentence) < 400
     assert verdict.evalue == "z" * 1000
+
+
+def test_the_result_of_any_exception_is_small_enough_to_be_read(tmp_path: Path) -> None:
+    """The service takes a run whose result it cannot read for lost."""
+    bundle = bundle_of(tmp_path, [a_cell("a")], [], ["a"])
+    verdict = describe_exception(bundle.cells, bundle.cells[0], "\U0001f525" * 99_000, "\U0001f525" * 99_000)
+    assert len(json.dumps(verdict.to_document(0.0))) < SMALL_FILE

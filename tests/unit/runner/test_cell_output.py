@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_gq.api.parse import parse_model
+from jupyter_gq.client.delivery import _batches
+from jupyter_gq.client.models import OutputReport
 from jupyter_gq.client.outputs import collapse, fold
-from jupyter_gq.runner.output.cell_output import Bounds, CellOutput, append_text, collapse_piece
+from jupyter_gq.domain import output_bounds
+from jupyter_gq.runner.output.cell_output import Bounds, CellOutput, append_text, collapse_piece, measure_output
 
-SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12, pieces_size=600)
+#: A plain display has some 190 bytes: each of its six values counts with 32.
+SMALL = Bounds(text=200, text_kept=100, rich=1000, rich_kept=500, single=225, count=12, pieces_size=1200)
 
 
 def a_cell(bounds: Bounds = SMALL) -> CellOutput:
@@ -209,3 +214,84 @@ def test_outputs_of_an_earlier_run_are_sent_again_first() -> None:
     (piece,) = cell.take_pieces()
     assert piece["op"] == "set"
     assert [output["text"] for output in piece["outputs"]] == ["run 1\nrun 2\n"]
+
+
+def nested(levels: int) -> Any:
+    document: Any = 1
+    for _ in range(levels):
+        document = [document]
+    return document
+
+
+CHART = "application/vnd.plotly.v1+json"
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ({"data": {CHART: [[1] * 1000] * 300}, "metadata": {}}, "it has more than 262144 values"),
+        ({"data": {CHART: nested(120)}, "metadata": {}}, "it is nested more than 90 levels deep"),
+        ({"data": {CHART: nested(3000)}, "metadata": {}}, "it is nested more than 90 levels deep"),
+        ({"data": {CHART: 1}, "metadata": {"a": nested(120)}}, "it is nested more than 90 levels deep"),
+        ({"data": {CHART: "\u20ac" * 3_000_000}, "metadata": {}}, "a job keeps single outputs up to 8.0 MiB"),
+        ({"data": {CHART: "\0" * 2_000_000}, "metadata": {}}, "a job keeps single outputs up to 8.0 MiB"),
+        ({"data": {CHART: 1}, "metadata": {"a": "x" * 9_000_000}}, "a job keeps single outputs up to 8.0 MiB"),
+    ],
+    ids=["values", "levels", "very many levels", "levels of metadata", "bytes", "escapes", "bytes of metadata"],
+)
+def test_a_notice_with_the_bound_replaces_an_output_beyond_it(output: dict[str, Any], why: str) -> None:
+    cell = a_cell(Bounds())
+    cell.add({"output_type": "display_data", **output})
+    (kept,) = cell.outputs
+    assert kept["data"]["text/plain"].endswith(f"({CHART}) was left out: {why}. Save it to a file instead.")
+
+
+def test_numbers_and_characters_that_no_reader_takes_are_replaced() -> None:
+    cell = a_cell(Bounds())
+    data = {"text/plain": "chart \ud800", CHART: {"id": 2**63, "x": [float("nan"), 1]}}
+    cell.add({"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1})
+    cell.write_text("stdout", "half \udfff")
+    shown, text = cell.outputs
+    assert shown["data"] == {"text/plain": "chart \ufffd", CHART: {"id": float(2**63), "x": ["nan", 1]}}
+    assert text["text"] == "half \ufffd"
+
+
+@pytest.mark.parametrize("way", ["many lines", "a long message", "a long name", "a long line"])
+def test_an_error_of_any_length_stays_an_error(way: str) -> None:
+    lines = {"many lines": [""] * 1_000_000, "a long line": ["x" * 9_000_000]}
+    error = {
+        "output_type": "error",
+        "ename": "E" * (9_000_000 if way == "a long name" else 1),
+        "evalue": "v" * (9_000_000 if way == "a long message" else 1),
+        "traceback": lines.get(way, ["line"]),
+    }
+    cell = a_cell(Bounds())
+    cell.add(error)
+    (kept,) = cell.outputs
+    assert kept["output_type"] == "error"
+    assert measure_output(kept) < 600_000
+
+
+def test_all_outputs_of_a_cell_fit_into_one_request() -> None:
+    """The longest text in JSON is that of control characters; values count as if each had 32 bytes."""
+    cell = a_cell(Bounds())
+    for number in range(4):
+        data = {"text/html": "x" * 4_000_000, CHART: [[]] * 30_000}
+        cell.add({"output_type": "display_data", "data": data, "metadata": {"number": number}})
+    cell.write_text("stdout", "\0" * output_bounds.CELL_TEXT)
+    for number in range(3_000):
+        cell.write_text(f"stream {number % 2}", "x")
+    cell._resend_all = True
+    (piece,) = cell.take_pieces()
+    ((body,),) = _batches([piece])
+    request = b'{"events":[' + body + b"]}"
+    assert piece["op"] == "set"
+    assert len(request) < output_bounds.REQUEST_SIZE
+    assert parse_model(OutputReport, request, output_bounds.REQUEST_VALUES).events == [piece]
+
+
+def test_outputs_of_an_earlier_run_have_the_same_bounds() -> None:
+    """An earlier release kept outputs that the service refuses."""
+    cell = a_cell(Bounds())
+    cell.restore([{"output_type": "display_data", "data": {CHART: nested(120)}, "metadata": {}}])
+    assert "was left out" in cell.outputs[0]["data"]["text/plain"]

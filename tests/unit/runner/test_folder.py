@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_gq.runner.cells.kernel import describe_exit, make_socket_folder
 from jupyter_gq.runner.files.folder import RunFolder, write_whole
-from jupyter_gq.runner.output.executed_notebook import load_earlier_outputs, write_notebook
+from jupyter_gq.runner.output.executed_notebook import is_readable, load_earlier_outputs, write_notebook
 
 
 @pytest.fixture
@@ -71,6 +71,23 @@ def test_earlier_outputs_come_from_the_notebook_and_later_pieces(tmp_path: Path)
     assert load_earlier_outputs(file, pieces) == ({"c": [a_text("one\n5\n")]}, frozenset({"a"}))
     file.write_text("damaged")
     assert load_earlier_outputs(file, pieces) == ({"c": [a_text("4\n5\n")]}, frozenset())
+
+
+def test_a_notebook_with_the_most_outputs_of_a_job_is_read_back(tmp_path: Path) -> None:
+    """Each output is within the bounds, and together they have more values than other documents may have."""
+    file = tmp_path / "output.ipynb"
+    chart = {"output_type": "display_data", "data": {"application/json": [None] * 260_000}, "metadata": {}}
+    cells = [{"id": f"c{number}", "outputs": [chart]} for number in range(5)]
+    write_notebook(file, {"metadata": {"jupyter_gq": {"seq": 5, "ended": []}}, "cells": cells})
+    outputs, _ = load_earlier_outputs(file, [])
+    assert outputs == {cell["id"]: [chart] for cell in cells}
+
+
+@pytest.mark.parametrize("content", ['{"a": 1e999}', "{", "[]", "[" * 200])
+def test_a_notebook_that_cannot_be_read_back_is_not_readable(tmp_path: Path, content: str) -> None:
+    (tmp_path / "output.ipynb").write_text(content)
+    assert not is_readable(tmp_path / "output.ipynb")
+    assert not is_readable(tmp_path / "missing.ipynb")
 
 
 def test_sockets_lie_in_the_run_if_its_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,12 @@ ROOT = Path(__file__).parents[3]
 LOOKS_AT_ITS_PARENT = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from jupyter_gq.runner.pod import processes as pod_processes
+from jupyter_gq.runner import processes
 os.setgid(65534)
 os.setuid(65534)
-pod_processes._prctl(pod_processes._SET_DUMPABLE, 1)  # as after an exec
+processes._prctl(processes._SET_DUMPABLE, 1)  # as after an exec
 if sys.argv[2] == "hidden":
-    pod_processes.protect_memory()
+    processes.protect_memory()
 if os.fork() == 0:
     try:
         with open(f"/proc/{os.getppid()}/environ") as file:
@@ -30,10 +30,11 @@ os.wait()
 LOOKS_AT_WHO_COPIES = """
 import os, socket, sys, time
 sys.path.insert(0, sys.argv[1])
-from jupyter_gq.runner.pod import checkpoint_store, processes as pod_processes
+from jupyter_gq.runner import processes
+from jupyter_gq.runner.pod import checkpoint_store
 os.setgid(65534)
 os.setuid(65534)
-pod_processes._prctl(pod_processes._SET_DUMPABLE, 1)  # as after an exec
+processes._prctl(processes._SET_DUMPABLE, 1)  # as after an exec
 ours, theirs = socket.socketpair()
 child = os.fork()
 if child == 0:

@@ -1,6 +1,5 @@
 """Pieces are numbered without a gap, over several runs and after ends in the middle of a line."""
 
-import errno
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -78,14 +77,14 @@ def test_batches_are_bounded_but_never_empty(tmp_path: Path, opened: Opened) -> 
     assert len(spool.read(4, size=2500)) == 3
 
 
-def test_only_a_large_delivered_spool_is_emptied_and_numbering_continues(tmp_path: Path, opened: Opened) -> None:
+def test_a_trimmed_spool_is_empty_and_the_numbering_continues(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "spool"
     spool = opened(file)
+    assert not spool.is_large
     spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
-    spool.trim_if_large(delivered=0)
-    assert file.stat().st_size > LARGE_SPOOL
-    assert len(spool.read(0)) == 1
-    spool.trim_if_large(delivered=1)
+    assert spool.is_large
+    spool.trim()
+    assert not spool.is_large
     assert file.stat().st_size < 100
     spool.append([a_piece("b")], run=1, at=0)
     assert [piece["seq"] for piece in spool.read(1)] == [2]
@@ -97,18 +96,48 @@ def test_only_a_large_delivered_spool_is_emptied_and_numbering_continues(tmp_pat
 def test_emptied_spool_keeps_the_numbering_for_the_next_run(tmp_path: Path, opened: Opened) -> None:
     spool = opened(tmp_path / "1")
     spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
-    spool.trim_if_large(delivered=1)
+    spool.trim()
     spool.close()
     assert opened(tmp_path / "2", [tmp_path / "1"]).last == 1
 
 
-def test_full_disk_raises_an_error_and_uses_no_number(tmp_path: Path, opened: Opened) -> None:
+def test_pieces_wait_in_memory_while_the_disk_is_full(tmp_path: Path, opened: Opened) -> None:
+    """A device file that is always full stands in for the disk at first."""
     file = tmp_path / "spool"
-    file.symlink_to("/dev/full")
+    file.touch()
     spool = opened(file)
-    with pytest.raises(OSError, match="No space left") as caught:
+    spool.append([a_piece("a")], run=1, at=0)
+    disk, spool._file = spool._file, open("/dev/full", "ab", buffering=0)  # noqa: SIM115
+    spool.append([a_piece("b"), a_piece("c")], run=1, at=0)
+    assert spool.waiting_size > 0
+    assert [piece["seq"] for piece in spool.read(after=0)] == [1, 2, 3], "waiting pieces cannot be delivered"
+    assert [piece["seq"] for piece in spool.pieces_after(1)] == [2, 3]
+    spool._file.close()
+    spool._file = disk
+    spool.append([a_piece("d")], run=1, at=0)
+    assert spool.waiting_size == 0
+    assert [piece["seq"] for piece in spool.read(after=3)] == [4]
+    assert [json.loads(line)["seq"] for line in file.read_text().splitlines()] == [1, 2, 3, 4]
+
+
+def test_disk_that_refuses_for_another_reason_raises_an_error_and_uses_no_number(
+    tmp_path: Path, opened: Opened
+) -> None:
+    file = tmp_path / "spool"
+    file.touch()
+    spool = opened(file)
+    spool._file.close()
+    spool._file = file.open("rb", buffering=0)
+    with pytest.raises(OSError, match="not open for writing"):
         spool.append([a_piece("a")], run=1, at=0)
-    assert caught.value.errno == errno.ENOSPC
+    assert (spool.last, spool.waiting_size) == (0, 0)
+
+
+def test_deleted_spool_takes_no_piece(tmp_path: Path, opened: Opened) -> None:
+    spool = opened(tmp_path / "spool")
+    (tmp_path / "spool").unlink()
+    with pytest.raises(FileNotFoundError):
+        spool.append([{"op": "append"}], run=1, at=0)
     assert spool.last == 0
 
 

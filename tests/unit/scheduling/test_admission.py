@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.policy import Policy
@@ -23,7 +24,7 @@ def test_a_second_server_beyond_the_fixed_quota_is_refused_with_who_holds_it():
     with pytest.raises(QuotaExceeded) as caught:
         check_fixed_quota(box(first), a_notebook("bob", "0.25", name="second"))
     assert (caught.value.requested, caught.value.quota, caught.value.used) == ("0.25", "0.25", "0.25")
-    assert caught.value.holders == ("bob's server (0.25 GPU)",)
+    assert reveal(*caught.value.holders) == "bob's server (0.25 GPU)"
 
 
 def test_what_still_waits_counts():
@@ -113,7 +114,7 @@ def test_a_preview_of_what_would_wait_says_where_and_why():
     outlook = preview(box(held, a_job("first", "vision")), Policy(), NOW, a_job("more", "vision", submitted=9))
     assert not outlook.starts_now
     assert outlook.position == 2
-    assert outlook.sentence == (
+    assert reveal(outlook.sentence) == (
         "Would wait: vision uses 1 of its 0.5 guaranteed GPU and no device is idle; ann's digits (1 GPU) is in the way."
     )
 
@@ -122,4 +123,7 @@ def test_a_preview_of_what_others_would_give_way_to_says_who():
     held = running(a_job("digits", "vision"), "box-1")
     outlook = preview(box(held), Policy(), NOW, a_job("bert", "nlp", "0.5", owner="bob"))
     assert outlook.why.reason is PendingReason.WAITS_FOR_EVICTION
-    assert outlook.sentence == "Starts soon: its room is kept; it starts as soon as ann's digits (1 GPU) has stopped."
+    assert (
+        reveal(outlook.sentence)
+        == "Starts soon: its room is kept; it starts as soon as ann's digits (1 GPU) has stopped."
+    )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
@@ -52,7 +53,8 @@ def two_halves():
 
 def test_one_moves_so_that_another_fits_and_both_places_are_written_down():
     decision = decide(two_halves().snapshot())
-    assert decision.instructions == (
+    evict, *reserves = decision.instructions
+    assert (replace(evict, sentence=reveal(evict.sentence)), *reserves) == (
         Evict(
             workload="new",
             reason=EvictReason.CONSOLIDATED,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Topology
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Leaving, Request, Stop, TaskGroup, TaskPlacement, TopologyConstraint, Workload
@@ -236,7 +237,7 @@ def test_two_causes_are_two_instructions_with_the_number_that_is_left_at_last():
 def test_preempted_work_shrinks_and_says_so():
     low = an_elastic("low", "q", "box-0", "box-1", tasks=2)
     (shrink,) = acts(decide(Cluster().node("box", 2).queue("q", 2), low, a_job("high", "q", priority=3)))
-    assert shrink.sentence == (
+    assert reveal(shrink.sentence) == (
         "Runs on with 1 of its 2 tasks: ann's high (1 GPU) in the same queue has the higher priority (3 over 0). "
         "Grows again by itself when a GPU is free."
     )
@@ -268,7 +269,10 @@ def test_who_waits_for_a_task_is_told_whose():
     elastic = an_elastic("e", "borrower", "box-0", "box-1")
     snapshot = two_queues(2, owner=1).add(elastic, a_job("w", "owner")).snapshot()
     entry = why(run_cycle(apply(snapshot, run_cycle(snapshot, Policy(), NOW)), Policy(), NOW), "w")
-    assert entry.why.sentence == "Waiting: its room is kept; it starts as soon as part of ann's e (1 GPU) has stopped."
+    assert (
+        reveal(entry.why.sentence)
+        == "Waiting: its room is kept; it starts as soon as part of ann's e (1 GPU) has stopped."
+    )
     assert entry.why.blockers == ("e",)
 
 
@@ -296,7 +300,7 @@ def test_a_task_of_the_surplus_moves_by_itself():
     grow, reserve, shrink = sorted(decision.instructions, key=lambda each: type(each).__name__)
     assert (grow.workload, devices_of(grow.placement)) == ("e", ["m-1"])
     assert (shrink.workload, devices_of(shrink.placement), shrink.reason) == ("e", ["n-0"], EvictReason.CONSOLIDATED)
-    assert shrink.sentence == (
+    assert reveal(shrink.sentence) == (
         "One of its 2 tasks goes on at m, so that ann's w (2 GPUs) fits. The others run on where they are."
     )
     assert reserve.workload == "w"

@@ -1,6 +1,7 @@
 """Every reason to wait renders to one sentence with numbers."""
 
 from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
@@ -17,7 +18,7 @@ def test_no_device_is_idle():
     found = explained(cluster.add(running(a_job("digits", "vision"), "n-0"), a_job("more", "vision")), "more")
     assert found.reason is PendingReason.NO_FREE_DEVICE
     assert found.blockers == ("digits",)
-    assert found.sentence == (
+    assert reveal(found.sentence) == (
         "Waiting: vision uses 1 of its 0.5 guaranteed GPU and no device is idle; ann's digits (1 GPU) is in the way."
     )
     assert (found.numbers["used"], found.numbers["quota"], found.numbers["idle"]) == (1000, 500, 0)
@@ -28,7 +29,7 @@ def test_enough_is_idle_but_not_on_one_device():
     cluster.add(*[running(a_job(f"h{i}", "q", "0.5"), f"n-{i}", since=900 + i) for i in range(2)], a_job("whole", "q"))
     found = explained(cluster, "whole")
     assert found.reason is PendingReason.FRAGMENTED
-    assert found.sentence == (
+    assert reveal(found.sentence) == (
         "Waiting: q uses 1 of its 2 guaranteed GPUs and 1 GPU is idle, at most 0.5 of it on one device; "
         "ann's h1 (0.5 GPU) is in the way."
     )
@@ -45,7 +46,7 @@ def test_a_limit_names_what_would_have_to_end():
     cluster = Cluster().node("n", 3).queue("q", 1, limit=1).add(running(a_job("a", "q"), "n-0"), a_job("b", "q"))
     found = explained(cluster, "b")
     assert found.reason is PendingReason.QUEUE_LIMIT
-    assert found.sentence == (
+    assert reveal(found.sentence) == (
         "Waiting: the limit of q is 1 GPU, 1 of it is in use, and it needs 1; ann's a (1 GPU) is in the way."
     )
 
@@ -53,7 +54,7 @@ def test_a_limit_names_what_would_have_to_end():
 def test_a_fixed_quota_is_called_yours():
     cluster = Cluster().node("n", 1, pool="build").fixed(ann="0.5")
     cluster.add(running(a_notebook("ann", "0.5"), "n-0"), a_notebook("ann", "0.25", name="b"))
-    assert explained(cluster, "nb-annb").sentence == (
+    assert reveal(explained(cluster, "nb-annb").sentence) == (
         "Waiting: your fixed quota is 0.5 GPU, 0.5 of it is in use, and it needs 0.25; "
         "ann's server (0.5 GPU) is in the way."
     )
@@ -62,7 +63,7 @@ def test_a_fixed_quota_is_called_yours():
 def test_a_notebook_within_its_fixed_quota_is_told_who_is_in_the_way():
     cluster = Cluster().node("n", 1, pool="build").fixed(ann="1", bob="1")
     cluster.add(running(a_notebook("bob", "0.75"), "n-0"), a_notebook("ann", "0.5"))
-    assert explained(cluster, "nb-ann").sentence == (
+    assert reveal(explained(cluster, "nb-ann").sentence) == (
         "Waiting: your fixed quota of 1 GPU allows it, but only 0.25 GPU is idle of the 0.5 it needs; "
         "bob's server (0.75 GPU) is in the way."
     )
@@ -74,7 +75,7 @@ def test_what_cannot_be_paused_must_fit_the_quota():
     found = explained(cluster, "b")
     assert found.reason is PendingReason.NON_PREEMPTIBLE_OVER_QUOTA
     assert found.blockers == ("a",)
-    assert found.sentence == (
+    assert reveal(found.sentence) == (
         "Waiting: it cannot be paused, so it must fit the quota of q, 1 GPU; work of that kind uses 1 of it, and "
         "it needs 1; ann's a (1 GPU) is in the way."
     )
@@ -111,7 +112,7 @@ def test_a_queue_that_was_removed_is_said():
 
 def test_one_who_waits_for_a_stop_is_told_for_whose():
     cluster = Cluster().node("n", 1).queue("q", 1).add(stopping(running(a_job("a", "q"), "n-0")), a_job("b", "q"))
-    assert explained(cluster, "b").sentence == (
+    assert reveal(explained(cluster, "b").sentence) == (
         "Waiting: its room is kept; it starts as soon as ann's a (1 GPU) has stopped."
     )
 
@@ -139,8 +140,8 @@ def test_positions_count_those_who_wait_in_the_queue():
 
 def test_words():
     assert [describe_gpus(250), describe_gpus(1000), describe_gpus(1500)] == ["0.25 GPU", "1 GPU", "1.5 GPUs"]
-    assert describe_workload(a_notebook("bob", name="lab")) == "bob's server 'lab'"
-    assert describe_workload(a_job("", "q")) == "ann's job"
+    assert reveal(describe_workload(a_notebook("bob", name="lab"))) == "bob's server 'lab'"
+    assert reveal(describe_workload(a_job("", "q"))) == "ann's job"
     assert enumerate_names(["a", "b"]) == "a and b"
     assert enumerate_names(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert [describe_duration(each) for each in (45, 119, 120, 1500)] == ["45 s", "119 s", "2 min", "25 min"]

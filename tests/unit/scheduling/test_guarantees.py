@@ -207,6 +207,17 @@ def test_the_victim_that_makes_the_right_goes_also_where_its_own_device_is_of_no
     assert len(victims) == len(set(victims)), "nobody is evicted twice"
 
 
+def test_a_victim_that_makes_the_right_is_not_reprieved():
+    """Nobody stops for the place itself, so the eviction of `low` alone gives `urgent` the right to it."""
+    cluster = Cluster().node("n", devices=2).queue("c", 0.7).queue("b", 0, priority=1)
+    cluster.queue("a", 1, over_quota_weight=0)
+    cluster.add(running(a_job("low", "a", 0.3), "n-0"), running(a_job("fixed", "c", 0.7, preemptible=False), "n-0"))
+    cluster.add(a_job("waits", "b", 1, submitted=10), a_job("urgent", "a", 1, submitted=100, priority=1))
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert evicted(decision) == ["low"]
+    assert "urgent" in running_ids(settled(cluster.snapshot())[0])
+
+
 # --- queues above their share give before queues within it
 
 
@@ -392,6 +403,20 @@ def test_work_without_a_gpu_comes_after_kept_places():
     (_, after), *_ = rounds(cluster.snapshot())
     after = replace(after, workloads=(*after.workloads, cpu_job("loud", "bor", 4, priority=9)))
     assert admitted(run_cycle(after, Policy(), NOW)) == ["wants"]
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_claim_on_gpus_does_not_hold_above_a_quota_of_cores(gpus):
+    """Otherwise `light` takes its cores back, since own is above its quota of them, and so on in turns."""
+    cluster = Cluster().node("n", devices=2).queue("own", 2, cpu_quota=1000).queue("bor", 0)
+    cluster.nodes[0] = replace(cluster.nodes[0], cpu_milli=4000)
+    cluster.add(running(cpu_job("uses", "bor", 0, gpus=1), "n-0"))
+    light = running(cpu_job("light", "bor", 4, gpus=gpus), *(["n-1"] * gpus))
+    cluster.add(light if gpus else replace(light, placement=here()))
+    cluster.add(cpu_job("wants", "own", 2, gpus=1, submitted=50))
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == []
+    cluster.queues[0] = replace(cluster.queues[0], cpu_quota=2000)
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["light"], "within the quota it holds"
 
 
 def test_work_without_a_gpu_takes_no_gpu_back():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -62,7 +63,7 @@ def test_only_what_can_be_taken_back_starts_on_a_lent_share():
     assert admitted(decision) == []
     entry = why(decision, "fixed").why
     assert entry.reason is PendingReason.RESERVED
-    assert entry.sentence == (
+    assert reveal(entry.sentence) == (
         "Waiting: 0.5 GPU is free, but reserved for ann's server (0.5 GPU), which may be used again at any moment."
     )
     cluster.workloads[-1] = a_job("borrower", "z", "0.5")
@@ -94,3 +95,25 @@ def test_who_borrowed_gives_way_and_nobody_snatches_the_room():
     following = decide(stopped(after))
     assert [type(i) for i in following.instructions] == [Resume]
     assert decide(apply(stopped(after), following)).instructions == ()
+
+
+def test_replicas_of_a_borrower_that_gives_way_are_not_released_twice():
+    """`wide` needs all of n-1, of which the borrower's second replica has one half and `other` the other half."""
+    cluster = Cluster().node("n", 2).fixed("train", ann="0.5").queue("q", 1).queue("z", 0)
+    borrower = replace(a_job("borrower", "z", "0.5", tasks=2), min_members=1, elastic=True)
+    cluster.add(
+        sleeping(busy=True),
+        running(borrower, "n-0", "n-1", since=1),
+        running(a_job("taken", "q", "0.5", preemptible=False), "n-0"),
+        running(a_job("other", "z", "0.5"), "n-1", since=2),
+    )
+    cluster.queues[1] = replace(cluster.queues[1], quota=1500)
+    decision = decide(cluster.add(a_job("wide", "q", 1)).snapshot())
+    assert sorted(evicted(decision)) == ["borrower", "other"]
+
+
+def test_a_borrower_is_told_of_the_notebook_although_other_work_gets_the_rest_of_its_device():
+    cluster = Cluster().node("n", 1).fixed("train", ann="0.5").queue("q", "0.5").queue("z", 0)
+    cluster.add(sleeping(busy=True), running(a_job("borrower", "z", 1), "n-0"), a_job("entitled", "q", "0.5"))
+    decision = decide(cluster.snapshot())
+    assert [(i.workload, i.by) for i in decision.instructions if isinstance(i, Evict)] == [("borrower", "nb-ann")]

@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Policy
@@ -73,7 +74,7 @@ def test_a_borrower_is_left_alone_until_it_has_run_long_enough():
     assert evicted(decision) == []
     found = why(decision, "bert").why
     assert found.reason is PendingReason.MIN_RUNTIME
-    assert found.sentence == (
+    assert reveal(found.sentence) == (
         "Waiting: bob's resnet (1 GPU) may run 3 more minutes before it can be paused for vision."
     )
     assert found.numbers["seconds_left"] == 180
@@ -108,7 +109,7 @@ def test_a_higher_priority_waits_until_the_lower_one_has_run_long_enough():
     cluster.add(running(a_job("low", "q"), "n-0", since=AGO - 20), a_job("high", "q", owner="bob", priority=1))
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert evicted(decision) == []
-    assert why(decision, "high").why.sentence == (
+    assert reveal(why(decision, "high").why.sentence) == (
         "Waiting: ann's low (1 GPU) may run 40 more seconds before it can be paused for bob's high (1 GPU)."
     )
 

@@ -1,5 +1,6 @@
 """Preemption: inside one queue, strictly lower priority gives way."""
 
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
@@ -15,7 +16,7 @@ def test_a_higher_priority_takes_the_place_of_a_lower_one():
     decision = cycle(running(a_job("low", "q"), "n-0"), a_job("high", "q", priority=10, owner="bob"))
     (instruction,) = acts(decision)
     assert (instruction.workload, instruction.reason, instruction.by) == ("low", EvictReason.PREEMPTED, "high")
-    assert instruction.sentence == (
+    assert reveal(instruction.sentence) == (
         "Paused: bob's high (1 GPU) in the same queue has the higher priority (10 over 0). "
         "Continues by itself when a GPU is free."
     )

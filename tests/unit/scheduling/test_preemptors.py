@@ -1,6 +1,7 @@
 """Who is named as the one for whom somebody stops is the one who gets the room."""
 
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
@@ -23,4 +24,4 @@ def test_room_that_was_cleared_for_one_and_went_to_another_names_the_other():
     stops = {i.workload: (i.reason, i.by) for i in decision.instructions if isinstance(i, Evict)}
     assert stops == {"right": (EvictReason.CONSOLIDATED, "whole"), "small": (EvictReason.RECLAIMED, "whole")}
     told = next(i.sentence for i in decision.instructions if isinstance(i, Evict) and i.workload == "right")
-    assert "so that ann's whole (4 GPUs) fits" in told
+    assert "so that ann's whole (4 GPUs) fits" in reveal(told)

@@ -1,10 +1,17 @@
 """Whose turn it is."""
 
+from dataclasses import replace
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.scheduling.admit.job_order import user_usage
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.order.pending_queue import PendingQueue
 from jupyter_gq.scheduling.order.queue_order import JobOrder
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts, add_usage
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
+from jupyter_gq.scheduling.state.evictions import ReplicaEviction
 from jupyter_gq.scheduling.workloads.seniority import in_fair_order, seniority
 from tests.builders import NOW, Cluster, a_job, a_node, a_queue, admitted, running
 
@@ -163,3 +170,17 @@ def test_per_user_what_the_cycle_itself_starts_counts():
     decision = run_cycle(cluster.snapshot(), Policy(per_user=True), NOW)
     assert admitted(decision) == ["b0", "a0"]
     assert [(entry.workload, entry.position) for entry in decision.pending] == [("b1", 1), ("a1", 2), ("a2", 3)]
+
+
+def test_per_user_a_replica_that_is_evicted_does_not_count():
+    job = replace(a_job("wide", "q", tasks=2), min_members=1, elastic=True)
+    snapshot = Cluster().node("n", 2).queue("q", 2).add(running(job, "n-0", "n-1")).snapshot()
+    state = begin_cycle(ClusterIndex(snapshot, Policy(per_user=True)), NOW)
+    index, allocations, evictions = state.inputs.index, state.allocations, state.evictions
+    assert user_usage(index, allocations, evictions) == {"q": {"ann": 2000}}
+    (replica,) = allocations.replicas.surplus_of(job)
+    allocations.release(replica)
+    evictions.evict_replica(
+        ReplicaEviction(replica=replica, reason=EvictReason.RECLAIMED, by=None, sentence=lambda _: "")
+    )
+    assert user_usage(index, allocations, evictions) == {"q": {"ann": 1000}}

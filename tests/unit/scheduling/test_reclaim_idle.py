@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict, Suspend, Unwarn, Warn
@@ -78,11 +79,12 @@ def test_somebody_waits_and_the_owner_is_warned():
         "Idle for 25 min, and carol's server '0' (0.75 GPU) waits for its share. "
         "Run a cell, or press Keep it, to keep the share."
     )
-    assert decision.instructions == (
-        Warn(workload="nb-bob", expire_at=NOW + RULE.warning, by="nb-carol0", sentence=sentence),
+    (warn,) = decision.instructions
+    assert replace(warn, sentence=reveal(warn.sentence)) == Warn(
+        workload="nb-bob", expire_at=NOW + RULE.warning, by="nb-carol0", sentence=sentence
     )
     assert why(decision, "nb-carol0").why.reason is PendingReason.WAITS_FOR_IDLE
-    assert why(decision, "nb-carol0").why.sentence == (
+    assert reveal(why(decision, "nb-carol0").why.sentence) == (
         "Waiting: bob's server (0.5 GPU) is idle and will be stopped in 10 min unless used again."
     )
 
@@ -117,7 +119,7 @@ def test_one_who_was_warned_stays_the_one():
 def test_at_the_time_named_the_share_is_taken_for_the_one_who_waits():
     decision = waiting_for(bobs(1860, expire_at=NOW))
     (instruction,) = acts(decision)
-    assert instruction == Evict(
+    assert replace(instruction, sentence=reveal(instruction.sentence)) == Evict(
         workload="nb-bob",
         reason=EvictReason.IDLE,
         by="nb-carol0",
@@ -180,7 +182,7 @@ def test_a_notebook_that_can_be_suspended_loses_nothing_even_to_over_quota_work(
     notebook = replace(bobs(1860, expire_at=NOW), suspendable=True)
     (instruction,) = acts(in_a_shared_pool(notebook, a_job("train", "q", "0.75")))
     assert isinstance(instruction, Suspend)
-    assert instruction.sentence == (
+    assert reveal(instruction.sentence) == (
         "Suspended: your 0.5 GPU was idle for 31 min and is lent to ann's train (0.75 GPU). "
         "Nothing is lost; the next cell waits a few seconds and goes on."
     )

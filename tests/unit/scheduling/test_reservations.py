@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -55,7 +56,7 @@ def test_who_has_waited_long_gets_a_place_that_is_written_down():
     )
     entry = why(decision, "big").why
     assert entry.reason is PendingReason.NO_FREE_DEVICE
-    assert entry.sentence == (
+    assert reveal(entry.sentence) == (
         "Waiting: after 40 min, GPUs are reserved for it as they become free: 1 of 2 GPUs is free so far; "
         "ann's here (1 GPU) still uses the rest."
     )
@@ -69,7 +70,10 @@ def test_others_of_its_queue_wait_and_are_told_for_whom():
     assert decision.instructions == ()
     entry = why(decision, "small").why
     assert entry.reason is PendingReason.RESERVED
-    assert entry.sentence == "Waiting: 1 GPU is free, but reserved for bob's big (2 GPUs), which has waited 40 min."
+    assert (
+        reveal(entry.sentence)
+        == "Waiting: 1 GPU is free, but reserved for bob's big (2 GPUs), which has waited 40 min."
+    )
     assert entry.blockers == ("big",)
     assert admitted(decide(without(after, "big"))) == ["small"]
 
@@ -291,7 +295,7 @@ def test_who_waits_only_for_processors_that_are_held_is_told_for_whom():
     assert decision.instructions == ()
     entry = why(decision, "small").why
     assert entry.reason is PendingReason.RESERVED
-    assert entry.sentence == (
+    assert reveal(entry.sentence) == (
         "Waiting: CPU or memory that it needs is reserved for bob's big (1 GPU), which has waited 40 min."
     )
     assert entry.blockers == ("big",)
@@ -301,4 +305,6 @@ def test_who_waits_only_for_processors_that_are_held_is_told_for_whom():
 def test_who_has_all_the_gpus_that_are_held_and_lacks_processors_is_told_so():
     entry = why(explained(reserved(four_cores(gpus="0.5").snapshot()), Policy(), NOW), "big").why
     assert entry.reason is PendingReason.NO_CPU_OR_MEMORY
-    assert "no node with 0.5 GPU idle has 4 CPU cores free; ann's here (0.5 GPU) is in the way" in entry.sentence
+    assert "no node with 0.5 GPU idle has 4 CPU cores free; ann's here (0.5 GPU) is in the way" in reveal(
+        entry.sentence
+    )

@@ -7,6 +7,7 @@ import pytest
 from jupyter_gq.domain.amount import MiB, parse_memory
 from jupyter_gq.domain.cluster import Topology
 from jupyter_gq.domain.errors import NeverFits
+from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint
 from jupyter_gq.scheduling.policy import Policy
@@ -116,7 +117,7 @@ def test_it_says_that_it_is_cpu_that_is_short():
     decision = explained(snapshot(made.add(job("new", cpu_milli=4000))), Policy(), NOW)
     found = why(decision, "new").why
     assert found.reason is PendingReason.NO_CPU_OR_MEMORY
-    assert found.sentence.startswith(
+    assert reveal(found.sentence).startswith(
         "Waiting: q uses 4 of its 8 guaranteed GPUs and no node with 1 GPU idle has 4 CPU cores free; bob's on-"
     )
 
@@ -127,7 +128,7 @@ def test_it_says_that_no_rack_has_room():
     decision = explained(snapshot(made.add(job("new", tasks=4, topology=IN_RACK))), Policy(), NOW)
     found = why(decision, "new").why
     assert found.reason is PendingReason.NO_DOMAIN
-    assert found.sentence.startswith(
+    assert reveal(found.sentence).startswith(
         "Waiting: q uses 2 of its 8 guaranteed GPUs and 6 GPUs are idle, at most 3 of them in one domain; ann's "
     )
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes
-from tests.builders import NOW, Cluster, a_job, a_node, admitted, cordoned
+from tests.builders import NOW, Cluster, a_job, a_node, admitted, cordoned, drained
 
 
 def after(assignment):
@@ -76,6 +76,14 @@ def test_a_new_node_takes_work_where_the_one_that_it_is_like_does_not():
     *_, new = (snapshot := with_nodes(cluster.snapshot(), 1, 4)).nodes
     assert (new.closed, new.draining, all(device.healthy for device in new.devices)) == ("", False, True)
     assert admitted(run_cycle(snapshot, Policy(), NOW)) == ["j0", "j1", "j2"]
+
+
+def test_a_new_node_has_no_draining_device_if_the_one_that_it_is_like_has_one():
+    cluster = Cluster().node("a", 1).queue("q", 8).add(a_job("j", "q", 2))
+    cluster.nodes[0] = drained(cluster.nodes[0], 0)
+    *_, new = (snapshot := with_nodes(cluster.snapshot(), 1, 2)).nodes
+    assert [(device.healthy, device.draining) for device in new.devices] == [(True, False)] * 2
+    assert admitted(run_cycle(snapshot, Policy(), NOW)) == ["j"]
 
 
 def test_a_new_node_has_all_of_the_room_of_the_one_that_it_is_like():

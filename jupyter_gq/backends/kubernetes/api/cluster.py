@@ -68,7 +68,10 @@ class Stream:
 
 
 class Cluster:
-    """The client of one API server."""
+    """The client of one API server.
+
+    Calls raise `ClusterError`, or the subclass of it that a method names, if the API server did not do what was asked.
+    """
 
     def __init__(
         self,
@@ -166,7 +169,7 @@ class Cluster:
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
     ) -> None:
-        """Delete an object with that grace in seconds; no error if it is gone.
+        """Delete an object with that grace in seconds; no error if it is gone. The pods of a deleted Job stay.
 
         If `uid` is given, only that very object is deleted. A grace of 0 would make the API server forget a pod that
         still runs, so at least 1 is asked for.

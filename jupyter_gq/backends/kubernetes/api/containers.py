@@ -101,7 +101,7 @@ def _find_blocking_init_containers(spec: JsonMapping, status: JsonMapping) -> It
 
 
 def _describe_failed_init_container(spec: JsonMapping, status: JsonMapping) -> str:
-    """Return which init container failed and how; "" = none."""
+    """Return a clause that names the first init container that failed, with its exit code and message; "" = none."""
     for each in spec.get("initContainers") or ():
         shown = _find_status(status.get("initContainerStatuses"), each)
         ended = _read_end((shown.get("state") or {}).get("terminated"))

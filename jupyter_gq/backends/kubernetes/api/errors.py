@@ -47,9 +47,11 @@ class Expired(ClusterError):
 
 
 def error_of(status: int, body: bytes, what: str) -> ClusterError:
-    """Return the error for an answer that is no success, with a sentence; its class says whether to try again.
+    """Return the error for an answer that is no success, with a sentence that says what was asked for.
 
-    `what` was asked for, as in "create the pod gq-1".
+    `what` was asked for, as in "create the pod gq-1". The class is `Expired` for 410, and `Unreachable` if another try
+    may help: a busy or failing server, or two writers at once. Any other answer is final: `Missing`, `Exists` or
+    `Refused`.
     """
     message, reason = _read(body)
     told = message or f"HTTP status {status}"
@@ -82,7 +84,10 @@ def _missing_right(right: re.Match[str], what: str) -> str:
 
 
 def _read(body: bytes) -> tuple[str, str]:
-    """Return message and reason from the JSON of a Status object; the beginning of any other body, and ""."""
+    """Return message and reason from the JSON of a Status object.
+
+    For a body that is not JSON, return its beginning and ""; for other JSON than an object, two empty texts.
+    """
     try:
         status: object = json.loads(body)
     except ValueError:

@@ -224,7 +224,8 @@ class Writes:
     async def _create_or_find(self, resource: Resource, body: JsonObject) -> JsonObject:
         """Create the object and return it; if it exists already and has the same labels of ours, return that one.
 
-        Raises `Refused` for a foreign object of that name, and `Unreachable` for one that is still being deleted.
+        Raises `Refused` for a foreign object of that name, and `Unreachable` for one that is still being deleted or has
+        just gone.
         """
         meta = body["metadata"]
         try:

@@ -75,7 +75,7 @@ class Agents:
     def store_report(
         self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]
     ) -> frozenset[str]:
-        """Store a report; return the uids of pods that saw other devices than their own in two reports in a row.
+        """Store a report; return the uids of pods that did not see just their own devices in two reports in a row.
 
         `given` maps the uid of a pod to its devices; None = not known.
         """
@@ -98,7 +98,11 @@ class Agents:
         return frozenset(uid for uid, check in last.checks.items() if check.right is False and check.times >= _SETTLED)
 
     def attestation(self, node: str, uid: str) -> AttestationResult:
-        """Return the result of the device check of a pod, by the latest reports of its node."""
+        """Return the result of the device check of a pod, by the latest reports of its node.
+
+        The result is UNWATCHED while the agent is silent, RIGHT after one check, and WRONG after two wrong ones in a
+        row. If the check cannot be made, the result is UNCLEAR, otherwise UNCHECKED.
+        """
         if not self.is_reporting(node):
             return AttestationResult.UNWATCHED
         last = self._reports[node]
@@ -241,9 +245,11 @@ class Agents:
         return sum(1 for pods in holders if not any(ours(*pod) for pod in pods))
 
     def foreign_parts(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
-        """Return at least how many devices foreign pods hold, if the device plugin offers parts of devices.
+        """Return a lower bound of the devices that foreign pods hold, if the device plugin offers parts of devices.
 
-        The ids GPU-<uuid>-<n> do not say surely which device a pod has, but each id of a pod stands for another device.
+        The bound is the number of devices of which only foreign pods have parts, or the most parts of one foreign pod
+        if that is more. The ids GPU-<uuid>-<n> do not say surely which device a pod has, but each id of a pod stands
+        for another device.
         """
         known = [device.uuid for device in self._reports[node].report.devices] if node in self._reports else []
         devices: set[str] = set()
@@ -276,7 +282,8 @@ def _update_check(
 ) -> _DeviceCheck:
     """Return the device check after a report: `visible` devices are compared with the pod's `own` ones.
 
-    The number of equal results in a row is counted. If a device is unknown, or is a slice, the check is undecided.
+    The number of equal results in a row is counted. The check is undecided if either devices are not known, or if the
+    pod has a slice of a GPU.
     """
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:
@@ -289,7 +296,10 @@ def _update_check(
 
 
 def _find_odd_ids(allocations: Iterable[AgentAllocation], before: Mapping[str, str]) -> dict[str, str]:
-    """Return by resource an id that is no UUID; for resources of which nothing is given to anybody, as before."""
+    """Return by resource an id that is no UUID, "" if all are UUIDs.
+
+    A resource of which nothing is given to anybody keeps its entry of `before`.
+    """
     given: dict[str, list[str]] = {}
     for allocation in allocations:
         given.setdefault(allocation.resource, []).extend(allocation.device_ids)

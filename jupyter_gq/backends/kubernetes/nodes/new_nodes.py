@@ -26,9 +26,9 @@ def new_nodes(nodes: Nodes, placeholders: Placeholders) -> tuple[NewNodes, ...]:
 
 
 def _left(pool: str, most: ScaleUp, nodes: Nodes, placeholders: Placeholders) -> int:
-    """Return how many more nodes the pool may get.
+    """Return how many more nodes the pool may get: its maximum less its present nodes, and at least 0.
 
-    A requested node counts as to come until work can be placed there.
+    Present nodes on which work cannot be placed yet do not count, at most as many as placeholders stand.
     """
     there, arriving = nodes.of_pool(pool), placeholders.arriving()
     coming = sum(node in arriving or not nodes.slots(node) for node in there)

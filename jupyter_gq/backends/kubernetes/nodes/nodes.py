@@ -136,7 +136,8 @@ class Nodes:
     def lost(self, node: str) -> str:
         """Return why everything on the node counts as lost, as a sentence; "" = it does not.
 
-        A node is lost after `lost_after` seconds in which it was not ready or gone.
+        A node is lost after `lost_after` seconds in which it was not ready or gone. An unknown node counts as gone from
+        the first call on.
         """
         since = self._away.get(node)
         if since is None and node and node not in self._views:
@@ -265,7 +266,10 @@ class Nodes:
         return self._choose_open(view, pool, self._all_slots(node, used, blocked), used, blocked, foreign)
 
     def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
-        """Return the number of the node's devices that foreign pods hold, as far as is known."""
+        """Return the number of the node's devices that foreign pods hold, as far as is known.
+
+        If the provider's own pods hold the shared devices, `shared` devices are subtracted for them.
+        """
         if not self.counts_slots(view.name):
             return self._agents.foreign_parts(view.name, pool.resource, ours)
         foreign = self._agents.foreign(view.name, pool.resource, ours)
@@ -288,7 +292,10 @@ class Nodes:
         blocked: Collection[str],
         foreign: int,
     ) -> frozenset[str]:
-        """Return the slots for which a device is left, whether the node takes new work or not."""
+        """Return the slots for which a device is left, by the rules of `open_slots`.
+
+        A node that takes no new work has such slots too.
+        """
         told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
             working = view.devices.get(pool.resource, 0)
@@ -304,7 +311,11 @@ class Nodes:
         )
 
     def _health(self, slot: str, told: Sequence[Device]) -> SlotHealth:
-        """Return the state of the slot's device. `told` are the devices of its node as the agent describes them."""
+        """Return the state of the slot's device. `told` are the devices of its node as the agent describes them.
+
+        The state is UNKNOWN if the device's name or the description is missing, and FAILED if the agent calls the
+        device unhealthy or does not list it.
+        """
         name = self.device_of_slot(slot)
         if not name or not told:
             return SlotHealth.UNKNOWN

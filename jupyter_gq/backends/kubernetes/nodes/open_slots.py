@@ -37,7 +37,8 @@ def choose_open_slots(
 ) -> frozenset[str]:
     """Return those of `slots`, which are in the order of their numbers, that take new work.
 
-    `working` is the number of devices that work, `foreign` the number that foreign pods hold.
+    `working` is the number of devices that work, `foreign` the number that foreign pods hold. Chosen are as many free
+    slots as devices are left, best health first, and slots in use that can take further shares.
     """
     free = [slot for slot in slots if slot not in used and slot not in blocked]
     left = max(0, working - foreign - (len(slots) - len(free)))

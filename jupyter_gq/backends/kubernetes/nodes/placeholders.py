@@ -159,9 +159,9 @@ class Placeholders:
     # --- what is to be done
 
     def step(self, used: Callable[[], Collection[str]]) -> None:
-        """Delete the placeholders that have served or are not wanted, and create missing ones; nothing before `want`.
+        """Delete the placeholders whose node is ready or that are not wanted, and create missing ones.
 
-        `used` returns the nodes that work of ours is on, or goes to.
+        Nothing happens before `want`. `used` returns the nodes that work of ours is on, or goes to.
         """
         growing = {pool.name: pool for pool in self._nodes.pools() if pool.scale_up is not None}
         self._look_who_came(growing)

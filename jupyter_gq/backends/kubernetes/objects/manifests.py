@@ -46,7 +46,7 @@ def training_pod(
     """Return the manifest of the pod of one task of a run.
 
     `added` has what the pod carries for its devices, and the node to which it is pinned. The overrides of `options` are
-    merged in, except where they touch its name, labels, node and restart policy.
+    merged in, except where they touch the pod's name, our labels, the node or the restart policy.
     """
     name = names.training_name(workload.id, workload.run, task)
     asked = _asked(workload, task)

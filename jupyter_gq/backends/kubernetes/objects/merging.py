@@ -59,10 +59,10 @@ def pinned(pod: JsonObject, node: str | None) -> JsonObject:
 
 
 def merged(base: JsonValue, over: JsonValue) -> JsonValue:
-    """Return `over` laid on `base`; `over` wins.
+    """Return `over` laid on `base`: mappings are merged by key; any other value of `over` replaces that of `base`.
 
-    Mappings are merged by key, and lists of named things by name. Entries of other lists are appended if they are
-    missing.
+    In lists, mounts match by mount path, and other mappings by name, container port or IP. An entry that matches is
+    merged. All other entries are appended unless an equal one is there.
     """
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
@@ -83,7 +83,11 @@ def _merged_list(base: Sequence[JsonValue], over: Sequence[JsonValue]) -> list[J
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
-    """Return True if two entries of a list are one thing said twice: with the same name, mount path, port or IP."""
+    """Return True if an entry `other` of a list is to be merged into the entry `one`.
+
+    Two mappings are compared by the first of name, mount path, container port and IP that `other` has; the name of a
+    mount does not count. All other entries are compared as a whole.
+    """
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return bool(one == other)
     for key in _KEYS:

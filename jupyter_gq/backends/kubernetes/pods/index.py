@@ -55,7 +55,10 @@ class PodIndex:
         return (pod.workload, pod.attempt or self._current.get(pod.workload, 0))
 
     def apply_change(self, before: PodView | None, after: PodView | None) -> None:
-        """Record that a pod was created (`before` is None), has changed, or was deleted (`after` is None)."""
+        """Record that a pod was created (`before` is None), has changed, or was deleted (`after` is None).
+
+        The last view of a deleted pod is kept for `take_deleted`.
+        """
         for pod in (before, after):
             if pod is not None:
                 self._revisions[self.key(pod)] += 1

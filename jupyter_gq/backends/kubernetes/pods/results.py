@@ -91,7 +91,8 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
 def read_server_result(pod: PodView) -> Result:
     """Return the result of a notebook that ended although nobody asked for it.
 
-    A notebook has no runner to report, so the sentence ends with the last line of its log.
+    A server that crashed is LOST, with the last line of its log as the reason. A container that could not start is
+    FAILED. For all other ends see `read_result`.
     """
     ended = pod.ended
     if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
@@ -137,7 +138,7 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
 
 
 def _result_of_deleted(stopped: bool) -> Result:
-    """Return the result of a task whose pod went without showing an end."""
+    """Return the result of a task whose pod went without showing an end: KILLED if it was stopped, otherwise LOST."""
     if stopped:
         sentence = "The process was told to end, did not end in time, and was killed."
         return Result(outcome=Outcome.KILLED, sentence=sentence)
@@ -145,7 +146,7 @@ def _result_of_deleted(stopped: bool) -> Result:
 
 
 def _read_claim(pod: PodView) -> Result | None:
-    """Return what the runner reported of itself; None if it reported nothing that it may claim."""
+    """Return what the runner reported of itself; None without a readable report of SUCCEEDED, FAILED or PAUSED."""
     if pod.ended is None:
         return None
     with suppress(ValueError, KeyError, TypeError, AttributeError):
@@ -192,7 +193,7 @@ def _describe_disruption(pod: PodView) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, cut if it is long, ending as a sentence does; "" for an empty text."""
+    """Return the text on one line, cut to 400 characters, ending as a sentence does; "" for an empty text."""
     line = " ".join(text.split())
     line = line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
     return line if not line or line.endswith((".", "…", "!")) else f"{line}."

@@ -57,7 +57,10 @@ def additions_without_gpu(allocation: Allocation) -> PodAdditions:
 
 
 def amount_variables(allocation: Allocation) -> Mapping[str, str]:
-    """Return the variables with a program's GPUs and GPU memory, but no devices: the device plugin names them."""
+    """Return the variables with a program's GPUs and, if the model is known, its GPU memory.
+
+    The devices are left out, because the device plugin names them.
+    """
     count = len(allocation.slots)
     environment = {"JUPYTER_GQ_GPUS": format_gpus(allocation.milli_per_device * count)}
     if allocation.model is not None and allocation.model.memory:

@@ -145,7 +145,7 @@ def update_delays(before: TaskDelays, pod: PodView, now: float) -> TaskDelays:
 
 
 def find_silent_job(run: RunFacts, options: KubernetesOptions, now: float) -> str:
-    """Return the name of a Job that has not created its pod in time; "" if there is none."""
+    """Return the name of a Job that has not created its pod in time; "" if there is none, or if no Jobs create pods."""
     missing = run.missing_tasks()
     if not options.as_jobs or not missing or run.creating_since is None:
         return ""
@@ -220,13 +220,17 @@ class _Case:
         return _refused(f"The Job {name} has made no pod in {self.options.reservation_timeout:.0f} s{told}")
 
     def judge_devices(self) -> Verdict | None:
-        """Return a verdict of LOST if a device of the run was given to others; None otherwise."""
+        """Return a verdict of LOST if a device of a run that has pods was given to others; None otherwise."""
         if not self.run.pods or not self.cluster.taken_device:
             return None
         return _lost(f"The device of the job was given to others: {self.cluster.taken_device}")
 
     def judge_tasks_together(self) -> Verdict | None:
-        """Return a verdict if one of several tasks has failed, or if they have not all begun in time; else None."""
+        """Return a verdict on a run of several tasks: the result of the first task that has failed, or else a refusal.
+
+        A run is refused if its tasks have not all begun in time. The verdict is None if neither holds, or for a single
+        task.
+        """
         run, limit = self.run, self.options.gang_start_timeout
         if run.tasks == 1:
             return None

@@ -146,7 +146,8 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
 def _read_result(run: TicketFacts, pod: PodView) -> Result:
     """Return the result of a ticket whose server has ended or whose pod was deleted.
 
-    An earlier verdict stays. If somebody asked for the end, or only deleted the pod, the result is SUCCEEDED.
+    An earlier verdict stays. If somebody asked for the end or deleted the pod, and nobody else disrupted it, the result
+    is SUCCEEDED. For all other ends see `read_server_result`.
     """
     if run.verdict is not None:
         return run.verdict.result

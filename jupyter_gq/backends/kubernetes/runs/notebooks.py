@@ -17,11 +17,12 @@ from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation, PreparedTask
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import Instant, Seconds
 
 from .notebook_judging import ExternalFacts, TicketFacts, judge_ticket
 from .phases import RunEvent, RunPhase
@@ -47,12 +48,16 @@ class NotebookRuns:
         self._now, self._day = clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
+        self._observer = RunObserver()
         self._stops = ServerStops(stopper, self._now)
 
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """Record a ticket, claim its devices, and look for its pod. A known ticket is left alone."""
+        """Record a ticket, claim its devices, and look for its pod; do nothing if the ticket is known.
+
+        Devices that the launch names are bound to the ticket: its pod may be on its way with these devices.
+        """
         workload = launch.workload
         key = (workload.id, workload.run)
         if key in self.runs:
@@ -90,7 +95,10 @@ class NotebookRuns:
             self.stop(key, Seconds(0))
 
     def release(self, key: RunKey) -> None:
-        """Record that the spawner gave the ticket back and ends the pod itself; ask the Hub no more."""
+        """Record that the spawner gave the ticket back and ends the pod itself; ask the Hub no more.
+
+        Nothing happens if the ticket is unknown or has ended.
+        """
         run = self.runs.get(key)
         if run is not None and run.ended is None:
             run.apply(RunEvent.RELEASED, self._now())
@@ -98,11 +106,15 @@ class NotebookRuns:
             self._stops.withdraw(key)
 
     def forget(self, key: RunKey) -> None:
-        """Drop a ticket whose result is recorded, its claims to devices, and a request to the Hub that is under way."""
+        """Drop a ticket and its claims to devices, and cancel a request to stop its server that is under way.
+
+        The caller must have recorded the result. An unknown ticket is allowed.
+        """
         run = self.runs.pop(key, None)
         if run is not None and run.workload is not None:
             self._devices.release(run.workload)
         self._stops.forget(key)
+        self._observer.forget(key)
         self.pods.forget(key)
 
     # --- what the spawner asks
@@ -133,12 +145,15 @@ class NotebookRuns:
         return additions.model_copy(update={"labels": labels, "environment": environment})
 
     def named_devices(self, key: RunKey) -> dict[str, str]:
-        """Return the devices that the pod was told to name, by slot."""
+        """Return the devices that the pod was told to name, by slot; empty if there are none, or no such ticket."""
         run = self.runs.get(key)
         return self._devices.fixed_devices(run.workload) if run is not None and run.workload is not None else {}
 
     def describe_preparation(self, key: RunKey) -> str:
-        """Return what the ticket is waiting for, as a sentence; "" = nothing, or the ticket is unknown or has ended."""
+        """Reserve the ticket's devices if that is not done; return what the ticket is waiting for, as a sentence.
+
+        Returns "" if it waits for nothing, is unknown or has ended.
+        """
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return ""
@@ -157,7 +172,11 @@ class NotebookRuns:
     def step(self) -> list[Observation]:
         """Advance each ticket by what its pod and its devices allow now; return one observation of each."""
         is_calm = not self._nodes.anything_away()
-        return [run.ended or self._examine(run, is_calm) for run in list(self.runs.values())]
+        return [run.ended or self._examine_alone(run, is_calm) for run in list(self.runs.values())]
+
+    def _examine_alone(self, run: Run, is_calm: bool) -> Observation:
+        """Return the observation of a ticket; if the ticket cannot be examined, its last one: no other is affected."""
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run, is_calm))
 
     def _examine(self, run: Run, is_calm: bool) -> Observation:
         """Advance the ticket if something may have changed, and return its observation; else return the last one."""
@@ -195,9 +214,10 @@ class NotebookRuns:
         await self._stops.close()
 
     def _read_pods(self, run: Run) -> None:
-        """Store the last view of the ticket's pod; once there is a pod, move the ticket to STARTING.
+        """Store the last view of the ticket's pod, and whether the pod was deleted.
 
-        A server that was restarted has a new pod: the live one counts.
+        If a pod was seen and the ticket still awaits one, move the ticket to STARTING. A server that was restarted has
+        a new pod: the live one counts.
         """
         for deleted in self.pods.take_deleted(run.key):
             run.pods = {0: deleted}
@@ -266,7 +286,8 @@ class NotebookRuns:
         if run.workload is not None:
             self._devices.release(run.workload)
         ended = "notebook ended: workload=%s run=%d outcome=%s %s"
-        log.info(ended, run.id, run.number, result.outcome, result.sentence)
+        ids = {"workload": run.id, "run": run.number}
+        log.info(ended, run.id, run.number, result.outcome, result.sentence, extra=ids)
         return run.finish(result, self._now(), self._day())
 
 

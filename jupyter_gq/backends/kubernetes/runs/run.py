@@ -234,7 +234,7 @@ class Run:
 
 
 def describe_overdue(pod: PodView, deadline: float, now: float) -> str:
-    """Return a sentence on a pod that still ends a minute after its deadline; "" otherwise."""
+    """Return a sentence on a pod that is still being deleted a minute after its deadline; "" otherwise."""
     late = now - deadline
     if not pod.terminating or late < _OVERDUE:
         return ""

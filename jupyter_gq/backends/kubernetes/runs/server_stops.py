@@ -70,7 +70,9 @@ class ServerStops:
             await self._stopper.stop(run.workload.owner, run.workload.name)
             heard = True
         except BackendError as error:
-            log.warning("server could not be stopped yet: workload=%s: %s", run.id, error)
+            log.warning(
+                "server could not be stopped yet: workload=%s: %s", run.id, error, extra=run.workload.log_fields
+            )
         finally:
             if self._asking.pop(run.key, None) is not None:  # the run has not been forgotten meanwhile
                 self._asked[run.key] = (self._now(), heard)

@@ -11,6 +11,7 @@ Rules
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
@@ -23,9 +24,10 @@ from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Workload
 
@@ -59,6 +61,9 @@ class TrainingRuns:
         self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
+        self._observer = RunObserver()
+        #: Runs whose last adoption or removal failed.
+        self._failing: set[RunKey] = set()
         #: Whether there was a step yet. Before that no node is known, so a node that is not listed yet looks as if it
         #: were gone.
         self._has_stepped = False
@@ -68,9 +73,9 @@ class TrainingRuns:
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """Record that this run is wanted, claim its devices, and begin to create its pods.
+        """Record that this run is wanted and claim its devices; do nothing if the run was launched or has ended.
 
-        A launched run is left alone.
+        Begin to create its pods if the run is new and there was a step before. Pods that exist already are taken over.
         """
         workload = launch.workload
         key = (workload.id, workload.run)
@@ -91,9 +96,9 @@ class TrainingRuns:
                 run.sentence = self._create_pods(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """Ask for the end of the run, and delete its pods with `grace` seconds; do nothing if there is no such run.
+        """Ask for the end of the run, and delete its pods with `grace` seconds.
 
-        A later deadline than an earlier one has no effect.
+        A later deadline than an earlier one has no effect. Nothing happens if the run is unknown or has ended.
         """
         run = self.runs.get(key) or self._find(key)
         if run is None or run.ended is not None:
@@ -111,9 +116,13 @@ class TrainingRuns:
             self._give_up(run, Outcome.FAILED, sentence)
 
     def forget(self, key: RunKey) -> None:
-        """Forget a run whose result is recorded; delete what is left of it in the cluster, now and in later steps."""
+        """Forget a run, release its devices, and delete its objects in the cluster, now and in later steps.
+
+        The caller must have recorded the result. Nothing happens if the run is unknown and has no pod.
+        """
         run = self.runs.get(key) or self._find(key)
         self.runs.pop(key, None)
+        self._observer.forget(key)
         if run is None:
             return
         self._release(run)
@@ -132,15 +141,32 @@ class TrainingRuns:
         self._has_stepped = True
         for key in self.pods.runs():
             if key[0] and key not in self.runs and key not in self._removing:
-                self._adopt(key)
+                self._attempt(key, "found by its pods", partial(self._adopt, key))
         for run in list(self._removing.values()):
-            self._read_pods(run)
-            self._remove(run)
+            self._attempt(run.key, "removed", partial(self._remove_again, run))
         is_calm = not self._nodes.anything_away()
-        reports = [(run, run.ended or self._examine(run, is_calm)) for run in list(self.runs.values())]
+        reports = [(run, run.ended or self._examine_alone(run, is_calm)) for run in list(self.runs.values())]
         # After a restart the controller soon launches all that it knows. Only the rest is reported as found.
         hidden = self._now() - _SILENT_AT_FIRST
         return [report for run, report in reports if run.launch is not None or run.known_at <= hidden]
+
+    def _examine_alone(self, run: Run, is_calm: bool) -> Observation:
+        """Return the observation of a run; if it cannot be examined, its last one, so that others are not affected."""
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run, is_calm))
+
+    def _remove_again(self, run: Run) -> None:
+        self._read_pods(run)
+        self._remove(run)
+
+    def _attempt(self, key: RunKey, what: str, operation: Callable[[], object]) -> None:
+        """Carry out an operation on one run; log its first failure, so that the step goes on for all other runs."""
+        try:
+            operation()
+            self._failing.discard(key)
+        except Exception:  # the defect or the malformed pod of one run must not stop the others
+            if key not in self._failing:
+                self._failing.add(key)
+                log.exception("run %d of %s could not be %s; it is tried again", key[1], key[0], what)
 
     def _examine(self, run: Run, is_calm: bool) -> Observation:
         """Advance the run if something may have changed, and return its observation; else return the last one.
@@ -186,7 +212,7 @@ class TrainingRuns:
         """Record a run that is known by its pods only, unless all are being deleted before their work has ended."""
         if all(pod.terminating and not pod.is_over for pod in self.pods.of_run(key)):
             return
-        log.info("found a run by its pods: workload=%s run=%d", *key)
+        log.info("found a run by its pods: workload=%s run=%d", *key, extra={"workload": key[0], "run": key[1]})
         self._find(key)
 
     def _find(self, key: RunKey) -> Run | None:
@@ -198,7 +224,10 @@ class TrainingRuns:
         return run
 
     def _read_pods(self, run: Run) -> None:
-        """Store the present and the last views of the run's pods; if each task has one, move the run to STARTING."""
+        """Store the views of the run's pods, deleted ones included; tasks whose pod is gone are recorded in `run.gone`.
+
+        If each task has had a pod and the run still creates pods, move the run to STARTING.
+        """
         run.pods.update({pod.task: pod for pod in self.pods.take_deleted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
@@ -266,9 +295,10 @@ class TrainingRuns:
     # --- creating
 
     def _create_pods(self, run: Run) -> str:
-        """Create the missing pods once all devices are there; return what is waited for, as a sentence.
+        """Create the missing pods, and the service of a gang, once all devices are there.
 
-        The run is given up, and "" returned, if it has no image, or if its devices or its pods are refused.
+        Return what is waited for, as a sentence. The run is given up, and "" returned, if it has no image, or if its
+        devices or its objects are refused.
         """
         workload, missing = run.workload, run.missing_tasks()
         assert workload is not None
@@ -349,7 +379,14 @@ class TrainingRuns:
     def _end(self, run: Run) -> Observation:
         self._release(run)
         result = self._read_result(run)
-        log.info("run ended: workload=%s run=%d outcome=%s %s", run.id, run.number, result.outcome, result.sentence)
+        log.info(
+            "run ended: workload=%s run=%d outcome=%s %s",
+            run.id,
+            run.number,
+            result.outcome,
+            result.sentence,
+            extra={"workload": run.id, "run": run.number},
+        )
         return run.finish(result, self._now(), self._day())
 
     def _read_result(self, run: Run) -> Result:
@@ -373,7 +410,10 @@ class TrainingRuns:
         return describe_overdue(pod, run.stop_deadline, self._now())
 
     def _remove(self, run: Run) -> None:
-        """Delete what is left of a run in REMOVING; drop the run once nothing is left."""
+        """Delete the objects of a run in REMOVING: its Jobs and service first, then its pods.
+
+        The run is dropped once no pod is left.
+        """
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)

@@ -93,7 +93,7 @@ class DeviceCheck:
         self._mark = secrets.token_hex(3)
 
     async def nodes(self, pool: PodPool) -> list[NodeView]:
-        """Return the nodes of the pool on which a pod can be tried, nodes with most devices first."""
+        """Return the pool's nodes that are ready, not cordoned and have devices: most devices first, then by name."""
         listed = await asyncio.to_thread(lambda: list(self._cluster.pages(NODES, "", {})))
         views = [node_view(item) for items, _ in listed for item in items]
         fit = [
@@ -122,7 +122,10 @@ class DeviceCheck:
         return Report(node=node, whole=whole, void=void, ways=tuple(ways))
 
     async def _try(self, what: str, added: PodAdditions) -> Finding:
-        """Create a pod with these additions, wait for its end, delete it, and return what its container saw."""
+        """Create a pod with these additions, wait for its end, delete it, and return what its container saw.
+
+        If the cluster refuses the pod, the finding says why.
+        """
         pod = self._pod(what, added)
         meta = pod["metadata"]
         try:
@@ -170,7 +173,10 @@ class DeviceCheck:
 
 
 def describe_finding(finding: Finding, given: Sequence[str]) -> str:
-    """Return what a container saw that was given these devices, without a subject: "sees no device"."""
+    """Return what a container saw that was given these devices, without a subject, such as "sees no device".
+
+    If that is not known, return the problem instead.
+    """
     if finding.devices is None:
         return finding.problem
     if not finding.devices:
@@ -182,7 +188,7 @@ def describe_finding(finding: Finding, given: Sequence[str]) -> str:
 
 
 def _read_finding(pod: PodView) -> Finding:
-    """Return what the container of an ended pod reported."""
+    """Return what the container of an ended pod reported; without a readable report, a finding that says why."""
     told = pod.ended.message if pod.ended is not None else ""
     try:
         document = bounded_json.parse(told)

@@ -70,7 +70,8 @@ class DevicePreparation:
     def prepare(self, workload: Workload) -> Sequence[PreparedTask]:
         """Reserve the devices of all tasks; return, in the order of the tasks, what each pod carries or waits for.
 
-        Once all are ready, the run is bound to the devices that its pods will name.
+        Whole devices wait until reservation pods that nobody wants are deleted. Once all are ready, the run is bound to
+        the devices that its pods will name.
         """
         tasks = workload.placement or (TaskPlacement(node=""),) * workload.tasks
         prepared = [self._prepare_task(workload, task) for task in tasks]
@@ -140,7 +141,10 @@ class DevicePreparation:
         )
 
     def _devices_by_index(self, task: TaskPlacement) -> tuple[Device, ...]:
-        """Return the devices of a task on a node where a slot is always the device with the same number."""
+        """Return the devices of a task on a node where a slot is always the device with the same number.
+
+        Devices that the agent has not reported are left out.
+        """
         told = {device.index: device for device in self._agents.devices(task.node)}
         wanted = [names.index_of(slot) for slot in task.devices]
         return tuple(told[index] for index in wanted if index in told)

@@ -245,9 +245,10 @@ class ReservationPods:
             self._fail(slot, slot.sentence, back_off=untried is None)
 
     def _holds_unknown_device(self, slot: Slot) -> bool:
-        """Return whether a running pod holds a device that is not known now, and nothing is to be done about it.
+        """Return whether a running pod holds a device that is not known now, and no further pod is to be created.
 
-        So it is if shares run on the slot already, or if no run waits for it.
+        No pod is created if shares run on the slot already, or if no run waits for it. The slot's sentence then says
+        what the device waits for.
         """
         if not any(pod.phase == "Running" for pod in self._slots.staying_pods(slot)):
             return False
@@ -289,7 +290,11 @@ class ReservationPods:
                     self.failing.discard(claim.key)
 
     def _create_missing_pod(self, slot: Slot, pool: PodPool) -> str:
-        """Create a reservation pod if the slot needs one more; return why the cluster refuses it, or ""."""
+        """Create a reservation pod if the slot has none, or only pods with wrong devices; return a refusal or "".
+
+        None is created while a pod is going or the kubelet still counts one. At most as many exist as the node has
+        devices.
+        """
         pods = [pod for pod in slot.pods.values() if not self._slots.is_lent(slot, pod)]
         if any(self._slots.is_going(pod) or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
             return ""
@@ -312,7 +317,7 @@ class ReservationPods:
         return ""
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
-        """Record that the slot's device cannot be reserved: its claims fail, and its useless pods are deleted.
+        """Record that the slot's device cannot be reserved: its claims fail, and pods that do not serve it are deleted.
 
         A run that has a pod fails only if its device was given to others. With `back_off`, the node takes nothing new
         for a while. No pod is created for the slot during that pause, nor for `unschedulable_after` seconds.

@@ -139,7 +139,10 @@ class Slots:
             del self._by_node[names.node_of(slot.name)]
 
     def note_work(self, before: PodView | None, after: PodView | None) -> None:
-        """Record a change of a pod of work: until it has ended, the devices that it names are in use."""
+        """Record a change of a pod of work: until it has ended, the devices that it names are in use.
+
+        Pods of other installations are ignored.
+        """
         for pod in (before, after):
             # Another installation beside the same hub has reservation pods of its own.
             if pod is None or pod.labels.get(names.INSTALLATION, self._installation) != self._installation:
@@ -153,7 +156,11 @@ class Slots:
     # --- the state of a slot
 
     def state(self, slot: Slot) -> SlotState:
-        """Return how far the device of the slot is reserved."""
+        """Return how far the device of the slot is reserved.
+
+        While the device is wanted, the state is RESERVED, BOUND with a reservation pod that does not hold it yet, or
+        WANTED without one. Otherwise the state is RELEASING while a pod may hold the device, and then FREE.
+        """
         if slot.is_wanted and self.reserved_device(slot) is not None:
             return SlotState.RESERVED
         if slot.is_wanted:

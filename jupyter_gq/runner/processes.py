@@ -1,4 +1,15 @@
-"""The duties of process 1 to the other processes of its pod: reap the ended ones, and leave none alive. Linux only."""
+"""Supervision of a task's processes: reap the ended ones, and leave none alive. Linux only.
+
+In a pod, process 1 supervises its runner itself. On a machine, `supervise` makes a process for that.
+
+Rules
+-----
+Orphans: the supervisor is a subreaper, so a process that leaves its parent, its session and its environment becomes a
+    child of the supervisor.
+Last: the supervisor ends after all of its descendants. So a task without a supervisor uses no device.
+
+See docs/decisions/0081-supervise-each-task-with-a-subreaper.md.
+"""
 
 import ctypes
 import logging
@@ -8,12 +19,63 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from subprocess import Popen
+from types import FrameType
 
-from jupyter_gq.runner.clock import monotonic
+from .clock import monotonic
 
 log = logging.getLogger(__name__)
 
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 4, 36
+#: Seconds between two messages about descendants that cannot be killed.
+_KILL_TIMEOUT = 60.0
+
+
+def supervise() -> None:
+    """Fork, and return in the child only; the child is killed if this process is killed.
+
+    This process hands SIGTERM on to the child, and exits as the child did once all descendants have been killed.
+    """
+    become_subreaper()
+    supervisor = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    child = os.fork()
+    if child:
+        _exit_as(_await_end(child))
+    _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(1)  # the supervisor was killed before the signal was set
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _await_end(child: int) -> int:
+    """Wait for the end of the child, and hand SIGTERM on to it meanwhile; return the child's exit code.
+
+    Then all other descendants are killed, for as long as that takes.
+    """
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    signal.signal(signal.SIGTERM, hand_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    # The child stays a zombie until SIGTERM is ignored, so that its id cannot be that of another process.
+    while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) is not None and dead.si_pid != child:
+        os.waitpid(dead.si_pid, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    while not kill_descendants(_KILL_TIMEOUT):
+        os.write(2, b"Some processes of this run cannot be killed; the run ends after them.\n")
+    return code
+
+
+def _exit_as(code: int) -> None:
+    """End this process with an exit code; a negative code names the signal to end by."""
+    if code < 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 def become_subreaper() -> None:
@@ -58,8 +120,8 @@ def kill_descendants(seconds: float) -> bool:
         for pid in descendants:
             try:
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+            except (ProcessLookupError, PermissionError):
+                continue  # a program of another user, such as sudo, is waited for
         reap_children(())
         if monotonic() >= until:
             return False

@@ -1,0 +1,57 @@
+"""The processes of runs.
+
+Rules
+-----
+Supervisor: the process of a task is a subreaper (`runner.processes`), so whatever the task starts is below it.
+Survivors: if the supervisor is killed, the processes that were seen below it belong to its run until they have ended.
+    So do the processes below them, those with the run's mark in their environment, and those in its control group.
+"""
+
+from collections.abc import Iterable
+
+from jupyter_gq.backends.processes import ProcessTable
+from jupyter_gq.domain.errors import BackendError
+
+from .accounts import Accounts
+from .control_groups import pids_of
+from .environment import MARK
+from .ledger import Run
+
+#: Id and start time of a process.
+_Identity = tuple[int, int]
+
+
+class Members:
+    """The processes of all runs, as far as they were seen."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+        self._seen: dict[tuple[str, int], frozenset[_Identity]] = {}
+
+    def find(self, run: Run, table: ProcessTable) -> set[int]:
+        """Return the ids of the living processes of the run, and remember these processes for later calls."""
+        leaders = [task for task in run.tasks if task is not None and table.alive(task.pid, task.ticks)]
+        roots = {task.pid for task in leaders}
+        roots |= {pid for pid, ticks in self._seen.get(run.key, ()) if table.alive(pid, ticks)}
+        roots |= pids_of(run.group)
+        if len(leaders) < len(run.tasks):
+            roots |= self.find_marked(run, range(len(run.tasks)), table)
+        found = {pid for root in roots for pid in table.tree(root)}
+        self._seen[run.key] = frozenset((pid, each.ticks) for pid in found if (each := table.process(pid)) is not None)
+        return found
+
+    def find_marked(self, run: Run, tasks: Iterable[int], table: ProcessTable) -> set[int]:
+        """Return the ids of the living processes with the mark of one of these tasks in their environment.
+
+        If each owner has an account, only its processes count; there are none if that account is gone.
+        """
+        try:
+            account = self._accounts.last_known(run.owner)
+        except BackendError:
+            return set()  # the system user was removed while the job ran
+        uid = account.uid if self._accounts.system_users else None
+        return {pid for task in tasks for pid in table.find_marked(MARK, run.mark(task), uid)}
+
+    def forget(self, key: tuple[str, int]) -> None:
+        """Forget the processes of a run that has ended."""
+        self._seen.pop(key, None)

@@ -1,0 +1,67 @@
+"""The limit on the disk space of each job: running jobs are measured every minute, and ended above the limit."""
+
+import asyncio
+import logging
+
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.records.acts import act_of_scheduler
+from jupyter_gq.controller.records.changes import DetailChange
+from jupyter_gq.domain.amount import MiB, format_memory
+from jupyter_gq.domain.audit import Action
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import Kind, Stop
+from jupyter_gq.store.protocol import Record
+
+from .act import make_stop_change
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two measurements.
+EVERY = 60.0
+
+
+class DiskLimit:
+    """Measures the files of running jobs, and ends jobs whose files take too much space."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def run(self) -> None:
+        """Measure all running jobs every `EVERY` seconds until cancelled. Failures are logged."""
+        while True:
+            try:
+                await self.measure()
+            except Exception:  # the last guard of a loop: the next measurement may go well
+                log.exception("the disk space of jobs could not be measured; it is tried again")
+            await asyncio.sleep(EVERY)
+
+    async def measure(self) -> None:
+        """Measure each running job once, and tell those above the limit to end."""
+        running = [record for record in self._context.records.holding() if record.workload.kind is Kind.TRAINING]
+        names = {record.workload.id for record in running}
+        self._context.disk_use = {name: use for name, use in self._context.disk_use.items() if name in names}
+        for record in running:
+            # In a thread: a folder of many files, or on a slow disk, must not keep requests waiting.
+            use = await asyncio.to_thread(self._context.bundles.disk_use, record.workload.id)
+            if use is not None:
+                self._context.disk_use[record.workload.id] = use
+                self._end_above_limit(record.workload.id, use)
+
+    def _end_above_limit(self, job: str, use: MiB) -> None:
+        """Tell a job to end if its files take more space than the limit; do nothing if it is ending already."""
+        limit = self._context.settings.max_job_disk
+        record = self._context.records.find_unfinished(job)
+        if limit and use > limit and record is not None and record.workload.holds and record.workload.stop is None:
+            self._end(record, use, limit)
+
+    def _end(self, record: Record, use: MiB, limit: MiB) -> None:
+        """Record the intent to end a job for good, with a sentence for its owner."""
+        told = (
+            f"Ended: its files take {format_memory(use)} of disk, and at most {format_memory(limit)} are allowed. "
+            "Keep fewer checkpoints, or ask your administrator for c.TrainingQueues.max_job_disk."
+        )
+        workload, now = record.workload, self._context.clock.now()
+        stop = Stop(reason=EvictReason.STOPPED_BY_USER, sentence=told, by=None, at=now, requeue=False)
+        audit = act_of_scheduler(Action.JOB_EVICT, workload, now, reason="DISK", sentence=told)
+        self._context.records.commit([make_stop_change(workload, stop, DetailChange(sentence=told), audit)])
+        self._context.wake()

@@ -1,0 +1,81 @@
+"""Files of users: opened with the rights of the user in one thread, and given up if no answer comes."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.backends.local import user_access
+from jupyter_gq.backends.local.accounts import Account
+from jupyter_gq.backends.local.files import read_owned_json
+from jupyter_gq.backends.local.user_access import MOST_BLOCKED, run_as
+from jupyter_gq.domain.errors import UnusableFile
+
+NOBODY = 65534
+
+
+def an_account(name="ann", *, uid=NOBODY, switch=False):
+    return Account(name=name, uid=uid, gid=uid, groups=(uid,), home="/", shell="", switch=switch)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(user_access, "DEADLINE", 0.05)
+    monkeypatch.setattr(user_access, "PAUSE", 0.0)
+
+
+def rights():
+    """Effective user, group and groups of this thread, and its real user."""
+    lines = Path(f"/proc/self/task/{threading.get_native_id()}/status").read_text().splitlines()
+    told = {line.split(":")[0]: line.split()[1:] for line in lines}
+    return told["Uid"][1], told["Gid"][1], told["Groups"], told["Uid"][0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="taking the rights of another user needs root")
+def test_only_the_thread_that_opens_the_file_has_the_rights_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_access, "DEADLINE", 30)
+    mine = rights()
+
+    assert run_as(an_account(switch=True), tmp_path, rights) == (str(NOBODY), str(NOBODY), [str(NOBODY)], "0")
+    inside, go_on = threading.Event(), threading.Event()
+    work = threading.Thread(
+        target=run_as, args=(an_account(switch=True), tmp_path, lambda: (inside.set(), go_on.wait(30)))
+    )
+    work.start()
+    inside.wait(30)
+    assert rights() == mine
+    assert os.geteuid() == 0
+    go_on.set()
+    work.join()
+
+
+def test_an_error_of_the_operation_is_raised(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        run_as(an_account(), tmp_path / "none", (tmp_path / "none").stat)
+
+
+def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def blocks():
+        return os.open(pipe, os.O_RDONLY)  # waits for a writer
+
+    for _ in range(MOST_BLOCKED):
+        with pytest.raises(TimeoutError, match=r"gave no answer for 0\.05 s"):
+            run_as(an_account(), pipe, blocks, discard=os.close)
+    with pytest.raises(TimeoutError, match="2 earlier accesses were not answered in time"):
+        run_as(an_account(), pipe, lambda: 1)
+    with pytest.raises(UnusableFile, match=r"The file result\.json cannot be used: the files of .* cannot be reached"):
+        read_owned_json(tmp_path / "result.json", an_account(), limit=100)
+    other = tmp_path / "other"
+    other.mkdir()
+    assert run_as(an_account(), other / "file", lambda: 1) == 1, "other folders are not concerned"
+    writer = os.open(pipe, os.O_RDWR)
+    while user_access._blocked[str(tmp_path)]:
+        for thread in threading.enumerate():
+            if thread.daemon and thread is not threading.current_thread():
+                thread.join(30)
+    assert run_as(an_account(), pipe, lambda: 1) == 1, "everything was answered"
+    os.close(writer)

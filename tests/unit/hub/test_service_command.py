@@ -1,0 +1,29 @@
+"""Tests of the command with which the Hub starts the service."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+
+from jupyter_gq.hub import config as hub_config
+
+
+@pytest.fixture
+def entry(tmp_path, monkeypatch):
+    """The entry of the service, from a Hub that is started in a folder with a module of a standard name."""
+    (tmp_path / "json.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    c = Config()
+    hub_config._set_service(c, 8089, tmp_path / "state")
+    return c.JupyterHub.services[0]
+
+
+def test_neither_process_of_the_service_imports_from_the_folder_of_the_start(entry):
+    before_the_module = entry["command"][: entry["command"].index("-m")]
+    command = [*before_the_module, "-c", "import json; json.dumps(1)"]
+    assert subprocess.run(command, cwd=entry["cwd"], check=False, timeout=60).returncode == 0
+
+
+def test_the_working_folder_is_named_and_stays(entry, tmp_path):
+    assert entry["cwd"] == str(Path(tmp_path).resolve())

@@ -1,0 +1,75 @@
+"""The supervisor of a task ends after every process that the task has started."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.backends.processes import read_process
+
+ROOT = Path(__file__).parents[3]
+#: A task that leaves a process without its environment, its session and its parent, and then does `argv[3]`.
+LEAVES_A_DAEMON = """
+import os, signal, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from jupyter_gq.runner.processes import supervise
+supervise()
+subprocess.run(["env", "-i", "setsid", "sh", "-c", f"sleep 1000 & echo $! > {sys.argv[2]}/daemon"], check=True)
+exec(sys.argv[3])
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a supervised task that leaves a daemon and then runs this code; return the supervisor."""
+    started = []
+
+    def start_task(code):
+        command = [sys.executable, "-c", LEAVES_A_DAEMON, str(ROOT), str(tmp_path), code]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start_task
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def daemon_runs(tmp_path):
+    process = read_process(int((tmp_path / "daemon").read_text()))
+    return process is not None and not process.dead
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        ("sys.exit(3)", 3),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+    ],
+)
+def test_daemon_ends_with_its_task_however_that_ends(start, tmp_path, code, exit_code):
+    assert start(code).wait(30) == exit_code
+    assert not daemon_runs(tmp_path)
+
+
+def test_sigterm_reaches_the_task(start):
+    code = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\nprint('ready', flush=True)\nsignal.pause()"
+    supervisor = start(code)
+    assert supervisor.stdout.readline() == "ready\n"
+    supervisor.terminate()
+    assert supervisor.wait(30) == 7
+
+
+def test_task_ends_with_a_killed_supervisor(start, tmp_path):
+    supervisor = start("print(os.getpid(), flush=True)\ntime.sleep(1000)")
+    task = int(supervisor.stdout.readline())
+    supervisor.kill()
+    assert supervisor.wait(30) == -signal.SIGKILL
+    os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
+    assert supervisor.stdout.read() == "", "the task holds the other end until it has ended"
+    process = read_process(task)
+    assert process is None or process.dead
