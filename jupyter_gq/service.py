@@ -15,7 +15,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from traitlets import Bool, Enum, HasTraits, List, TraitError, Unicode, default
 from traitlets.config import Application, Config
@@ -46,6 +45,7 @@ from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.engine import parse_url
 from jupyter_gq.store.reachability import check_reachable, has_content, peek_setting
@@ -444,7 +444,7 @@ class SchedulerService(Application):
         return store
 
 
-def _describe_log(style: str, level: object) -> dict[str, Any]:
+def _describe_log(style: str, level: object) -> JsonObject:
     """Return the part of a logging configuration that writes the log of the whole process in one style.
 
     Records below `level` are left out, and of other libraries also those below a warning.

@@ -51,7 +51,7 @@ def find_work_over_quota(
     """
     holding = [workload for workload in workloads if workload.holds]
     jobs = [workload for workload in holding if workload.kind is Kind.TRAINING]
-    old, new = over_quota_by_job(jobs, before), over_quota_by_job(jobs, after)
+    old, new = excess_by_job(jobs, before), excess_by_job(jobs, after)
     queues = {entry.queue.name for entry in after.training}
     for job in jobs:
         name = f"{job.owner}'s job {job.name or job.id} in {job.queue}"
@@ -66,7 +66,7 @@ def find_work_over_quota(
             yield f"{user}'s servers: {format_gpus(used - will)} GPU above the fixed quota of {format_gpus(will)}"
 
 
-def over_quota_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
+def excess_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
     """Return, by job id, the milli-GPU of each running job above the quota of its queue or of any queue above that.
 
     The part above a quota is attributed to the newest jobs.

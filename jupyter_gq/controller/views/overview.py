@@ -241,16 +241,17 @@ def _bounds(amounts: tuple[int | None, int | None, int, int | None], text: Calla
 
 
 def over_quota_by_job(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
-    """Return, by id, how many milli-GPU of each running job are above the quota of its own queue.
+    """Return, by id, how many milli-GPU of each preemptible job that holds devices are above its own queue's quota.
 
-    The part above the quota is attributed to the newest jobs.
+    The newest jobs bear the excess, and jobs without excess have 0. Work that is not preemptible uses the quota first.
     """
     above = {queue.name: -queue.quota for queue in queues}
-    holding = [w for w in workloads if w.holds and w.preemptible and w.queue in above]
+    holding = [w for w in workloads if w.holds and w.queue in above]
     for workload in holding:
         above[workload.queue] += workload.milli
     shares: dict[str, int] = {}
-    for workload in sorted(holding, key=lambda w: (w.started_at or 0.0, w.id), reverse=True):
+    preemptible = [w for w in holding if w.preemptible]
+    for workload in sorted(preemptible, key=lambda w: (w.started_at or 0.0, w.id), reverse=True):
         shares[workload.id] = max(0, min(workload.milli, above[workload.queue]))
         above[workload.queue] -= shares[workload.id]
     return shares

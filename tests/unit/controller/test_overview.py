@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.domain.amount import MiB
+from jupyter_gq.controller.views.overview import over_quota_by_job
+from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.mentions import reveal
+from jupyter_gq.domain.queue import Queue
+from tests.builders import a_job, running
 from tests.fakes import a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, World, a_submission, story_settings
@@ -131,6 +134,14 @@ async def test_health_shows_a_refused_policy(world):
     world.settings.error = "hub.py, line 3: c.FixedQuota.default = 1.5: ..."
     assert world.controller.status.check_health().status == "degraded"
     assert world.controller.status.check_health().policy == world.settings.error
+
+
+async def test_work_that_is_not_preemptible_uses_the_quota_first():
+    queue = Queue(name="vision", pool="default", quota=MilliGpu(4000))
+    fixed = running(a_job("fixed", "vision", 3, preemptible=False), "n1-0", "n1-1", "n1-2", since=20)
+    old = running(a_job("old", "vision", 2), "n1-3", "n1-4", since=0)
+    young = running(a_job("young", "vision", 1), "n1-5", since=10)
+    assert over_quota_by_job([fixed, old, young], [queue]) == {"old": 1000, "young": 1000}
 
 
 async def test_what_may_be_reclaimed_of_a_job_follows_its_queue(world):
