@@ -83,7 +83,10 @@ class NodeObserver:
 def _set_outcome(
     loop: asyncio.AbstractEventLoop, future: "asyncio.Future[AgentReport]", outcome: AgentReport | Exception
 ) -> None:
-    """Set the result or the exception of a future from another thread; do nothing if its loop has ended."""
+    """Set the result or the exception of a future from another thread.
+
+    Nothing happens if the future was cancelled, as after a timeout, or if its loop has ended.
+    """
 
     def set_in_loop() -> None:
         if future.cancelled():

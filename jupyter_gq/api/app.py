@@ -64,7 +64,10 @@ def log_request(handler: RequestHandler) -> None:
 
 
 def _pattern(prefix: str, path: str) -> str:
-    """Return the regular expression of a route's full path; each part in braces becomes a group of that name."""
+    """Return the regular expression of the route `path` under `prefix` and `api/v1/`.
+
+    Each part in braces becomes a group of that name, which matches any text without slashes.
+    """
     parts = re.split(r"({\w+})", path)
     escaped = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in parts)
     return re.escape(prefix) + "api/v1/" + "".join(escaped)

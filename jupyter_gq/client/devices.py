@@ -65,8 +65,9 @@ class CheckTimeouts:
     def decide(self, check: DeviceCheckResult, waited: float) -> StartDecision:
         """Return what follows from the result `check` after `waited` seconds.
 
-        A RIGHT check starts the work, a WRONG one refuses it. If nobody can tell, the work starts unchecked. Otherwise
-        it waits; after the timeout it starts unchecked, or is given up if the check is required.
+        A RIGHT check starts the work, a WRONG one refuses it. UNCLEAR starts the work unchecked, and so does UNWATCHED
+        if no check is required. Otherwise the work waits. After the timeout it is given up if a check is required, and
+        started unchecked if not.
         """
         if check.result == "RIGHT":
             return StartDecision.START

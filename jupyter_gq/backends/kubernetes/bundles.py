@@ -95,7 +95,7 @@ class StoredBundles:
         """
         logged = self._log_index(job)[1]
         found = [(task, self._files.file(job, _log_name(task))) for task in logged]
-        kept = tail // max(1, len(logged))
+        kept = max(1, tail // max(1, len(logged)))
         texts = [(task, content[-kept:].decode(errors="replace")) for task, content in found if content is not None]
         if len(texts) <= 1:
             return texts[0][1] if texts else None

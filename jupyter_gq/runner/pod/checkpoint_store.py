@@ -177,7 +177,10 @@ class CheckpointStore:
         return known
 
     def _remove_superseded(self, state: SavedState) -> None:
-        """Remove older lists, and copies of this and earlier runs to which this state does not refer; ignore errors."""
+        """Remove older lists, and copies of this and earlier runs to which this state does not refer.
+
+        Files that cannot be removed are skipped. Raises `OSError` if the folder cannot be listed.
+        """
         kept = {copy.name for copy in state.files.values()}
         superfluous = [path for run, number, path in self._find_lists() if (run, number) < (state.run, state.number)]
         for path in self._list_names():

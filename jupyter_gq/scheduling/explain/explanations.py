@@ -151,8 +151,8 @@ class _Explainer:
     def reason_of_class(self, workload: Workload, key: ClassKey) -> Why:
         """Return the first reason that is true of a workload and all others of its class, which is `key`.
 
-        In this order: no such queue, at a limit, larger than the cluster, devices reserved for others, backend
-        unobserved, no room.
+        In this order: no such queue, at a limit, larger than the cluster, devices reserved for others, no known work in
+        the way while a backend is unobserved, no room.
         """
         account = self._allocations.account(workload)
         if not account.known:

@@ -114,7 +114,10 @@ class Supply:
         return IdleDevices(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
 
     def _find_room(self, workload: Workload) -> Room:
-        """Return the room for the workload if nothing were reserved, and what it lacks beside devices."""
+        """Return where the workload would fit if nothing were reserved, and what it lacks beside devices.
+
+        The place is None also if nothing is reserved.
+        """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         idle, place = ledger.total(pool), None
         with self._allocations.lifting_reservations(None):

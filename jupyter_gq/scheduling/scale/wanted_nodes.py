@@ -140,7 +140,10 @@ class _Filling:
     """The new nodes of one pool while workloads are placed on them."""
 
     def __init__(self, snapshot: Snapshot, new: NewNodes, holders: Iterable[Workload], most: int) -> None:
-        """Begin with up to `most` empty new nodes: as many as could be filled."""
+        """Begin with `most` empty new nodes, or as many as the pool may still get.
+
+        `holders` are the workloads that hold devices after the decision.
+        """
         self._snapshot, self._holders, self._pool = snapshot, holders, new.pool
         self._nodes = empty_ledger(new.first(most), snapshot.topologies)
         self._parts = MemoryParts((*snapshot.nodes, new.like))

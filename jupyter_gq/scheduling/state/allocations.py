@@ -103,7 +103,7 @@ class Allocations:
         self.admitted[successor.id] = successor
 
     def nominate(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-        """Record the nomination for this place, which the ledger keeps for the workload, and charge its queues."""
+        """Record the nomination for a place that the ledger already keeps for the workload, and charge its queues."""
         self._usage.add_nominated(replace(workload, placement=place))
         self.nominated[workload.id] = place
         if isinstance(workload, Replica):

@@ -233,7 +233,10 @@ class Cluster:
     def pages(
         self, resource: Resource, namespace: str, query: Mapping[str, str]
     ) -> Iterator[tuple[list[JsonObject], str]]:
-        """Yield all present objects page by page, each page with the version of the list."""
+        """Yield all present objects page by page, each page with the version of the list.
+
+        Raises `ClusterError` if a page cannot be read.
+        """
         following = ""
         what = f"list the {resource.plural}"
         while True:
@@ -246,7 +249,10 @@ class Cluster:
                 return
 
     def watch(self, resource: Resource, namespace: str, query: Mapping[str, str], version: str, seconds: int) -> Stream:
-        """Open a watch on changes after that version, for at most `seconds`; raise `ClusterError` if it is refused."""
+        """Open a watch on changes after `version`, for at most `seconds`; its stream has bookmarks too.
+
+        Raises `ClusterError` if the watch is refused.
+        """
         asked = {
             **query,
             "watch": "true",

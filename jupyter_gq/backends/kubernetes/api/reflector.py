@@ -167,7 +167,7 @@ class Reflector(Generic[V]):
         self._thread.start()
 
     def end(self) -> None:
-        """End the thread and its open watch; nothing is told any more."""
+        """Tell the thread to end, and end its open watch, without a wait; changes from now on are dropped."""
         self._ended.set()
         if self._stream is not None:
             self._stream.end()
