@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -59,8 +59,10 @@ def restore(file: Path, url: str, *, kept: Path | None = None, audit: Sequence[A
 
     If the database holds something, a backup of that is written to the new file `kept` first. Raises `AdminError` if
     the database holds something and `kept` is None, or if the file is no complete backup; nothing has changed then. A
-    service that still runs on the database ends.
+    service that still runs on the database ends, unless the restore is refused.
     """
+    if kept is not None:
+        _expect_new(kept)
     with _opened(file) as backup:
         database = Transactions(url)
         try:
@@ -86,20 +88,51 @@ def _write(database: Transactions, file: Path) -> Mapping[str, int]:
 
     Raises `AdminError` if the file exists, its folder is missing, or the disk refuses.
     """
-    if file.exists():
-        raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.")
-    if not file.parent.is_dir():
-        raise AdminError(f"There is no folder {file.parent}, so no backup was made. Make it, or name another one.")
+    _expect_new(file)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
             part = Path(folder, "part.sqlite")
             copied = _copy_into(database, part)
-            with part.open("rb") as written:
-                os.fsync(written.fileno())
-            os.link(part, file)  # unlike a rename, a link never replaces a file that came meanwhile
+            _sync(part, os.O_RDONLY)
+            _move_to_new(part, file)
+    except FileExistsError as error:
+        raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.") from error
     except OSError as error:
         raise AdminError(f"The backup {file} could not be written: {error.strerror or error}.") from error
     return copied
+
+
+def _expect_new(file: Path) -> None:
+    """Raise `AdminError` if the file exists, or its folder is missing."""
+    if file.exists():
+        raise AdminError(f"{file} exists already, so no backup was made. Give the name of a new file.")
+    if not file.parent.is_dir():
+        raise AdminError(f"There is no folder {file.parent}, so no backup was made. Make it, or name another one.")
+
+
+def _move_to_new(part: Path, file: Path) -> None:
+    """Rename `part` to the new name `file` and write that to the disk; raise `FileExistsError` if the name is taken.
+
+    The name is taken first, because a rename would replace a file that came meanwhile. A hard link would not, but exFAT
+    and many network file systems have none.
+    """
+    os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    try:
+        part.replace(file)
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # some file systems cannot write a folder to the disk on request
+        _sync(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    """Write a file or a folder to the disk."""
+    handle = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _copy_into(database: Transactions, part: Path) -> Mapping[str, int]:

@@ -69,7 +69,8 @@ def connect(
 def without_timeouts(connection: sa.Connection) -> Iterator[None]:
     """Switch a connection's timeouts off: ours until the end of the block, the server's until the transaction ends."""
     timed = cast(TimedConnection, connection.connection.driver_connection)
-    connection.execute(sa.text("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"))
+    limits = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+    connection.execute(sa.text("; ".join(f"SET LOCAL {limit} = 0" for limit in limits)))
     timed.silence_timeout = None
     try:
         yield

@@ -3,6 +3,7 @@
 The commands of docs/how-to/back-up-and-restore.md run here.
 """
 
+import errno
 import os
 import pwd
 import sqlite3
@@ -108,6 +109,40 @@ def test_a_restore_without_a_name_makes_the_missing_database_of_the_service(tmp_
     (tmp_path / "jupyter-gq-state").mkdir()
     assert main(["restore", "backup.sqlite"]) == 0
     assert (tmp_path / "jupyter-gq-state" / "service.sqlite").is_file()
+
+
+def test_a_refused_restore_ends_no_service(url, tmp_path):
+    store = fill(url)
+    backups.back_up(url, tmp_path / "backup.sqlite")
+    (tmp_path / "taken").touch()
+    for kept in (None, tmp_path / "taken", tmp_path / "no" / "folder"):
+        with pytest.raises(AdminError, match=r"nothing was restored|no backup was made"):
+            backups.restore(tmp_path / "backup.sqlite", url, kept=kept)
+    store.put_setting("policy", {"half_life": 2})  # the service still writes
+    store.close()
+
+
+def test_a_backup_needs_no_hard_links_and_never_replaces_a_file(tmp_path, monkeypatch):
+    """As on exFAT, SMB and many file systems of FUSE."""
+
+    def no_links(*given, **options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    url, file = f"sqlite:///{tmp_path}/service.sqlite", tmp_path / "backup.sqlite"
+    fill(url).close()
+    backups.back_up(url, file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    copied = copying.copy_rows
+
+    def while_a_file_comes(source, target):
+        (tmp_path / "new.sqlite").write_text("precious")
+        return copied(source, target)
+
+    monkeypatch.setattr(backups, "copy_rows", while_a_file_comes)
+    with pytest.raises(AdminError, match="exists already"):
+        backups.back_up(url, tmp_path / "new.sqlite")
+    assert (tmp_path / "new.sqlite").read_text() == "precious"
 
 
 def test_a_restore_that_breaks_off_changes_nothing(url, tmp_path, monkeypatch):
