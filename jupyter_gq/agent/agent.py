@@ -97,7 +97,7 @@ class Agent:
         return max(MIN_INTERVAL, min(self._report_every, asked))
 
     def _log_unsupported(self, commands: list[AgentCommand]) -> None:
-        """Log each of these commands once: this version of the agent can carry out none of them."""
+        """Log each command that the previous call did not have: this agent can carry out none of them."""
         for command in commands:
             if command.id not in self._logged_commands:
                 log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)

@@ -102,7 +102,8 @@ class Page(_Browser):
     async def get(self) -> None:
         """Send the page to a logged-in user who may read; redirect any other browser to the Hub's login.
 
-        A path without its final slash is redirected first. Raises an `ApiRefusal` of 403 for a user who may not read.
+        A path without its final slash is redirected first. Raises an `ApiRefusal` of 403 for a user who may not read,
+        and of 503 if the Hub cannot be asked.
         """
         if not self.request.path.endswith("/"):
             self.redirect(self.request.path + "/")

@@ -74,7 +74,7 @@ def read_part(path: Path, *, start: int, size: int, uid: int | None = None) -> b
 def read_notebook(path: Path, *, uid: int | None = None) -> JsonObject | None:
     """Return the executed notebook of a job; None if there is no such file. For the errors see `read_json`.
 
-    The outputs that a runner keeps, and the notebook around them, are within the bounds of this file.
+    The limits of size and values admit every notebook that a runner writes; a larger file is refused.
     """
     return read_json(path, limit=output_bounds.NOTEBOOK_SIZE, max_nodes=output_bounds.NOTEBOOK_VALUES, uid=uid)
 

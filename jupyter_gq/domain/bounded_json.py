@@ -83,7 +83,7 @@ def make_readable(document: object, *, max_nodes: int = MAX_NODES, max_depth: in
 
 
 def make_whole(text: str) -> str:
-    """Return the text with U+FFFD in the place of each half of a character."""
+    """Return the text with U+FFFD in the place of each surrogate, which is half of a character (U+D800 to U+DFFF)."""
     return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 

@@ -36,7 +36,7 @@ class HubEnvironment:
 
 
 def read_hub_environment(environ: Mapping[str, str]) -> HubEnvironment:
-    """Return the Hub's and the spawner's variables for this server; fields without a variable are empty."""
+    """Return the Hub's and the spawner's variables for this server; a field without one is "", and `user` is None."""
     return HubEnvironment(
         url=environ.get("JUPYTER_GQ_URL", ""),
         token=environ.get("JUPYTERHUB_API_TOKEN", ""),

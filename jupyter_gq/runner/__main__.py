@@ -9,9 +9,10 @@ import sys
 
 
 def main() -> int:
-    """Run the task that the command line names; return 0 if its cells ran or it was paused, 1 if it failed.
+    """Run the task that the command line names, or with `--pod` the environment.
 
-    On a machine, this process becomes the supervisor of a child that does so, and ends with its exit status.
+    Returns 0 if its cells ran or it was paused, and 1 if it failed. On a machine, this process becomes the supervisor
+    of a child that does so, and ends with its exit status.
     """
     _remove_working_folder_from_path()
     if "--pod" in sys.argv[1:]:

@@ -21,7 +21,10 @@ def show_ticket(call: Call) -> Reply:
 
 
 def close_ticket(call: Call) -> Reply:
-    """End a ticket, as its owner or an admin, which gives back its share; answer without content (204)."""
+    """End a ticket, as its owner or an admin; answer without content (204), also if the ticket has ended already.
+
+    The share is free once the server's process is gone.
+    """
     call.services.tickets.close(call.caller, call.path["ticket"])
     return NO_CONTENT
 

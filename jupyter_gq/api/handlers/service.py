@@ -7,7 +7,10 @@ from jupyter_gq.client.models import Readiness
 
 
 def check_health(call: Call) -> Reply:
-    """Answer everybody with the status and code of the service's health, and admins also with the reasons."""
+    """Answer with the fields `status` and `code` of the service's health, and for admins also with the reasons.
+
+    The HTTP status does not depend on the health.
+    """
     health, caller = call.status.check_health(), call.requester.caller
     return Reply(body=health if caller is not None and caller.admin else health.without_reasons())
 

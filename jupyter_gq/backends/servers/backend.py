@@ -168,7 +168,7 @@ class ServerRuns:
             server.asking.cancel()
 
     def _set_process(self, server: _Server, process: Process) -> None:
-        """Record this process, and the user that it runs as, as the server's."""
+        """Record this process as the server's, and the user that it runs as; None if the process is dead."""
         server.process = process
         server.uid = None if process.dead else user_of(process.pid)
 

@@ -138,7 +138,10 @@ class Forecasts:
     # --- learning
 
     def _learn(self) -> None:
-        """Learn durations from jobs that ended and outcomes from jobs that started; store new outcomes."""
+        """Learn durations from jobs that ended and outcomes from jobs that started; store new outcomes.
+
+        The forecasts of jobs that wait no more are dropped.
+        """
         context = self._context
         self._revision = context.records.revision
         before = self._holding

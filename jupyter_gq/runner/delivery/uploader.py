@@ -182,7 +182,8 @@ class Uploader:
     async def _send(self, pieces: Sequence[JsonObject]) -> int:
         """Send the pieces, and a notice in the place of each whose content the service refuses.
 
-        Returns the number of the last piece that the service has. Raises the service's refusal of a notice.
+        Returns the number of the last piece that the service has. Raises every other error of the service, such as an
+        outage, and its refusal of a notice; earlier pieces may be stored by then.
         """
         try:
             return await self._channel.send(pieces)

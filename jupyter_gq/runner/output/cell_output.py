@@ -320,7 +320,7 @@ def append_text(before: str, more: str) -> str:
 def collapse_piece(text: str) -> str:
     """Return the text of a stream without the parts that its own carriage returns overwrite.
 
-    Text before the first carriage return is kept: it continues an open line that is not known here.
+    On the first line, the text before the first return is kept, since that line may have begun in an earlier piece.
     """
     if "\r" not in text:
         return text

@@ -350,8 +350,8 @@ class _Search:
     def _new_places(self, movers: Sequence[Workload]) -> dict[str, Place] | None:
         """Place all tasks of each mover anew in the ledger, the largest mover first, and return the places by id.
 
-        Returns None if a mover finds none. The movers placed before it then stay in the ledger, so the caller must roll
-        back.
+        Returns None if a mover cannot place all its tasks. What was placed until then stays in the ledger, so the
+        caller must roll back.
         """
         places: dict[str, Place] = {}
         for each in sorted(movers, key=lambda w: (-w.request.milli, -gang.held(w), w.id)):

@@ -28,7 +28,10 @@ def describe_reclaim(victim: Workload, by: Workload) -> str:
 
 
 def _needed(victim: Workload, by: Workload) -> str:
-    """Return what `by` needs as a phrase: GPUs or, if the victim holds none or none are needed, host resources."""
+    """Return what `by` needs as a phrase: its GPUs if the victim holds some, else its host resources.
+
+    If it needs no host resources either, its GPUs are named in any case.
+    """
     if gang.smallest(by) and gang.held(victim):
         return describe_gpus(gang.smallest(by))
     amounts = [describe_host_amount(which, amount) for which, amount in enumerate(gang.smallest_host(by)) if amount]

@@ -131,7 +131,10 @@ class Supply:
             return Room(reserved=ledger.total(pool) - idle, place=place, shortage=shortage, short=short)
 
     def _find_short(self, workload: Workload) -> tuple[int, ...]:
-        """Return the host resources, CPU (0) and memory (1), each of which alone leaves too few places."""
+        """Return the host resources, CPU (0) and memory (1), that are short when counted with the GPUs alone.
+
+        One task group for which a resource is short is enough. The caller knows that enough GPUs are idle.
+        """
         ledger, pool = self._allocations.ledger, self._pool(workload)
         found = set()
         for group in gang.groups_of(workload):

@@ -202,7 +202,7 @@ def node_view(node: JsonMapping) -> NodeView:
 
 
 def quantity(text: object) -> Decimal | None:
-    """Return a quantity of Kubernetes such as "250m" or "16Gi" as a number; None if the text is no quantity."""
+    """Return a quantity of Kubernetes in its base unit: "250m" is 0.25. None if it is missing or no quantity."""
     word = str(text or "")
     scale = Decimal(1)
     for suffix, factor in _SUFFIXES.items():

@@ -153,7 +153,10 @@ class Placeholders:
                 self._reached.add(after.node)
 
     def restart_clocks(self) -> None:
-        """Count from now how long placeholders have stood: while the API server was away, no node could get ready."""
+        """Count from now how long placeholders on a node have waited for it to get ready.
+
+        While the API server was away, no node could.
+        """
         self._bound_at = dict.fromkeys(self._bound_at, self._now())
 
     # --- what is to be done

@@ -122,7 +122,8 @@ class NotebookRuns:
     def pod_additions(self, key: RunKey) -> PodAdditions | None:
         """Return what the pod of the ticket must carry, and reserve its devices if that is not done.
 
-        None: the devices are not ready, or no pod is wanted, because the ticket is unknown, ends or was given back.
+        None: the devices are not ready, or no pod is wanted, because the ticket is unknown, ends or was given back. A
+        waiting run is recorded as having its devices ready. A run without devices is bound to no node.
         """
         run = self.runs.get(key)
         if run is None or run.is_ending or run.phase is RunPhase.RELEASED or run.ended is not None:
