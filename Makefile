@@ -108,7 +108,7 @@ test-hub: setup $(HUB55)/.installed
 	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
 test-demo: setup
-	$(PYTEST) -n 2 tests/demo
+	$(PYTEST) tests/demo
 
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) tests/browser
