@@ -325,7 +325,7 @@ async def test_a_token_that_cannot_be_one_is_not_passed_on(serve, hub, token):
     assert hub.asked == 0
 
 
-async def test_who_may_not_send_is_told_although_he_is_still_sending(serve):
+async def test_a_sender_without_the_right_is_told_although_the_body_still_comes(serve):
     served = await serve(Raises(AssertionError()))
     status, problem = await served.problem("POST", "api/v1/jobs", token="ann-reads", body=b"x" * 5_000_000)
     assert (status, problem["code"]) == (403, "missing_scope")

@@ -112,8 +112,8 @@ async def countdown(pictures: Path) -> None:
             await lab.picture(pictures / "countdown.png")
             await keep.click()
             await expect(keep).not_to_be_visible()
-            (his,) = (await notebooks_of_bob(hub.url))["notebooks"]
-            assert (his["phase"], his["warning"]) == ("running", None)
+            (bobs,) = (await notebooks_of_bob(hub.url))["notebooks"]
+            assert (bobs["phase"], bobs["warning"]) == ("running", None)
             assert not waits.done()
 
 

@@ -170,7 +170,7 @@ def test_the_databases_certificate_is_held_against_the_authority_that_the_page_n
     assert f"sslmode=verify-full&sslrootcert={mount['mountPath']}/{item['path']}" in page
 
 
-def test_who_leads_works_on_until_the_next_one_can_follow_him():
+def test_the_leader_works_on_until_the_next_one_can_follow():
     """With SQLite no pod can follow before the old one has gone."""
 
     def ends(values):

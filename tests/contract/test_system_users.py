@@ -70,7 +70,7 @@ def as_user(name, *command):
     )
 
 
-async def test_a_job_runs_as_its_owner_and_its_files_are_his_alone(system, users):
+async def test_a_job_runs_as_its_owner_and_only_the_owner_has_its_files(system, users):
     workload = system.workload()
     system.prepare(workload, {"has kernel": True}, {"cwd": "/root", "environment": {"HOME": "/root"}})
     await system.launch(workload)

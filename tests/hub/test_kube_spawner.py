@@ -343,7 +343,7 @@ async def test_the_profiles_of_the_how_to_work(make):
     assert spawner.image == "lab/base:1"
 
 
-async def test_options_of_the_administrators_own_hooks_are_known_when_he_says_so(make):
+async def test_options_of_the_administrators_own_hooks_are_known_if_the_settings_name_them(make):
     assert (
         await asked(make(options={"image": "mine", "gpus": "1"}, GPUShareMixin={"other_user_options": ["image"]}))
         == "1"

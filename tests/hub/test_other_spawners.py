@@ -68,7 +68,7 @@ def hub_with(tmp_path, service):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start servers as other users")
 @pytest.mark.skipif(not os.path.exists(EVERYBODYS_PYTHON), reason=f"needs {EVERYBODYS_PYTHON}")
-async def test_a_system_user_has_his_own_process_and_no_right_to_be_root(hub_with, service):
+async def test_a_system_user_has_a_process_of_their_own_and_no_right_to_be_root(hub_with, service):
     hub = await asyncio.to_thread(hub_with, SYSTEM)
     async with Person(hub, "nobody") as nobody:
         await nobody.start({"gpus": "0.25"})

@@ -105,9 +105,9 @@ async def test_the_beginning_of_the_story(hub):
         await eventually(bob.ready)
         await ann.log_in()
         await bob.log_in()
-        hers, his = (await ann.told())["environment"], (await bob.told())["environment"]
-        assert hers["CUDA_VISIBLE_DEVICES"] == his["CUDA_VISIBLE_DEVICES"] != ""
-        assert (hers["JUPYTER_GQ_GPUS"], his["JUPYTER_GQ_GPUS"]) == ("0.5", "0.25")
+        anns, bobs = (await ann.told())["environment"], (await bob.told())["environment"]
+        assert anns["CUDA_VISIBLE_DEVICES"] == bobs["CUDA_VISIBLE_DEVICES"] != ""
+        assert (anns["JUPYTER_GQ_GPUS"], bobs["JUPYTER_GQ_GPUS"]) == ("0.5", "0.25")
         await eventually(lambda: left(ann, "0"))
 
         refused = await bob.spawn({"gpus": "0.25"}, "second")

@@ -488,7 +488,7 @@ def test_others_still_make_pods_that_name_none(raw, namespace_set, device_policy
         assert answer.status_code == 201, answer.text
 
 
-def test_nobody_debugs_his_way_to_a_gpu(raw, namespace_set, device_policy):
+def test_nobody_debugs_their_way_to_a_gpu(raw, namespace_set, device_policy):
     pod = named_gpu(training_pod(namespace_set.hub), "GPU-1")
     assert raw.create(pod, as_user=namespace_set.hub_user).status_code == 201
     container = {"name": "look", "image": IMAGE}

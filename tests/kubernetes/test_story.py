@@ -124,16 +124,16 @@ async def test_a_cell_is_sent_from_a_notebook_without_a_gpu_and_its_output_comes
 async def test_a_pod_has_the_cpu_and_memory_that_its_job_asks_for_or_else_its_queue_says(installed, ann, bob, tmp_path):
     file = tmp_path / "go"
     until = UNTIL.format(file=str(file))
-    hers = await send(ann, until, queue="vision", cpus="0.5", memory="256 MiB")
-    his = await send(bob, until, queue="nlp")
-    for person, job in ((ann, hers), (bob, his)):
+    anns = await send(ann, until, queue="vision", cpus="0.5", memory="256 MiB")
+    bobs = await send(bob, until, queue="nlp")
+    for person, job in ((ann, anns), (bob, bobs)):
         await installed.job_is(person, job, "running", "failed")
-    assert _resources(installed, hers) == ({"cpu": "500m", "memory": "256Mi"}, {"memory": "256Mi"})
-    assert _resources(installed, his) == ({"cpu": "1", "memory": "512Mi"}, {"memory": "512Mi"})
+    assert _resources(installed, anns) == ({"cpu": "500m", "memory": "256Mi"}, {"memory": "256Mi"})
+    assert _resources(installed, bobs) == ({"cpu": "1", "memory": "512Mi"}, {"memory": "512Mi"})
     with pytest.raises(ProductRefused, match="no such node of the pool train has more than 32 CPU cores"):
         await send(ann, until, queue="vision", cpus=33)
     file.touch()
-    for person, job in ((ann, hers), (bob, his)):
+    for person, job in ((ann, anns), (bob, bobs)):
         assert (await installed.job_is(person, job, "done", "failed"))["phase"] == "done"
 
 
@@ -152,11 +152,11 @@ async def test_an_over_quota_gang_gives_way_and_goes_on(installed, ann, bob):
     running = await installed.job_is(ann, gang, "running", "failed")
     assert running["over_quota"] == "1", running
     await eventually(lambda: _said(ann, gang, "met rank 1 of 2\nfrom 0"), "both tasks met")
-    his = await send(bob, "print('mine')", queue="nlp")
+    bobs = await send(bob, "print('mine')", queue="nlp")
     paused = await installed.job_is(ann, gang, "paused", "failed")
     assert "nlp" in paused["sentence"], paused
     assert "needed its 1 GPU back" in paused["sentence"], paused
-    assert (await installed.job_is(bob, his, "done", "failed"))["phase"] == "done"
+    assert (await installed.job_is(bob, bobs, "done", "failed"))["phase"] == "done"
     resumed = await installed.job_is(ann, gang, "done", "failed")
     assert (resumed["phase"], resumed["run"]) == ("done", 2), resumed
     told = await printed(ann, gang)

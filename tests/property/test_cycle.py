@@ -183,7 +183,7 @@ def test_liveness_evictions_end(world):
 
 @random_worlds
 @given(worlds())
-def test_liveness_who_moves_runs_again_at_once_as_does_the_one_he_moves_for(world):
+def test_liveness_work_that_moves_runs_again_at_once_as_does_the_work_for_which_it_moves(world):
     snapshot = world.snapshot
     for act, what in world.history:
         snapshot = happens(snapshot, act, what)

@@ -44,7 +44,7 @@ def test_persons_are_found_in_other_files_too() -> None:
     assert [breach.line for breach in in_text("docs/page.md", "A page.\n\nThe user and his quota.\n")] == [3]
 
 
-def test_tests_may_begin_as_they_like_but_speak_of_nobody_as_he() -> None:
+def test_tests_may_begin_as_they_like_but_name_no_person_by_a_pronoun() -> None:
     source = 'def test_it():\n    """It waits for him."""\n'
     assert [breach.rule for breach in in_python("tests/test_x.py", source)] == ["person"]
 

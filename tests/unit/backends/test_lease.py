@@ -29,7 +29,7 @@ def a_leader(now=100.0):
     return election
 
 
-def test_where_there_is_no_lease_it_is_made_and_its_maker_leads_from_when_he_asked():
+def test_where_there_is_no_lease_it_is_made_and_its_maker_leads_from_the_request_on():
     leader = a_leader(100)
     assert leader.leads(101)
     assert leader.leads(109.9)

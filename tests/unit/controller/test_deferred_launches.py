@@ -65,7 +65,7 @@ async def test_no_more_start_than_can_be_begun_and_the_others_follow_in_their_or
     assert world.job(jobs[3]).position == 1
 
 
-async def test_who_waits_for_devices_stands_behind_them_and_reads_his_own_reason(world):
+async def test_work_that_waits_for_devices_stands_behind_them_and_reads_its_own_reason(world):
     jobs = [world.send(ANN, "vision") for _ in range(8)]
     await world.step()
     assert [world.job(job).position for job in jobs[2:]] == [1, 2, 3, 4, 5, 6]

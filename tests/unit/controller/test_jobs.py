@@ -174,7 +174,7 @@ async def test_a_job_that_names_nothing_gets_what_its_queue_says(tmp_path):
     world.close()
 
 
-async def test_who_is_refused_for_an_amount_that_he_did_not_name_is_told_whose_it_is(tmp_path):
+async def test_a_refusal_for_an_amount_that_the_user_did_not_name_says_whose_it_is(tmp_path):
     world = a_world(tmp_path, a_box(cores=8))
     world.settings.current = story_settings(
         TrainingQueues={"queues": {"vision": {"default_cpus": 16}}}, Pools={"pools": {}}

@@ -190,7 +190,7 @@ def test_a_value_that_the_config_file_grew_step_by_step_counts():
     assert build_settings(config, NODES).fixed_quota("ann", frozenset()) == 500
 
 
-def test_the_tree_has_a_leaf_for_each_user_whose_limit_is_his_quota():
+def test_the_tree_has_a_leaf_for_each_user_whose_limit_is_the_quota():
     settings = story_settings()
     tree = {queue.name: queue for queue in settings.queues({"ann": frozenset({"vision"}), "bob": frozenset()})}
     assert set(tree) == {BUILD_ROOT, build_queue("ann"), build_queue("bob"), "vision", "nlp"}

@@ -91,7 +91,7 @@ def test_nobody_snatches_the_room_of_either_while_they_wait_for_each_other():
     assert sorted(admitted(decide(stopped(crowded)))) == ["big", "new"]
 
 
-def test_who_moved_comes_back_even_if_the_one_he_moved_for_is_gone():
+def test_moved_work_comes_back_even_if_the_work_for_which_it_moved_is_gone():
     snapshot = two_halves().snapshot()
     moved = without(stopped(apply(snapshot, decide(snapshot))), "big")
     assert admitted(decide(moved)) == ["new"]
@@ -167,7 +167,7 @@ def test_a_gang_gets_several_places_and_all_who_moved_are_placed_again():
     assert len(evicted(decision)) == 1  # one node more is enough: a task goes beside `c`
 
 
-def test_an_entitled_one_is_helped_by_moves_before_anybody_loses_his_run():
+def test_entitled_work_is_helped_by_moves_before_any_run_is_lost():
     cluster = Cluster().node("m", 2).node("n", 2).queue("mine", 2).queue("theirs", 1)
     cluster.add(
         running(a_job("x", "theirs"), "m-0", since=1),

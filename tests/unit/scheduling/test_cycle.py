@@ -52,7 +52,7 @@ def test_an_elastic_workload_grows_within_its_fair_share():
     assert found == {"elastic": 3, "other": 1}
 
 
-def test_everybody_has_his_smallest_gang_before_anybody_grows():
+def test_each_workload_has_its_smallest_gang_before_any_grows():
     cluster = Cluster().node("n", 3).queue("q", 3)
     cluster.add(*[a_job(f"e{i}", "q", tasks=3, min_members=1, submitted=i) for i in range(3)])
     assert [len(i.placement) for i in decide(cluster).instructions] == [1, 1, 1]

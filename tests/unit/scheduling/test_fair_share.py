@@ -15,7 +15,7 @@ def test_the_deserved_quota_comes_first_even_if_there_is_not_enough():
     assert divide(1 * GPU, [claim(2 * GPU), claim(1 * GPU)]) == [2 * GPU, 1 * GPU]
 
 
-def test_nobody_gets_more_than_he_wants_or_may():
+def test_no_queue_gets_more_than_it_wants_or_may():
     assert divide(10 * GPU, [claim(3 * GPU, demand=500), claim(3 * GPU, limit=2 * GPU)]) == [500, 2 * GPU]
 
 
@@ -52,7 +52,7 @@ def test_a_remainder_never_exceeds_what_is_wanted():
     assert divide(1 * GPU, [claim(demand=600), claim(demand=600)]) == [600, 400]
 
 
-def test_one_who_wants_exactly_his_part_gets_it():
+def test_a_queue_that_wants_exactly_its_part_gets_it():
     assert divide(1 * GPU, [claim(demand=2 * GPU), claim(demand=500)]) == [500, 500]
 
 

@@ -97,7 +97,7 @@ def test_a_rollback_leaves_no_trace():
     assert devices(made.place("train", TWO, View.NOW)) == ("n-0", "n-1")
 
 
-def test_who_was_released_may_stay_only_if_his_room_was_not_promised():
+def test_released_work_may_stay_only_if_its_room_was_not_promised():
     a, b = running(a_job("a", "q", "0.5"), "n-0"), running(a_job("b", "q", "0.5"), "n-0")
     made = ledger(a_node("n", 1), held=[a, b])
     made.release(a)

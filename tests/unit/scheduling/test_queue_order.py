@@ -68,12 +68,12 @@ def test_a_queue_priority_decides_between_those_equally_entitled():
     assert order([a_queue("a", 2), a_queue("b", 2, priority=1)], jobs) == ["high", "low"]
 
 
-def test_who_stays_within_his_fair_share_goes_before_a_higher_queue_priority():
+def test_a_queue_within_its_fair_share_goes_before_a_higher_queue_priority():
     queues = [a_queue("hungry", priority=5, over_quota_weight=0), a_queue("fair")]
     assert order(queues, [a_job("h", "hungry"), a_job("f", "fair")], gpus=1) == ["f", "h"]
 
 
-def test_who_is_above_his_fair_share_goes_last_whatever_his_queue_priority():
+def test_a_queue_above_its_fair_share_goes_last_whatever_its_priority():
     queues = [a_queue("over", priority=9, over_quota_weight=0), a_queue("under", over_quota_weight=0)]
     assert order(queues, [a_job("o", "over"), a_job("u", "under")], {"over": 1000})[0] == "u"
 

@@ -127,7 +127,7 @@ def test_a_notebook_starts_on_what_is_held():
     assert admitted(decide(after)) == ["nb-ann"]
 
 
-def test_who_is_entitled_goes_where_nothing_is_held_if_he_can():
+def test_entitled_work_goes_where_nothing_is_held_if_possible():
     cluster = half_free().node("m", 1).queue("z", 1)
     cluster.add(running(a_job("there", "q", preemptible=False), "m-0"))
     cluster.queues[0] = replace(cluster.queues[0], quota=3000)

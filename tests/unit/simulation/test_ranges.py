@@ -102,7 +102,7 @@ def test_similar_forecasts_count_not_all():
     assert calibration.range(Seconds(60_000)).p50 == pytest.approx(30_000)
 
 
-def test_who_has_outlasted_his_forecast_is_not_forgotten():
+def test_a_job_that_outlasts_its_forecast_is_not_forgotten():
     calibration = Calibration()
     for _ in range(ENOUGH):
         calibration.add(Seconds(100), Seconds(100))

@@ -184,20 +184,20 @@ async def test_a_server_that_fails_says_why(paper, phase):
 
 async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_restart(paper):
     """The pod may be on its way; meanwhile its reservation is deleted, and that of another slot is given its device."""
-    hers = await paper.launch("nb", "ann", "n1/0")
-    assert paper.runs.named_devices(hers.id, 1) == {}
+    anns = await paper.launch("nb", "ann", "n1/0")
+    assert paper.runs.named_devices(anns.id, 1) == {}
     paper.reservation("n1/0")
     paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
-    await paper.observed(hers.id)
-    assert paper.runs.pod_additions(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
-    named = paper.runs.named_devices(hers.id, 1)
+    await paper.observed(anns.id)
+    assert paper.runs.pod_additions(anns.id, 1).annotations[names.DEVICES] == "GPU-0"
+    named = paper.runs.named_devices(anns.id, 1)
 
     later = PaperBackend()
     await later.launch("nb", "ann", "n1/0", named_devices=named)
-    his = await later.launch("nb", "ben", "n1/1")
+    bobs = await later.launch("nb", "ben", "n1/1")
     later.reservation("n1/1")
     later.report(given=[("nodes", reservation_name("n1/1"), "GPU-0")])
-    await later.observed(his.id)
-    assert later.runs.pod_additions(his.id, 1) is None
-    assert later.runs.pod_additions(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
+    await later.observed(bobs.id)
+    assert later.runs.pod_additions(bobs.id, 1) is None
+    assert later.runs.pod_additions(anns.id, 1).annotations[names.DEVICES] == "GPU-0"
     await later.close()
