@@ -1,0 +1,96 @@
+"""Messages between the service and its clients. Amounts are text: GPUs "0.25", CPU cores "4", memory "16 GiB".
+
+Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI document is made from these models.
+"""
+
+from .audit import AuditEntryView, AuditPage
+from .bundles import Bundle, CellRef, Kernel, Manifest
+from .drains import DrainList, DrainRequest, DrainView
+from .events import EVENT_NAMES, ServiceEvent
+from .evictions import Eviction
+from .health import Health, HealthCode, Readiness
+from .jobs import (
+    MAX_NAME,
+    ExpectedStart,
+    JobError,
+    JobList,
+    JobPhase,
+    JobRequest,
+    JobSubmission,
+    JobSummary,
+    JobView,
+    Preview,
+    Progress,
+)
+from .notebooks import (
+    ActivityReport,
+    IdleWarning,
+    KernelActivity,
+    NotebookList,
+    NotebookPhase,
+    NotebookView,
+    ProcessReport,
+    TicketRequest,
+    TicketView,
+)
+from .outputs import AnyOutputEvent, OutputAck, OutputEvent, OutputNotice, OutputPage, OutputReport, SentOutputEvent
+from .overview import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
+from .problems import Problem
+from .runs import Heartbeat, JobToken, TaskDeviceCheck
+
+__all__ = [
+    "EVENT_NAMES",
+    "MAX_NAME",
+    "ActivityReport",
+    "AnyOutputEvent",
+    "AuditEntryView",
+    "AuditPage",
+    "Bounds",
+    "Bundle",
+    "CellRef",
+    "Choice",
+    "DeviceList",
+    "DeviceView",
+    "DrainList",
+    "DrainRequest",
+    "DrainView",
+    "Eviction",
+    "ExpectedStart",
+    "Health",
+    "HealthCode",
+    "Heartbeat",
+    "IdleWarning",
+    "JobError",
+    "JobList",
+    "JobPhase",
+    "JobRequest",
+    "JobSubmission",
+    "JobSummary",
+    "JobToken",
+    "JobView",
+    "Kernel",
+    "KernelActivity",
+    "Manifest",
+    "Me",
+    "NotebookList",
+    "NotebookPhase",
+    "NotebookView",
+    "OutputAck",
+    "OutputEvent",
+    "OutputNotice",
+    "OutputPage",
+    "OutputReport",
+    "PoolView",
+    "Preview",
+    "Problem",
+    "ProcessReport",
+    "Progress",
+    "QueueList",
+    "QueueView",
+    "Readiness",
+    "SentOutputEvent",
+    "ServiceEvent",
+    "TaskDeviceCheck",
+    "TicketRequest",
+    "TicketView",
+]

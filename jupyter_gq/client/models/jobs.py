@@ -1,0 +1,138 @@
+"""Jobs: requests, previews, and jobs as people see them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from jupyter_gq.client.bounds import Amount, Name, Text
+from jupyter_gq.client.strict_model import StrictModel
+from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
+
+from .bundles import Bundle, CellRef
+from .evictions import Eviction
+
+MAX_NAME = 100
+
+JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
+
+
+class JobRequest(StrictModel):
+    """A user's request for a job, without its bundle, as a preview needs it."""
+
+    name: str = Field(default="", max_length=MAX_NAME)
+    queue: Name
+    gpus: Amount = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
+    cpus: Amount | None = Field(
+        default=None, description='CPU cores for each task, such as 4 or "0.5". Default: as the queue says.'
+    )
+    memory: Amount | None = Field(
+        default=None,
+        description='Memory for each task: GiB as a number, or text such as "512 MiB". Default: as the queue says.',
+    )
+    gpu_model: str | None = Field(
+        default=None, max_length=MAX_NAME, description="Only GPUs of this model, as the pool names it. Default: any."
+    )
+    tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
+    priority: int = Field(
+        default=0,
+        ge=MIN_PRIORITY,
+        le=MAX_PRIORITY,
+        description="Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.",
+    )
+    expected_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=10 * 366 * 24 * 3600,
+        description="Seconds that the job will probably run, for forecasts; a longer run is not ended.",
+    )
+
+
+class JobSubmission(JobRequest):
+    """A job request with its bundle."""
+
+    bundle: Bundle
+
+
+class JobError(BaseModel):
+    """The exception with which the code of a job failed."""
+
+    ename: str
+    evalue: str
+
+
+class Progress(BaseModel):
+    """The progress that a job reports."""
+
+    fraction: float | None = Field(default=None, ge=0, le=1)
+    text: Text = ""
+
+
+class ExpectedStart(BaseModel):
+    """The probable start of a waiting job, from usual durations and from the errors of earlier forecasts."""
+
+    p50: float = Field(description="Half of such jobs start before this instant.")
+    p90: float = Field(description="Nine of ten start before this instant.")
+    outcomes: int = Field(description="Number of earlier forecasts behind this one; 0 = a guess.")
+
+
+class JobSummary(BaseModel):
+    """A job as lists show it, without its cells."""
+
+    id: str
+    name: str
+    owner: str
+    queue: str
+    gpus: str
+    cpus: str | None = Field(default=None, description="CPU cores of each task; None = not named.")
+    memory: str | None = Field(default=None, description="Memory of each task; None = not named.")
+    gpu_model: str | None = Field(default=None, description="The only model of GPU on which the job runs; None = any.")
+    tasks: int
+    priority: int
+    expected_seconds: float | None = Field(default=None, description="Seconds that the owner expects the job to run.")
+    phase: JobPhase
+    sentence: str = Field(description="One sentence: why the job waits, was paused or failed, or what it does.")
+    position: int | None = Field(default=None, description="Place in the queue, from 1, while the job waits.")
+    expected_start: ExpectedStart | None = Field(
+        default=None, description="Forecast while the job waits; None = unknown."
+    )
+    over_quota: str | None = Field(default=None, description="GPUs that may be reclaimed; None = none.")
+    submitted_at: float
+    started_at: float | None = Field(default=None, description="Start of the present or last run.")
+    finished_at: float | None = None
+    run: int = Field(default=0, description="Number of the run, from 1; more than 1 after a pause.")
+    devices: list[str] = Field(default_factory=list)
+    node: str | None = None
+    server: str = ""
+    notebook_path: str = ""
+    progress: Progress | None = None
+    last_seq: int = 0
+    disk: str | None = Field(
+        default=None, description="Disk space that the files of a running job take; None = not measured."
+    )
+    eviction: Eviction | None = None
+    error: JobError | None = None
+
+
+class JobView(JobSummary):
+    """A job as its owner sees it."""
+
+    targets: list[CellRef] = Field(default_factory=list, description="Cells whose output goes back to the notebook.")
+    prefix: list[CellRef] = Field(default_factory=list, description="Cells that are replayed first, in run order.")
+
+
+class JobList(BaseModel):
+    """Jobs, newest first, without their cells."""
+
+    jobs: list[JobSummary]
+    next: str | None = Field(default=None, description="Value of `before` for the next page; None = last page.")
+
+
+class Preview(BaseModel):
+    """The prediction for a job if it were sent now."""
+
+    starts_now: bool
+    sentence: str
+    position: int | None = None
+    over_quota: str | None = None
+    cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = no request.")
+    memory: str | None = Field(default=None, description="Memory that each task would have; None = no request.")

@@ -1,0 +1,102 @@
+"""Notebook servers: tickets, shares, activity."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from jupyter_gq.client.bounds import MOST_ENTRIES, Amount, Count, Name, Time
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.strict_model import StrictModel
+
+from .evictions import Eviction
+
+NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
+
+
+class IdleWarning(BaseModel):
+    """A warning that an idle notebook will lose its share."""
+
+    expire_at: float
+    sentence: str
+    keep_seconds: float = Field(description="Seconds that 'Keep it' would add now; 0 = the bound is reached.")
+
+
+class NotebookView(BaseModel):
+    """A notebook server and its share."""
+
+    id: str
+    server: str
+    owner: str
+    gpus: str
+    phase: NotebookPhase
+    sentence: str
+    position: int | None = None
+    submitted_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    devices: list[str] = Field(default_factory=list)
+    model: str | None = Field(default=None, description="Product name of the notebook's device.")
+    memory_quota_mib: int | None = None
+    memory_used_mib: int | None = None
+    utilisation: int | None = Field(
+        default=None, description="Use of the device by the notebook's processes, 0 to 100."
+    )
+    enforcement: str = Field(
+        default="cooperative",
+        description="How strongly the share is enforced: cooperative (caps that honest programs keep), intercept "
+        "(by HAMi), advisory (KAI: not at all), none (no GPU).",
+    )
+    idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
+    warning: IdleWarning | None = None
+    trouble: str = Field(default="", description="A problem of the running notebook, in one sentence; empty: none.")
+    eviction: Eviction | None = None
+
+
+class NotebookList(BaseModel):
+    """Notebooks that run or wait, newest first."""
+
+    notebooks: list[NotebookView]
+
+
+class TicketRequest(StrictModel):
+    """A spawner's request for a share. A repeated request for the same user and server returns the same ticket."""
+
+    server: Name = ""
+    gpus: Amount = "0"
+
+
+class TicketView(BaseModel):
+    """The state of a ticket. `environment` is for the server's process, once the ticket is admitted."""
+
+    id: str
+    server: str
+    gpus: str
+    phase: NotebookPhase
+    sentence: str
+    position: int | None = None
+    ahead: int | None = Field(default=None, description="Number of tickets that wait before this one.")
+    environment: dict[str, str] = Field(default_factory=dict)
+    pod: PodAdditions | None = Field(default=None, description="Additions to the server's pod, if servers are pods.")
+
+
+class ProcessReport(StrictModel):
+    """A spawner's report of the process that holds the share."""
+
+    pid: Count = Field(gt=0)
+    started: Time = Field(description="Start time of the process, as the operating system tells it.")
+
+
+class KernelActivity(StrictModel):
+    """A kernel as the Jupyter server sees it."""
+
+    id: Name
+    name: Name = ""
+    busy: bool | None = Field(description="None: unknown (starting, dead).")
+    last_active: Time = Field(description="End of its last execution, or its start.")
+
+
+class ActivityReport(StrictModel):
+    """The report that the server extension sends every few seconds."""
+
+    at: Time
+    kernels: list[KernelActivity] = Field(max_length=MOST_ENTRIES)
