@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.errors import AdminError, JupyterGQError
 
 from .address import DATABASE_HELP, database_url
 from .backups import back_up
 from .command_audit import make_command_entry
+from .command_errors import raised_to_admin
 from .copying import describe_rows
 
 
@@ -25,10 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the backup, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
-    try:
+    with raised_to_admin():
         entry = make_command_entry(Action.DATABASE_BACKUP, str(arguments.file.absolute()))
         copied = back_up(database_url(arguments.database), arguments.file, audit=[entry])
-    except JupyterGQError as error:
-        raise AdminError(str(error)) from error
     print(f"Written to {arguments.file}: {describe_rows(copied)}.")
     return 0

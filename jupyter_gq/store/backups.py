@@ -5,18 +5,22 @@ Rules
 - One state: a backup holds the rows of one moment, whoever writes meanwhile.
 - One format: a backup is a SQLite file that only its owner may read, also a backup of PostgreSQL. So the backup of one
   kind of database can be restored into the other kind.
-- All or nothing: a file has the name of a backup only once it is complete, and a restore is one transaction.
-- Nothing is lost: a restore into a database that holds something makes a backup of that first.
+- All or nothing: a file has the name of a backup only once it is complete, and a restore is one transaction. A restore
+  that is refused or fails has changed nothing, not even the schema.
+- Nothing is lost: a restore into a database that holds something makes a backup of that first, in the transaction that
+  replaces it. Nobody else can write between the two.
+- Named database: an error names the database or file that failed, and says what to do.
 - Recorded: the audit log of the database says who made a backup of it, and who put which backup back.
 
 See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 """
 
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -25,9 +29,11 @@ from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError
 
 from .address import expect_file
-from .copying import copy_rows, delete_rows, describe_contents
+from .copying import copy_rows, delete_rows, describe_contents, unlimited
+from .engine import parse_url
+from .reachability import has_content
 from .rows import add_audit_entries
-from .schema import revision
+from .schema import expect_known, revision
 from .transactions import Transactions
 
 
@@ -39,9 +45,10 @@ def back_up(url: str, file: Path, *, audit: Sequence[AuditEntry] = ()) -> Mappin
     the backup is complete and the audit log could not be written.
     """
     expect_file(url)
-    database = Transactions(url, read_only=True)
-    try:
-        copied = _write(database, file)
+    with closing(Transactions(url)) as database:
+        database.expect_schema()
+        with database.snapshot() as reading:
+            copied = _write(reading, file)
         try:
             with database.append() as connection:
                 add_audit_entries(connection, audit)
@@ -50,40 +57,59 @@ def back_up(url: str, file: Path, *, audit: Sequence[AuditEntry] = ()) -> Mappin
                 f"The backup {file} is complete, but the audit log of the database does not name it: {error}"
             ) from error
         return copied
-    finally:
-        database.close()
 
 
 def restore(file: Path, url: str, *, kept: Path | None = None, audit: Sequence[AuditEntry] = ()) -> Mapping[str, int]:
     """Replace the content of the database at `url` by a backup and `audit`; return the restored rows by table.
 
     If the database holds something, a backup of that is written to the new file `kept` first. Raises `AdminError` if
-    the database holds something and `kept` is None, or if the file is no complete backup; nothing has changed then. A
+    the database holds something and `kept` is None, if a newer release wrote it, or if the file is no complete backup.
+    Raises `StoreUnavailable` if a program that writes does not let go of the database. Nothing has changed then. A
     service that still runs on the database ends, unless the restore is refused.
     """
     if kept is not None:
         _expect_new(kept)
-    with _opened(file) as backup:
-        database = Transactions(url)
-        try:
-            if (found := describe_contents(database)) and kept is None:
-                raise AdminError(
-                    f"The database holds something already ({found}), so nothing was restored. To replace that, add "
-                    "--replace KEPT: what the database holds now is written to the new file KEPT first."
-                )
-            database.take_over()
-            if kept is not None:
-                _write(database, kept)
-            with backup.snapshot() as reading, database.write() as writing:
-                delete_rows(writing)
-                copied = copy_rows(reading, writing)
-                add_audit_entries(writing, audit)
-                return copied
-        finally:
-            database.close()
+    with _opened(file) as backup, _removed_on_failure(url), closing(Transactions(url)) as database:
+        with backup.snapshot() as reading, database.exclusive() as writing, unlimited(writing):
+            _keep(writing, kept, database.place)
+            delete_rows(writing)
+            copied = copy_rows(reading, writing)
+            add_audit_entries(writing, audit)
+        return copied
 
 
-def _write(database: Transactions, file: Path) -> Mapping[str, int]:
+def _keep(connection: sa.Connection, kept: Path | None, place: str) -> None:
+    """Write a backup of what the database `place` holds to the new file `kept`, if one is given.
+
+    Raises `AdminError` if the database holds something and there is no such file.
+    """
+    if kept is not None:
+        _write(connection, kept)
+    elif found := describe_contents(connection):
+        raise AdminError(
+            f"The database {place} holds something already ({found}), so nothing was restored. To replace that, add "
+            "--replace KEPT: what the database holds now is written to the new file KEPT first."
+        )
+
+
+@contextmanager
+def _removed_on_failure(url: str) -> Iterator[None]:
+    """If the block raises, remove the SQLite file of the URL, unless it held something before.
+
+    A service would take the rest of a failed restore for a new database.
+    """
+    parsed = parse_url(url)
+    is_new = parsed.get_backend_name() == "sqlite" and not has_content(file := Path(parsed.database or ""))
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
+                file.with_name(name).unlink(missing_ok=True)
+        raise
+
+
+def _write(database: sa.Connection, file: Path) -> Mapping[str, int]:
     """Write a backup into the new file `file`, completely or not at all; return the number of rows by table.
 
     Raises `AdminError` if the file exists, its folder is missing, or the disk refuses.
@@ -135,13 +161,12 @@ def _sync(path: Path, flags: int) -> None:
         os.close(handle)
 
 
-def _copy_into(database: Transactions, part: Path) -> Mapping[str, int]:
-    backup = Transactions(f"sqlite:///{part}")
-    try:
-        with database.snapshot() as reading, backup.write() as writing:
-            return copy_rows(reading, writing)
-    finally:
-        backup.close()  # the last connection writes the log of SQLite into the file
+def _copy_into(database: sa.Connection, part: Path) -> Mapping[str, int]:
+    # The last connection, which is closed here, writes the log of SQLite into the file.
+    with closing(Transactions(f"sqlite:///{part}")) as backup:
+        backup.migrate()
+        with backup.append() as writing:
+            return copy_rows(database, writing)
 
 
 @contextmanager
@@ -166,14 +191,23 @@ def _open_copy(file: Path, copied: Path) -> Transactions:
         if log.is_file():
             shutil.copyfile(log, copied.with_name(copied.name + "-wal"))
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise AdminError(
+                f"The folder {copied.parent.parent} has no room for a copy of the backup, so nothing was restored. "
+                "Free some space there, or name another folder in TMPDIR."
+            ) from error
         raise AdminError(f"The backup {file} could not be read: {error.strerror or error}.") from error
     _expect_backup(copied, file)
     backup = Transactions(f"sqlite:///{copied}")
     try:
+        backup.migrate()
         backup.check_pages()
     except DamagedDatabase as error:
         backup.close()
         raise AdminError(f"{file} is no complete backup ({error.told}), so nothing was restored.") from error
+    except BaseException:
+        backup.close()
+        raise
     return backup
 
 
@@ -192,3 +226,4 @@ def _expect_backup(copied: Path, file: Path) -> None:
         engine.dispose()
     if found is None:
         raise AdminError(f"{file} is no backup of jupyter-gq: it has none of its tables. Nothing was restored.")
+    expect_known(found, f"The backup {file}")

@@ -4,10 +4,11 @@ import argparse
 import os
 
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.errors import AdminError, JupyterGQError
+from jupyter_gq.domain.errors import AdminError
 
 from .address import VARIABLE, database_url
 from .command_audit import make_command_entry
+from .command_errors import raised_to_admin
 from .copying import copy, describe_rows
 from .engine import parse_url
 
@@ -31,13 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Copy the database, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
-    try:
+    with raised_to_admin():
         source = database_url(arguments.source)
         entry = make_command_entry(
             Action.DATABASE_COPY, parse_url(source).database or ""
         )  # the URL may hold a password
         copied = copy(source, arguments.target, audit=[entry])
-    except JupyterGQError as error:
-        raise AdminError(str(error)) from error
     print(f"Copied: {describe_rows(copied)}.")
     return 0

@@ -3,12 +3,14 @@
 Rules
 -----
 - All or nothing: the target must be empty, and it gets every row or none.
-- No other writer: the copy takes over both databases, so a service that still runs on one of them ends.
+- No other writer: the copy locks both databases and takes them over, so a service that still runs on one of them ends,
+  and whatever it wrote before is copied.
 - Unchanged source: the source keeps everything.
+- Named database: an error names the database that failed, the source or the target.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import sqlalchemy as sa
 
@@ -16,6 +18,8 @@ from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import AdminError
 
 from .address import expect_file
+from .engine import describe_database
+from .failures import translated_errors
 from .rows import add_audit_entries
 from .tables import audit_entries, events, files, outputs, settings, workloads
 from .transactions import Transactions
@@ -33,31 +37,21 @@ def copy(source: str, target: str, *, audit: Sequence[AuditEntry] = ()) -> Mappi
     `AdminError` if the source is missing, the target holds anything, or not all rows arrive.
     """
     expect_file(source)
-    old = Transactions(source)
-    try:
-        new = Transactions(target)
-        try:
-            if found := describe_contents(new):
-                raise AdminError(
-                    f"The new database holds something already ({found}), so nothing was copied. "
-                    "Empty it, or make another one, and copy again."
-                )
-            old.take_over()
-            new.take_over()
-            with old.write() as reading, new.write() as writing:
-                copied = copy_rows(reading, writing)
-                add_audit_entries(writing, audit)
-                return copied
-        finally:
-            new.close()
-    finally:
-        old.close()
+    with closing(Transactions(source)) as old, closing(Transactions(target)) as new, new.exclusive() as writing:
+        if found := describe_contents(writing):
+            raise AdminError(
+                f"The database {new.place} holds something already ({found}), so nothing was copied. "
+                "Empty it, or make another one, and copy again."
+            )
+        with old.exclusive() as reading:
+            copied = copy_rows(reading, writing)
+            add_audit_entries(writing, audit)
+        return copied
 
 
-def describe_contents(database: Transactions) -> str:
+def describe_contents(connection: sa.Connection) -> str:
     """Return a phrase such as "3 workloads, 1 settings"; "" for an empty database."""
-    with database.read() as connection:
-        found = {table.name: _count(connection, table) for table, _ in _TABLES}
+    found = {table.name: _count(connection, table) for table, _ in _TABLES}
     return describe_rows({name: number for name, number in found.items() if number})
 
 
@@ -68,7 +62,7 @@ def describe_rows(counts: Mapping[str, int]) -> str:
 
 def delete_rows(connection: sa.Connection) -> None:
     """Delete all rows of all tables, except the epoch of the writer."""
-    with _unlimited(connection):
+    with unlimited(connection):
         for table, _ in reversed(_TABLES):
             connection.execute(sa.delete(table))
 
@@ -76,9 +70,9 @@ def delete_rows(connection: sa.Connection) -> None:
 def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]:
     """Copy all rows of `source` into the empty tables of `target`; return the number of rows by table.
 
-    Raises `AdminError` if fewer rows arrived than there are.
+    Raises `AdminError` if fewer rows arrived than there are, and errors of either database under its name.
     """
-    with _unlimited(source), _unlimited(target):
+    with unlimited(source), unlimited(target):
         copied = {table.name: _copy(source, target, table, size) for table, size in _TABLES}
         if target.dialect.name == "postgresql":
             # PostgreSQL's counters do not see ids that are inserted; without this, ids would repeat.
@@ -89,7 +83,7 @@ def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]
 
 
 @contextmanager
-def _unlimited(connection: sa.Connection) -> Iterator[None]:
+def unlimited(connection: sa.Connection) -> Iterator[None]:
     """Switch all timeouts of a connection to PostgreSQL off during the block; SQLite has none."""
     if connection.dialect.name != "postgresql":
         yield
@@ -102,13 +96,25 @@ def _unlimited(connection: sa.Connection) -> Iterator[None]:
 
 def _copy(source: sa.Connection, target: sa.Connection, table: sa.Table, size: int) -> int:
     """Copy one table, `size` rows at a time; return the number of rows. Raises `AdminError` if rows are missing."""
-    found = source.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
-    for rows in found.mappings().partitions(size):
-        target.execute(sa.insert(table), [dict(row) for row in rows])
-    copied, wanted = _count(target, table), _count(source, table)
+    place = describe_database(target.engine)
+    for rows in _portions(source, table, size):
+        with translated_errors(place):
+            target.execute(sa.insert(table), rows)
+    with translated_errors(place):
+        copied = _count(target, table)
+    with translated_errors(describe_database(source.engine)):
+        wanted = _count(source, table)
     if copied != wanted:
-        raise AdminError(f"Only {copied} of {wanted} {table.name} arrived, so nothing was kept.")
+        raise AdminError(f"Only {copied} of {wanted} {table.name} arrived in {place}, so nothing was kept.")
     return copied
+
+
+def _portions(source: sa.Connection, table: sa.Table, size: int) -> Iterator[list[dict[str, object]]]:
+    """Yield all rows of a table, `size` at a time; only errors of reading are raised under the name of the source."""
+    with translated_errors(describe_database(source.engine)):
+        found = source.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
+        for rows in found.mappings().partitions(size):
+            yield [dict(row) for row in rows]
 
 
 def _count(connection: sa.Connection, table: sa.Table) -> int:

@@ -1,5 +1,8 @@
 """The translation of database errors into errors of this package."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import sqlalchemy as sa
 
 from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError, StorageFull, StoreUnavailable
@@ -21,6 +24,21 @@ _FORBIDDEN = "42501"
 _AWAY_CLASSES = ("08", "53", "57", "58", "55P03", "40", "25006", "25P03")
 
 
+@contextmanager
+def translated_errors(place: str) -> Iterator[None]:
+    """Raise errors of the database `place` in the block as errors of this package, except those that are defects.
+
+    Where two databases are open, this names the one that failed.
+    """
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        better = translate_error(error, place)
+        if better is None:
+            raise
+        raise better from error
+
+
 def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
     """Return the error to raise instead of an error of the database `place`; None for an error that is a defect.
 
@@ -31,7 +49,7 @@ def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError
     told = (str(original).strip() or type(original).__name__).splitlines()[0]
     name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
     if name in _SQLITE_FULL or state == _FULL:
-        return StorageFull(f"The disk with the scheduler's database refused a write ({told}). Free some space there.")
+        return StorageFull(f"The disk with the database {place} refused a write ({told}). Free some space there.")
     if name.startswith(_SQLITE_DAMAGED):
         return DamagedDatabase(place, told)
     if state == _FORBIDDEN:

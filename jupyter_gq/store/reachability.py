@@ -10,7 +10,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from . import statements
 from .codec import decode_json
 from .engine import describe_database, open_engine, parse_url
-from .failures import translate_error
+from .failures import translated_errors
 
 
 def peek_setting(url: str, name: str) -> JsonObject | None:
@@ -51,13 +51,8 @@ def check_reachable(url: str) -> None:
     engine = open_engine(url)
     place = describe_database(engine)
     try:
-        with engine.connect() as connection:
+        with translated_errors(place), engine.connect() as connection:
             if connection.execute(sa.text("SHOW transaction_read_only")).scalar_one() == "on":
                 raise StoreUnavailable(place, "it can only be read at present")
-    except sa.exc.SQLAlchemyError as error:
-        better = translate_error(error, place)
-        if better is None:
-            raise
-        raise better from error
     finally:
         engine.dispose()

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.errors import AdminError, JupyterGQError
 
 from .address import DATABASE_HELP, database_url
 from .backups import restore
 from .command_audit import make_command_entry
+from .command_errors import raised_to_admin
 from .copying import describe_rows
 
 
@@ -32,11 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore the backup, print the number of rows of each table, and return 0. Raises `AdminError` if that fails."""
-    try:
+    with raised_to_admin():
         url = database_url(arguments.database, may_be_missing=True)
         entry = make_command_entry(Action.DATABASE_RESTORE, str(arguments.file.absolute()))
         copied = restore(arguments.file, url, kept=arguments.replace, audit=[entry])
-    except JupyterGQError as error:
-        raise AdminError(str(error)) from error
     print(f"Restored: {describe_rows(copied)}.")
     return 0

@@ -21,12 +21,12 @@ def revision(connection: sa.Connection) -> str | None:
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
 
 
-def migrate(connection: sa.Connection) -> None:
-    """Run the migrations that this database lacks, inside the caller's write transaction; do nothing if it lacks none.
+def migrate(connection: sa.Connection, place: str) -> None:
+    """Run the migrations that the database `place` lacks, inside the caller's write transaction.
 
     Raises `AdminError` if the database was written by a newer release.
     """
-    if not _is_outdated(connection):
+    if not _is_outdated(connection, place):
         return
     if connection.dialect.name != "postgresql":
         upgrade(connection)
@@ -36,7 +36,7 @@ def migrate(connection: sa.Connection) -> None:
     with without_timeouts(connection):
         # The second process waits for the first, and finds nothing left to do.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
-        if _is_outdated(connection):
+        if _is_outdated(connection, place):
             upgrade(connection)
 
 
@@ -45,21 +45,26 @@ def expect_newest(connection: sa.Connection, place: str) -> None:
     found = revision(connection)
     if found is None:
         raise AdminError(f"{place} is no database of jupyter-gq.")
-    if _is_outdated(connection):
+    if _is_outdated(connection, place):
         raise AdminError(
             f"The database {place} has the schema {found} of an older release, and this release has {NEWEST}. "
             "Use the release that wrote it, or start the service of this one first."
         )
 
 
-def _is_outdated(connection: sa.Connection) -> bool:
-    """Tell whether the schema is missing or lacks migrations; raise `AdminError` if this release does not know it."""
-    found = revision(connection)
+def expect_known(found: str | None, place: str) -> None:
+    """Raise `AdminError` if this release does not know the revision `found` of the database or backup `place`."""
     if found is not None and found not in _KNOWN:
         raise AdminError(
-            f"The database has the schema {found}, which this release does not know (it knows up to {NEWEST}). "
+            f"{place} has the schema {found}, which this release does not know (it knows up to {NEWEST}). "
             "Install the release that wrote it, or a newer one."
         )
+
+
+def _is_outdated(connection: sa.Connection, place: str) -> bool:
+    """Tell whether the schema is missing or lacks migrations; raise `AdminError` if this release does not know it."""
+    found = revision(connection)
+    expect_known(found, f"The database {place}")
     return found != NEWEST
 
 

@@ -71,8 +71,8 @@ def without_timeouts(connection: sa.Connection) -> Iterator[None]:
     timed = cast(TimedConnection, connection.connection.driver_connection)
     limits = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
     connection.execute(sa.text("; ".join(f"SET LOCAL {limit} = 0" for limit in limits)))
-    timed.silence_timeout = None
+    earlier, timed.silence_timeout = timed.silence_timeout, None  # blocks may be nested
     try:
         yield
     finally:
-        timed.silence_timeout = SILENCE_TIMEOUT
+        timed.silence_timeout = earlier

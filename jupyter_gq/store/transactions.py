@@ -40,11 +40,11 @@ SHORTAGE = (
 class Transactions:
     """The transactions on the database at `url`.
 
-    The database is brought to the present schema first. With `read_only` nothing is changed, and `AdminError` is raised
-    if the schema is another one.
+    Before the first one, the caller chooses what becomes of another schema, with `migrate`, `expect_schema` or
+    `exclusive`.
     """
 
-    def __init__(self, url: str, *, read_only: bool = False, reserve: int = 0) -> None:
+    def __init__(self, url: str, *, reserve: int = 0) -> None:
         self._engine = open_engine(url)
         self._place = describe_database(self._engine)
         self._writing = self._engine.execution_options(**{WRITES: True})
@@ -58,16 +58,21 @@ class Transactions:
         self.shortage = ""
         #: Why the database is away; None while it answers.
         self._away: StoreUnavailable | None = None
-        try:
-            if read_only:
-                with self._translated_errors(), self._engine.connect() as connection:
-                    expect_newest(connection, self._place)
-            else:
-                with self._translated_errors(), self._writing.begin() as connection:
-                    migrate(connection)
-        except BaseException:
-            self._engine.dispose()
-            raise
+
+    @property
+    def place(self) -> str:
+        """The name of the database for a sentence; see `describe_database`."""
+        return self._place
+
+    def migrate(self) -> None:
+        """Bring the database to the present schema; raise `AdminError` if a newer release wrote it."""
+        with self._translated_errors(), self._writing.begin() as connection:
+            migrate(connection, self._place)
+
+    def expect_schema(self) -> None:
+        """Raise `AdminError` unless the database has the present schema; change nothing."""
+        with self._translated_errors(), self._engine.connect() as connection:
+            expect_newest(connection, self._place)
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -114,6 +119,19 @@ class Transactions:
     def append(self) -> Iterator[sa.Connection]:
         """Provide a transaction that may only add rows, whoever the writer is; see `write` for its errors."""
         with self._locked() as (connection, _):
+            yield connection
+
+    @contextmanager
+    def exclusive(self) -> Iterator[sa.Connection]:
+        """Provide a transaction with the present schema in which nobody else writes, and after which none else may.
+
+        Whatever was written before is readable in the block, and later writes of all others raise `Superseded`. If the
+        block raises, nothing has changed: neither the schema nor the writer. Raises `AdminError` if a newer release
+        wrote the database, and `StoreUnavailable` if the database is away or another program does not stop writing.
+        """
+        with self._translated_errors(), self._writing.begin() as connection:
+            migrate(connection, self._place)
+            statements.set_epoch(connection, statements.lock_epoch(connection) + 1)
             yield connection
 
     def take_over(self) -> int:

@@ -72,7 +72,7 @@ def test_a_copy_that_breaks_off_leaves_nothing_and_can_be_made_again(old, new, m
             "holds something already (450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files)",
         ),
         ("sqlite:///nowhere.sqlite", "{new}", "There is no database at 'nowhere.sqlite'."),
-        ("{old}", "postgresql://gq:hunter2@127.0.0.1:1/jobs", "'jobs' at 127.0.0.1:1 does not answer"),
+        ("{old}", "postgresql://gq:hunter2@127.0.0.1:1/jobs", "'jobs' at 127.0.0.1:1 could not be used"),
         ("{old}", "hunter2", "The URL of the database cannot be read."),
         ("{old}", "", "Copy to which database?"),
     ],
