@@ -8,7 +8,7 @@ Guarantees
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +59,13 @@ class BundleStore(Protocol):
 
     def disk_use(self, job: str) -> MiB | None:
         """Return the space that all files of a job take; None if they are not on a disk of this machine.
+
+        Several threads may call this.
+        """
+        ...
+
+    def jobs(self) -> Collection[str]:
+        """Return the ids of all jobs with files on a disk of this machine; none if the files are in the database.
 
         Several threads may call this.
         """

@@ -112,8 +112,9 @@ def _copy(source: sa.Connection, target: sa.Connection, table: sa.Table, size: i
 def _portions(source: sa.Connection, table: sa.Table, size: int) -> Iterator[list[dict[str, object]]]:
     """Yield all rows of a table, `size` at a time; only errors of reading are raised under the name of the source."""
     with translated_errors(describe_database(source.engine)):
-        found = source.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
-        for rows in found.mappings().partitions(size):
+        # An option of the statement: one of the connection would stay, and a restore writes to it later.
+        query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=size)
+        for rows in source.execute(query).mappings().partitions(size):
             yield [dict(row) for row in rows]
 
 

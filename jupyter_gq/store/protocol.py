@@ -130,6 +130,10 @@ class Store(Protocol):
         """Return the record of the workload of that id; None if there is none that can be read."""
         ...
 
+    def known_ids(self, workloads: Sequence[str]) -> frozenset[str]:
+        """Return those of these ids that have a record, also one that cannot be read."""
+        ...
+
     def unfinished(self) -> tuple[Record, ...]:
         """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         ...

@@ -1,6 +1,7 @@
 """The store in a SQL database: SQLite in WAL mode, or PostgreSQL by its URL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import sqlalchemy as sa
 
@@ -23,6 +24,8 @@ _CHANGES_OUTPUTS = frozenset({"append", "replace", "clear", "set"})
 
 #: Stored as the cell of marks in place of pieces that were left out, of which only the newest is kept.
 _LEFT_OUT_CELL = "(left out)"
+#: Ids in one statement.
+_IDS = 500
 _HUNDRED, _THOUSAND = PageSize(entries=100), PageSize(entries=1000)
 
 
@@ -70,6 +73,11 @@ class SqlStore:
         """Return the record of the workload of that id; None if there is none that can be read."""
         with self._database.read() as connection:
             return self._record_or_none(statements.workload_by_id(connection, workload))
+
+    def known_ids(self, workloads: Sequence[str]) -> frozenset[str]:
+        """Return those of these ids that have a record, also one that cannot be read."""
+        with self._database.read() as connection:
+            return frozenset(chain.from_iterable(statements.known_ids(connection, ids) for ids in _portions(workloads)))
 
     def unfinished(self) -> tuple[Record, ...]:
         """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
@@ -269,6 +277,11 @@ def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
         statements.put_workloads(connection, [row_of(record) for record in records])
     except sa.exc.IntegrityError as error:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.") from error
+
+
+def _portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the ids in portions that fit one statement."""
+    return (ids[start : start + _IDS] for start in range(0, len(ids), _IDS))
 
 
 def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece]:

@@ -28,6 +28,11 @@ def workload_by_id(connection: sa.Connection, workload: str) -> Row | None:
     return connection.execute(sa.select(workloads).where(workloads.c.id == workload)).one_or_none()
 
 
+def known_ids(connection: sa.Connection, ids: Sequence[str]) -> Sequence[str]:
+    """Return those of these ids, at most some hundred, that a workload has."""
+    return connection.execute(sa.select(workloads.c.id).where(workloads.c.id.in_(ids))).scalars().all()
+
+
 def workload_by_key(connection: sa.Connection, owner: str, key: str) -> Row | None:
     """Return the row of the workload that an owner submitted with an idempotency key; None if there is none."""
     query = sa.select(workloads).where(workloads.c.owner == owner, workloads.c.idempotency_key == key)

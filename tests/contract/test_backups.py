@@ -9,17 +9,20 @@ import pwd
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 
 import pytest
 import sqlalchemy as sa
 
 from jupyter_gq.app import main
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.audit import Action, AuditFilter
+from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import AdminError, StorageFull, Superseded
-from jupyter_gq.store import backups, copying, schema
+from jupyter_gq.store import backups, copying, engine, schema
 from jupyter_gq.store.protocol import NewEvent
+from jupyter_gq.store.rows import add_audit_entries
 from jupyter_gq.store.sql import SqlStore
+from jupyter_gq.store.transactions import Transactions
 from tests.contract.filled import contents, fill
 
 EVENT = NewEvent(at=Instant(1), owner="ann", kind="job", object="job-1", payload={})
@@ -120,6 +123,118 @@ def test_a_refused_restore_ends_no_service(url, tmp_path):
             backups.restore(tmp_path / "backup.sqlite", url, kept=kept)
     store.put_setting("policy", {"half_life": 2})  # the service still writes
     store.close()
+
+
+def an_entry(number):
+    return AuditEntry(at=Instant(number), actor="root", action=Action.SETTINGS_CHANGE, object="hub.py")
+
+
+def test_what_is_written_during_a_restore_is_in_the_kept_file_or_in_the_restored_database(url, tmp_path, monkeypatch):
+    fill(url).close()
+    backups.back_up(url, tmp_path / "yesterday.sqlite")
+    delete, written = backups.delete_rows, []
+
+    def write():
+        with closing(Transactions(url)) as other, other.append() as connection:
+            add_audit_entries(connection, [an_entry(99)])
+        written.append(99)
+
+    beside = threading.Thread(target=write)
+
+    def after_the_kept_file(connection):
+        beside.start()
+        beside.join(0.2)  # until it has written, or waits for the lock
+        delete(connection)
+
+    monkeypatch.setattr(backups, "delete_rows", after_the_kept_file)
+    monkeypatch.setattr(threading, "excepthook", lambda told: None)  # it may be refused, and is not written then
+    backups.restore(tmp_path / "yesterday.sqlite", url, kept=tmp_path / "kept.sqlite")
+    beside.join()
+    found = []
+    for database in (url, f"sqlite:///{tmp_path}/kept.sqlite"):
+        store = SqlStore(database)
+        found += [int(entry.at) for entry in store.audit(AuditFilter(actor="root")) if entry.at == 99]
+        store.close()
+    assert found == written
+
+
+def test_a_database_that_a_service_keeps_locked_is_not_restored(url, tmp_path, monkeypatch, capsys):
+    store = fill(url)
+    backups.back_up(url, tmp_path / "backup.sqlite")
+    before = contents(store)
+    monkeypatch.setattr(engine, "BUSY_MS", 100)
+    with store._database.write():
+        assert main(["restore", "backup.sqlite", url, "--replace", str(tmp_path / "kept.sqlite")]) == 2
+    told = capsys.readouterr().err
+    assert sa.make_url(url).database in told
+    assert "no other program keeps it locked" in told
+    assert not (tmp_path / "kept.sqlite").exists()
+    assert contents(store) == before
+    store.put_setting("policy", {"half_life": 2})  # the service goes on
+    store.close()
+
+
+def revision_of(url):
+    opened = engine.open_engine(url)
+    with opened.connect() as connection:
+        found = schema.revision(connection)
+    opened.dispose()
+    return found
+
+
+@pytest.mark.parametrize("arguments", [["restore", "full.sqlite"], ["copy-database", "full.sqlite"]])
+def test_a_refused_restore_or_copy_leaves_the_schema_as_it_is(url, tmp_path, capsys, arguments):
+    fill(f"sqlite:///{tmp_path}/full.sqlite").close()
+    opened = engine.open_engine(url)
+    with opened.begin() as connection:
+        schema.upgrade(connection, to="0001")
+        connection.execute(sa.text("INSERT INTO settings (name, value) VALUES ('policy', '{}')"))
+    opened.dispose()
+    assert main([*arguments, url]) == 2
+    assert "holds something already (1 settings)" in capsys.readouterr().err
+    assert revision_of(url) == "0001"
+
+
+def test_a_database_of_a_newer_release_is_not_replaced(url, tmp_path, capsys):
+    fill(f"sqlite:///{tmp_path}/full.sqlite").close()
+    store = fill(url)
+    with store._database.write() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    before = contents(store)
+    assert main(["restore", "full.sqlite", url, "--replace", "kept.sqlite"]) == 2
+    told = capsys.readouterr().err
+    assert f"The database {engine.describe_database(store._database._engine)} has the schema 9999" in told
+    assert not (tmp_path / "kept.sqlite").exists()
+    assert (contents(store), revision_of(url)) == (before, "9999")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["backup", "new.sqlite", "--database", "old.sqlite"], ["copy-database", "old.sqlite", "sqlite:///new.sqlite"]],
+)
+def test_the_damaged_database_is_named_and_not_the_one_that_is_written(tmp_path, capsys, arguments):
+    fill(f"sqlite:///{tmp_path}/old.sqlite").close()
+    with sqlite3.connect(tmp_path / "old.sqlite") as connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'files'").fetchone()[0]
+    with open(tmp_path / "old.sqlite", "r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(os.urandom(4096))
+    assert main(arguments) == 2
+    assert f"The database {tmp_path}/old.sqlite is damaged" in capsys.readouterr().err
+
+
+def test_a_restore_that_fails_leaves_no_new_database(tmp_path, monkeypatch):
+    """A service would take it for an empty one, and begin without the jobs whose folders it finds."""
+    fill(f"sqlite:///{tmp_path}/old.sqlite").close()
+
+    def until_the_disk_is_full(source, target):
+        raise StorageFull("The disk is full.")
+
+    monkeypatch.setattr(backups, "copy_rows", until_the_disk_is_full)
+    with pytest.raises(StorageFull):
+        backups.restore(tmp_path / "old.sqlite", f"sqlite:///{tmp_path}/new.sqlite")
+    assert list(tmp_path.glob("new*")) == []
 
 
 def test_a_backup_needs_no_hard_links_and_never_replaces_a_file(tmp_path, monkeypatch):
@@ -266,11 +381,11 @@ def test_what_cannot_be_done_is_refused_with_a_sentence_and_leaves_nothing(tmp_p
 
 def test_a_backup_of_an_older_release_is_restored_and_stays_as_it_is(tmp_path, capsys):
     old = tmp_path / "old.sqlite"
-    engine = sa.create_engine(f"sqlite:///{old}")
-    with engine.begin() as connection:
+    made = sa.create_engine(f"sqlite:///{old}")
+    with made.begin() as connection:
         schema.upgrade(connection, to="0001")
         connection.exec_driver_sql("INSERT INTO settings (name, value) VALUES ('policy', '{}')")
-    engine.dispose()
+    made.dispose()
     before = old.read_bytes()
     assert main(["restore", str(old), f"sqlite:///{tmp_path}/new.sqlite"]) == 0
     assert "1 settings" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """Fakes of the objects around the service: the files of jobs, the probe of devices, the settings."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +51,9 @@ class FakeBundles:
 
     def disk_use(self, job: str) -> MiB | None:
         return self.used.get(job)
+
+    def jobs(self) -> Collection[str]:
+        return list(self.kept)
 
     def delete(self, job: str, owner: str) -> None:
         if job in self.stuck:

@@ -6,7 +6,7 @@ are files of the store. The executed notebook is not stored: it is made from the
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
@@ -120,6 +120,10 @@ class StoredBundles:
 
     def disk_use(self, job: str) -> None:
         """Return None: the cluster limits the disk of a pod (`ephemeral-storage`)."""
+
+    def jobs(self) -> Collection[str]:
+        """Return nothing: a service that takes over the store deletes the files of workloads without a record."""
+        return ()
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; no error if there are none."""

@@ -1,6 +1,7 @@
 """The files of jobs on this machine; see `backends.bundles.BundleStore` for the guarantees."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
@@ -12,7 +13,7 @@ from .accounts import Account, Accounts
 from .deletion import delete_folder
 from .disk_use import measure_folder
 from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_notebook, write_private
-from .folders import job_folder, make_service_folders, task_folder
+from .folders import job_folder, list_jobs, make_service_folders, task_folder
 from .spools import read_spool
 
 
@@ -76,6 +77,10 @@ class LocalBundles:
     def disk_use(self, job: str) -> MiB:
         """Return the space that the folder of the job takes; see `disk_use.measure_folder`."""
         return measure_folder(job_folder(self._root, job))
+
+    def jobs(self) -> Collection[str]:
+        """Return the ids of all jobs that have a folder."""
+        return list_jobs(self._root)
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""

@@ -28,8 +28,12 @@ def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
 
 def jobs_with_files(state_dir: Path) -> int:
     """Return the number of jobs that have a folder, or a run in the ledger."""
-    folders = {folder.name for folder in (state_dir / "jobs").glob("*")}
-    return len(folders | {run.name.partition(".")[0] for run in (state_dir / "runs").glob("*.json")})
+    return len(list_jobs(state_dir) | {run.name.partition(".")[0] for run in (state_dir / "runs").glob("*.json")})
+
+
+def list_jobs(state_dir: Path) -> set[str]:
+    """Return the ids of the jobs that have a folder; other names, such as "lost+found", are left out."""
+    return {folder.name for folder in (state_dir / "jobs").glob("*") if _ID.fullmatch(folder.name)}
 
 
 def make_service_folders(state_dir: Path, *, open_path: bool) -> None:

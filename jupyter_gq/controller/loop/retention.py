@@ -2,6 +2,8 @@
 
 Rules
 -----
+Orphaned files: see `orphaned_files`.
+
 Audit entries: an entry is deleted if it is older than `c.AuditLog.keep_days`, whatever became of the work.
 
 Old work only: a workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days` and no
@@ -27,6 +29,8 @@ from jupyter_gq.domain.errors import StoreUnavailable
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
+from .orphaned_files import OrphanedFiles
+
 log = logging.getLogger(__name__)
 
 #: Time between two sweeps.
@@ -40,11 +44,12 @@ class Retention:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.orphans = OrphanedFiles(context)
 
     async def run(self) -> None:
         """Sweep every `EVERY` seconds, until cancelled; failures are logged."""
         while True:
-            for sweep in (self.sweep, self.sweep_audit):
+            for sweep in (self.sweep, self.sweep_audit, self.orphans.sweep):
                 try:
                     await sweep()
                 except Exception:  # the last guard of a loop: the next sweep finds whatever is left
