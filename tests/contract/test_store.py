@@ -438,3 +438,11 @@ def test_only_its_owner_can_read_a_database_in_a_file(tmp_path):
     assert set(modes.values()) == {0o600}, modes
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     store.close()
+
+
+def test_an_id_is_known_if_it_has_a_record_also_one_that_cannot_be_read(store):
+    store.save([a_record("readable"), a_record("damaged")])
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE workloads SET document = '{}' WHERE id = 'damaged'")
+    asked = ["damaged", "readable", *(f"other-{number}" for number in range(1200))]
+    assert store.known_ids(asked) == {"readable", "damaged"}
