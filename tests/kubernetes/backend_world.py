@@ -62,8 +62,8 @@ class PlayedAgents:
 
     def report(self, node, **fields):
         """Tell the backend what is true on that node now."""
-        backend = self.world.backend
-        return backend.accept_report(node, AgentReport(probe="OK", **{**self._content(node), **fields}))
+        reports = self.world.backend.capabilities.agent_reports
+        return reports.accept_report(node, AgentReport(probe="OK", **{**self._content(node), **fields}))
 
     def _content(self, node):
         pods = [pod for pod in self.world.pods() if pod.spec.node_name == node and pod.status.phase == "Running"]

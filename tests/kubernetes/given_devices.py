@@ -37,7 +37,7 @@ class GivenDevices:
             if self.backend is not None:
                 # What is told may have been seen before pods came and went.
                 for node, report in self._chance.choice(self._reports[-2:]).items():
-                    self.backend.accept_report(node, report)
+                    self.backend.capabilities.agent_reports.accept_report(node, report)
             await asyncio.sleep(0.02)
 
     def look(self):

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
 from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB, Seconds
@@ -28,6 +27,7 @@ from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.workload import Kind
 
+from .agent_reports import KubernetesAgentReports
 from .api.reflector import Reflector
 from .api.resources import NODES, PODS
 from .api.views import NodeView, PodView, node_view, pod_view
@@ -36,18 +36,17 @@ from .clocks import Clocks
 from .nodes.agents import Agents
 from .nodes.cordon import NodeCordons
 from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
-from .nodes.new_nodes import new_nodes
 from .nodes.nodes import Nodes
 from .nodes.placeholders import Placeholders
 from .objects import names
+from .offer import Offer
 from .options import KubernetesOptions
 from .pods.index import RunKey
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
-from .runs.run import shared_slots
 from .runs.strays import Strays
 from .runs.training import TrainingRuns
-from .shares.attestation import MISMATCH, attest
+from .shares.attestation import attest
 from .shares.preparation import DevicePreparation
 from .shares.reservation_pods import ReservationPods
 
@@ -56,9 +55,6 @@ if TYPE_CHECKING:
 
 _Watch = Reflector[NodeView] | Reflector[PodView] | Reflector[Claims]
 log = logging.getLogger(__name__)
-
-#: Seconds after which the offer to the core is made anew although nothing is known to have changed.
-_OFFER_EVERY = 2.0
 
 
 class KubernetesRuns:
@@ -128,18 +124,32 @@ class KubernetesRuns:
         self._is_open = False
         #: The API server was away at the last step.
         self._was_away = False
-        self._nodes: tuple[Node, ...] = ()
-        #: None: there was no step yet.
-        self._new_nodes: tuple[NewNodes, ...] | None = None
-        #: Something may have changed since the offer to the core was made, at `_offered_at`.
-        self._is_stale, self._offered_at = True, 0.0
+        self._offer = Offer(
+            options=options,
+            cluster_nodes=self.cluster_nodes,
+            placeholders=self.placeholders,
+            reservation_pods=self.reservation_pods,
+            notebooks=self.notebooks,
+            training=self.training,
+            server_pods=self._server_pods,
+            foreign_pods=self._foreign_pods,
+            now=now,
+        )
         self.capabilities = Capabilities(
             forgetful=True,
             keeps_unknown=True,
             share_label=SHARE_LABEL,
             pod_preparation=self,
             pod_lookup=self,
-            agent_reports=self,
+            agent_reports=KubernetesAgentReports(
+                agents=self.agents,
+                nodes=self.cluster_nodes,
+                are_nodes_listed=self._node_views.synced.is_set,
+                notebooks=self.notebooks,
+                training=self.training,
+                reservation_pods=self.reservation_pods,
+                on_change=self._note_change,
+            ),
             cordon=NodeCordons(
                 cluster,
                 is_cordoned=self.cluster_nodes.cordoned,
@@ -153,21 +163,21 @@ class KubernetesRuns:
         )
 
     def _note_change(self) -> None:
-        self._is_stale = True
+        self._offer.mark_stale()
         self._on_change()
 
     # --- the backend protocol
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of all pools, open and closed, as the last call of `observe` found them."""
-        return self._nodes
+        return self._offer.nodes
 
     async def launch(self, launch: Launch) -> None:
         """Record that this run is wanted: pods of a job are created, and devices for the pod of a notebook prepared.
 
         The work starts after this call returns; `observe` shows how far it is. A known run is not started again.
         """
-        self._is_stale = True
+        self._offer.mark_stale()
         if launch.workload.kind is Kind.TRAINING:
             self.training.launch(launch)
         else:
@@ -183,7 +193,7 @@ class KubernetesRuns:
 
         Pods of a job are deleted; a notebook is ended through the Hub.
         """
-        self._is_stale = True
+        self._offer.mark_stale()
         self.training.stop((workload, run), grace)
         self.notebooks.stop((workload, run), grace)
 
@@ -203,13 +213,12 @@ class KubernetesRuns:
             for part in (self.cluster_nodes, self.reservation_pods, self.placeholders, self.training, self.notebooks):
                 part.restart_clocks()
         reports = [*self.notebooks.step(), *self.training.step()]
-        self.placeholders.step(lambda: self._slots_in_use().keys())
-        if self._is_offer_due():
-            self._reserve_whole_pools()
+        self.placeholders.step(lambda: self._offer.slots_in_use().keys())
+        if self._offer.is_due():
+            self._offer.reserve_whole_pools()
         self.reservation_pods.step()
-        if self._is_offer_due():
-            self._is_stale, self._offered_at = False, self._now()
-            self._update_offer()
+        if self._offer.is_due():
+            self._offer.update()
         return reports
 
     async def forget(self, workload: str, run: int) -> None:
@@ -217,7 +226,7 @@ class KubernetesRuns:
 
         The caller must have recorded its result.
         """
-        self._is_stale = True
+        self._offer.mark_stale()
         self.training.forget((workload, run))
         self.notebooks.forget((workload, run))
 
@@ -225,9 +234,7 @@ class KubernetesRuns:
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """Return the nodes that may still come, by pool that grows, as the last call of `observe` found them."""
-        if self._new_nodes is None:
-            self._new_nodes = new_nodes(self.cluster_nodes, self.placeholders)
-        return self._new_nodes
+        return self._offer.new_nodes()
 
     def request_nodes(self, wanted: Mapping[str, int]) -> None:
         """Ask for this number of new nodes of each pool from the next `observe` on; 0 for pools that are not named."""
@@ -304,84 +311,8 @@ class KubernetesRuns:
         known = [use for use in uses if use is not None]
         return _add_up(known) if known and len(known) == len(uses) else None
 
-    # --- agents
-
-    def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
-        """Store the report of a node's agent and return the orders for that agent.
-
-        Shares of pods on other nodes are dropped, and so is the whole report of a node that is gone. A pod that did not
-        see just its own devices in two reports in a row is stopped, and its node takes nothing new for a while.
-        """
-        if self._node_views.synced.is_set() and node not in self.cluster_nodes.names():
-            # The last report of a node that is gone: what it says would be kept for ever.
-            return AgentOrders()
-        # An agent speaks for its own node: a report on pods of other nodes, or on foreign pods, is not believed.
-        own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
-        report = report.model_copy(update={"shares": own})
-        is_news = self.agents.is_news(node, report)
-        mismatched = self.agents.store_report(node, report, self._devices_of)
-        for uid in mismatched:
-            self._stop_mismatched(uid)
-        # Hundreds of nodes report every few seconds that nothing has changed.
-        if is_news or mismatched or self.reservation_pods.waits_for_agent(node):
-            self._note_change()
-        return self.orders(node)
-
-    def orders(self, node: str) -> AgentOrders:
-        """Return the orders that the node's agent would get now, without a new report."""
-        return AgentOrders(watch=self._pods_to_check(node))
-
-    def _pods_to_check(self, node: str) -> list[WatchedPod]:
-        pods = [
-            pod
-            for index in (self.notebooks.pods, self.training.pods)
-            for pod in index.on_node(node)
-            # Including pods without a device: they shall see none. Only sidecars run on where the work is over.
-            if pod.has_begun and not pod.is_over
-        ]
-        return [
-            WatchedPod(
-                pod_uid=pod.uid, namespace=pod.namespace, pod=pod.name, devices=sorted(self._devices_of(pod.uid) or ())
-            )
-            for pod in sorted(pods, key=lambda each: each.key)
-        ]
-
     def _pods_of(self, key: RunKey) -> tuple[PodView, ...]:
         return (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))
-
-    def _pod(self, uid: str) -> PodView | None:
-        return self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
-
-    def _devices_of(self, uid: str) -> frozenset[str] | None:
-        """Return the devices of a pod as it names them, else as the kubelet says; None = not known.
-
-        The result is empty for a pod without a GPU.
-        """
-        pod = self._pod(uid)
-        if pod is None:
-            return None
-        if not pod.slots:
-            return frozenset()
-        if pod.devices:
-            return frozenset(pod.devices)
-        pool = self.cluster_nodes.pool(pod.node)
-        given = self.agents.given(pod.node, pod.namespace, pod.name, pool.resource) if pool is not None else None
-        return frozenset(given) if given else None
-
-    def _stop_mismatched(self, uid: str) -> None:
-        """Fail the run of a pod that sees devices of others, or not all of its own, and close its node for a while.
-
-        Do nothing if the pod is gone or is being deleted.
-        """
-        pod = self._pod(uid)
-        if pod is None or pod.terminating:
-            return
-        log.error(
-            "DEVICE_MISMATCH: the pod %s on %s does not see just its own devices; it is stopped", pod.name, pod.node
-        )
-        self.cluster_nodes.mistrust.add(pod.node, f"the pod {pod.name} did not see just its own devices")
-        for runs in (self.training, self.notebooks):
-            runs.fail(runs.pods.key(pod), MISMATCH)
 
     # --- watching the cluster
 
@@ -465,80 +396,6 @@ class KubernetesRuns:
     def _note_holding_pod(self, before: PodView | None, after: PodView | None) -> None:
         self.reservation_pods.note_pod(before, after)
         self.placeholders.apply_change(before, after)
-
-    # --- what the core is offered
-
-    def _is_offer_due(self) -> bool:
-        return self._is_stale or self._now() >= self._offered_at + _OFFER_EVERY
-
-    def _reserve_whole_pools(self) -> None:
-        """Have the devices of ready nodes in pools with `hold: always` reserved.
-
-        Devices that have failed or that foreign pods hold are left out, and so are nodes that still await their
-        placeholder.
-        """
-        arriving = self.placeholders.arriving()
-        used, blocked = self._slots_in_use(), self._blocked_slots()
-        kept = [
-            slot
-            for name in list(self.cluster_nodes.names())
-            if name not in arriving
-            and (pool := self.cluster_nodes.pool(name)) is not None
-            and PROVIDERS[pool.provider].needs_reservation(pool, whole=True)
-            and self.cluster_nodes.ready(name)
-            for slot in self.cluster_nodes.slots_with_device(name, used.get(name, ()), blocked, self._is_ours)
-        ]
-        self.reservation_pods.keep_always(set(kept), self.cluster_nodes.pool)
-
-    def _update_offer(self) -> None:
-        nodes = self.cluster_nodes
-        arriving = {slot for node in self.placeholders.arriving() for slot in nodes.slots(node)}
-        blocked = self._blocked_slots() | arriving
-        used = self._slots_in_use()
-        nodes.keep(used.keys() | self.notebooks.pods.nodes() | self.training.pods.nodes())
-        self._nodes = nodes.offered(used, blocked, self._is_ours, self._count_shared_slots())
-        self._new_nodes = new_nodes(nodes, self.placeholders)
-
-    def _blocked_slots(self) -> set[str]:
-        """Return the slots of pods that still stand although their run has ended or is not known."""
-        return self.training.blocked_slots() | self.notebooks.blocked_slots()
-
-    def _slots_in_use(self) -> dict[str, set[str]]:
-        """Return, by node, the slots of runs that have not ended."""
-        used: dict[str, set[str]] = {}
-        for part in (self.notebooks.slots_in_use(), self.training.slots_in_use()):
-            for node, slots in part.items():
-                used.setdefault(node, set()).update(slots)
-        return used
-
-    def _count_shared_slots(self) -> dict[str, int]:
-        """Return, by node, the number of slots of which our pods have shares.
-
-        The result is empty if no pool has a provider whose own pods hold the shared devices.
-        """
-        if not any(PROVIDERS[pool.provider].holds_devices for pool in self.cluster_nodes.pools()):
-            return {}
-        slots: dict[str, set[str]] = {}
-        for part in (self.notebooks, self.training):
-            for node, found in shared_slots(part.runs.values()).items():
-                slots.setdefault(node, set()).update(found)
-        return {node: len(found) for node, found in slots.items()}
-
-    def _is_ours(self, namespace: str, pod: str) -> bool:
-        """Return whether a pod is ours, was ours, or is known to have ended, so that its devices are not foreign.
-
-        Foreign pods do not use our namespaces. In the hub's namespace only a present pod with slots is ours.
-        """
-        options = self.options
-        if namespace in (options.training_namespace, options.nodes_namespace):
-            return True
-        if self._foreign_pods is not None and self._foreign_pods.copy.get(namespace, pod) is None:
-            return True
-        if namespace != options.hub_namespace:
-            return False
-        server = self._server_pods.copy.get(namespace, pod)
-        # What a server holds without a slot, the core does not count.
-        return server is not None and bool(server.slots)
 
 
 def _add_up(uses: Sequence[ShareUse]) -> ShareUse:

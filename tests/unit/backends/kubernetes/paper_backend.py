@@ -164,7 +164,7 @@ class PaperBackend:
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(2)]
         told = [AgentShare(pod_uid=uid, **what) for uid, what in (shares or {}).items()]
-        return self.runs.accept_report(
+        return self.runs.capabilities.agent_reports.accept_report(
             node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told)
         )
 

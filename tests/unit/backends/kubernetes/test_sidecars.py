@@ -97,9 +97,10 @@ async def test_agents_do_not_look_at_a_pod_in_which_only_sidecars_run(paper):
     await paper.launch("job", "a", "n1/0", gpus="1")
     uid = paper.pod("job-a", "n1/0", phase="Pending", has_run=True)
     await paper.runs.observe()
-    assert [pod.pod_uid for pod in paper.runs.orders("n1").watch] == [uid], "another sidecar cannot start"
+    reports = paper.runs.capabilities.agent_reports
+    assert [pod.pod_uid for pod in reports.orders("n1").watch] == [uid], "another sidecar cannot start"
     ends(paper, "job-a", phase="Running")
-    assert paper.runs.orders("n1").watch == []
+    assert reports.orders("n1").watch == []
 
 
 async def test_devices_of_a_server_without_a_slot_are_not_ours_to_give(paper):
