@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class KubernetesAgentReports:
-    """What agents report of the pods of notebooks and jobs."""
+    """Takes in the reports on the pods of notebooks and jobs."""
 
     agents: Agents
     nodes: Nodes

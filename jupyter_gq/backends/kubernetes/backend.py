@@ -233,7 +233,7 @@ class KubernetesRuns:
     # --- the supply of nodes
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return the nodes that may still come, by pool that grows, as the last call of `observe` found them."""
+        """Return the nodes that can be added, one entry for each pool that grows, as the last `observe` found them."""
         return self._offer.new_nodes()
 
     def request_nodes(self, wanted: Mapping[str, int]) -> None:

@@ -1,8 +1,8 @@
-"""What the core is offered: the nodes of all pools with their free slots, and the nodes that may still come.
+"""The offer to the core: the nodes of all pools with their free slots, and the nodes that can be added.
 
 Rules
 -----
-- The foreign rule: a device that a pod of others holds is not offered. Whose pod it is, is decided here.
+- The foreign rule: a device that a foreign pod holds is not offered. `_is_ours` tells our pods from foreign ones.
 - The freshness rule: the offer is made anew when something may have changed, and every two seconds.
 """
 
@@ -70,7 +70,7 @@ class Offer:
         self._new_nodes = new_nodes(nodes, self.placeholders)
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return the nodes that may still come, by pool that grows, as the last update found them."""
+        """Return the nodes that can be added, one entry for each pool that grows, as the last update found them."""
         if self._new_nodes is None:
             self._new_nodes = new_nodes(self.cluster_nodes, self.placeholders)
         return self._new_nodes
