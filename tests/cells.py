@@ -22,13 +22,11 @@ if rank == 0:
         other, _ = server.accept()
         print("met", other.recv(100).decode(), "of", os.environ["WORLD_SIZE"], flush=True)
 else:
-    deadline = time.monotonic() + 60
     while True:
         try:
             with socket.create_connection(place) as there:
                 there.sendall(f"rank {rank}".encode())
             break
         except OSError:
-            assert time.monotonic() < deadline
             time.sleep(0.05)
 """

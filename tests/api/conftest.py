@@ -12,6 +12,7 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from tests.patience import scaled
 from tests.serving import application_of
 
 from .hubs import SERVICE_TOKEN, Hub
@@ -70,7 +71,7 @@ async def serve(hub: Hub) -> AsyncIterator[Serve]:
     clients: list[Any] = []
 
     async def start(controller: Any, *, hub_url: str | None = None, clock: Any = None, **options: Any) -> Served:
-        authenticator = HubAuthenticator(hub_url or hub.url, SERVICE_TOKEN, clock=clock, timeout=30.0)
+        authenticator = HubAuthenticator(hub_url or hub.url, SERVICE_TOKEN, clock=clock, timeout=scaled(30))
         server = make_server(application_of(controller, authenticator, PREFIX, **options))
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)

@@ -8,6 +8,7 @@ from jupyter_gq.api.access import Access
 from jupyter_gq.api.route import Media, Route
 from jupyter_gq.api.routes import ROUTES
 from jupyter_gq.domain.errors import NotFound
+from tests.patience import scaled
 
 from .fakes import JOB_TOKEN, Raises, authenticator
 from .hubs import ADMIN, READ, SUBMIT, HubIsDown, HubIsSlow, HubSaysNo, HubTalksNonsense, user
@@ -275,12 +276,12 @@ async def test_who_asks_often_never_waits_for_the_hub(serve, hub):
     for round_ in range(2, 6):
         now[0] += 20
         assert (await served.ask("GET", "api/v1/me")).code == 404
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(scaled(60)):
             while hub.asked < round_:
                 await asyncio.sleep(0.01)
     del hub.tokens["ann"]
     now[0] += 20
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while (await served.ask("GET", "api/v1/me")).code == 404:
             await asyncio.sleep(0.01)
     assert (await served.ask("GET", "api/v1/me")).code == 401

@@ -17,6 +17,7 @@ from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
+from tests.patience import eventually
 from tests.serving import application_of
 
 from .conftest import PREFIX
@@ -105,9 +106,7 @@ class World:
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
+    await eventually(condition, every=0.005)
 
 
 @pytest_asyncio.fixture

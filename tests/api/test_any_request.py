@@ -32,6 +32,7 @@ from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.routes import ROUTES, describe_api
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
+from tests.patience import scaled
 from tests.serving import application_of
 
 from .conftest import PREFIX
@@ -78,12 +79,12 @@ class Service:
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve(ready)))
         self._thread.start()
-        ready.result(timeout=60)
+        ready.result(timeout=scaled(60))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(timeout=60)
+        self._thread.join(timeout=scaled(60))
         self._loop.close()
 
     async def _serve(self, ready: "Future[None]") -> None:
@@ -166,7 +167,7 @@ def test_every_answer_is_one_that_the_document_names(service, schema, route, mod
         if case.query:
             case.query.pop("wait", None)  # a long wait is no error
         for role in ROLES:
-            response = case.call(base_url=service.url.rstrip("/"), headers=service.headers(role), timeout=30)
+            response = case.call(base_url=service.url.rstrip("/"), headers=service.headers(role), timeout=scaled(30))
             case.validate_response(response, checks=CHECKS)
             if response.headers.get("content-type", [""])[0].startswith("application/json") and response.content:
                 assert finite(response.json())

@@ -18,6 +18,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailab
 from jupyter_gq.client.state import decision_document, read_state
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.scheduling.cycle import run_cycle
+from tests.patience import scaled
 
 from .fakes import Raises
 from .world import World, submission
@@ -372,13 +373,13 @@ async def test_events_resume_with_no_gap_and_no_duplicate(people, world, bundle)
     newest = world.store.event_range()[1]
     assert newest > 3
     while not expected or expected[-1] < newest:
-        event = await asyncio.wait_for(anext(uncut), 60)
+        event = await asyncio.wait_for(anext(uncut), scaled(60))
         if event.id is not None:
             expected.append(event.id)
     await uncut.aclose()
     while after < newest:
         cut = ann.events(after=after)
-        event = await asyncio.wait_for(anext(cut), 60)
+        event = await asyncio.wait_for(anext(cut), scaled(60))
         await cut.aclose()
         assert event.kind != "reset"
         if event.id is not None:
@@ -398,12 +399,12 @@ async def test_events_of_others_do_not_arrive(people, world, bundle):
             heard.append(event)
 
     listening = asyncio.create_task(listen())
-    await asyncio.wait_for(opened.wait(), 60)
+    await asyncio.wait_for(opened.wait(), scaled(60))
     await people["ann"].submit(submission(bundle))
     await world.steps()
-    while (await asyncio.wait_for(anext(root), 60)).kind != "job":
+    while (await asyncio.wait_for(anext(root), scaled(60))).kind != "job":
         """The admin hears of it."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while not heard:
             await world.controller.reload_settings()
             world.settings.change()
@@ -422,7 +423,7 @@ async def test_a_listener_who_was_away_too_long_gets_a_reset(people, world, bund
     world.store.prune_events(1)
     for after in (1, 10_000):
         events = people["ann"].events(after=after)
-        event = await asyncio.wait_for(anext(events), 60)
+        event = await asyncio.wait_for(anext(events), scaled(60))
         await events.aclose()
         assert event.kind == "reset"
 

@@ -11,6 +11,7 @@ from jupyter_gq.api.events import event_stream
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.controller.caller import Caller
+from tests.patience import scaled
 
 from .fakes import AllNames, ScriptedSubscription, Streams
 from .world import World
@@ -23,7 +24,7 @@ def queues(number: int | None = None) -> ServiceEvent:
 
 
 async def listener(streams: Streams, count: int = 1) -> ScriptedSubscription:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while len(streams.listeners) < count:
             await asyncio.sleep(0.01)
     return streams.listeners[count - 1]
@@ -36,13 +37,13 @@ async def test_events_arrive_as_they_were_sent(serve):
     received = ServiceClient(served.url, "ann").events(on_open=opened.set)
     first = asyncio.ensure_future(anext(received))
     subscription = await listener(streams)
-    await asyncio.wait_for(opened.wait(), 60)
+    await asyncio.wait_for(opened.wait(), scaled(60))
     subscription.put(queues(7))
     subscription.put(queues())
-    assert await asyncio.wait_for(first, 60) == queues(7)
-    assert await asyncio.wait_for(anext(received), 60) == queues()
+    assert await asyncio.wait_for(first, scaled(60)) == queues(7)
+    assert await asyncio.wait_for(anext(received), scaled(60)) == queues()
     await received.aclose()
-    await asyncio.wait_for(subscription.closed.wait(), 60)
+    await asyncio.wait_for(subscription.closed.wait(), scaled(60))
 
 
 async def test_the_place_is_told_by_header_or_by_query(serve):
@@ -111,7 +112,7 @@ async def test_a_reader_that_takes_nothing_is_let_go(serve, monkeypatch):
     subscription = await listener(streams)
     for _ in range(100):
         subscription.put(ServiceEvent(id=1, kind="job", data={"text": "x" * 1_000_000}))
-    await asyncio.wait_for(subscription.closed.wait(), 60)
+    await asyncio.wait_for(subscription.closed.wait(), scaled(60))
     writer.close()
 
 

@@ -10,6 +10,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.views.mentions import ShowNames
+from tests.patience import scaled
 
 from .hubs import READ, SUBMIT, user
 from .world import World
@@ -51,7 +52,7 @@ async def answers(served, world, token):
     waiting = [each["id"] for each in json.loads(listed.body)["notebooks"] if each["phase"] == "waiting"]
     tickets = [await served.ask("GET", f"api/v1/tickets/{ticket}", token) for ticket in waiting]
     page = await served.ask("GET", "api/v1/me", LIKE[token])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         await opened.wait()
         world.controller._presenter.announce(waiting[0])
         told = json.dumps((await event).data, ensure_ascii=False)

@@ -23,6 +23,7 @@ from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node, counting
+from tests.patience import scaled
 
 from .conftest import Served
 from .fakes import JOB_TOKEN, PODS, KnowsThesePods, Raises, authenticator, cannot_review
@@ -402,7 +403,7 @@ async def test_task_is_told_as_soon_as_its_devices_were_checked(cluster, bundle)
         result=AttestationResult.UNCHECKED, required=True, sentence="No agent has checked it."
     )
     assert await seen(0) == {"result": "UNCHECKED", "required": True, "sentence": "No agent has checked it."}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(scaled(20)):
         waiting = asyncio.create_task(seen(25))
         await cluster.steps()
         assert not waiting.done()
@@ -428,7 +429,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
     cluster.machine.seen[ticket.id, 1, 0] = Attestation(
         result=AttestationResult.UNCHECKED, required=True, sentence="No agent has checked it."
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(scaled(20)):
         waiting = asyncio.create_task(cluster.served.ask("GET", path, "ann-reads"))
         await cluster.steps()
         assert not waiting.done()
@@ -505,7 +506,7 @@ async def test_an_agent_gets_its_orders(cluster):
 
 
 async def test_an_agent_that_waits_is_answered_as_soon_as_its_orders_change(cluster):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(scaled(20)):
         assert await report(cluster, wait=25) == AgentOrders()  # nothing was told before
         waiting = asyncio.create_task(report(cluster, wait=25))
         while len(cluster.machine.heard) < 2:

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.controller.caller import Caller
+from tests.patience import scaled
 
 from .conftest import PREFIX
 from .world import World, submission
@@ -37,7 +38,7 @@ async def raw(served, head: str) -> int:
     address = urlsplit(served.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     writer.write(f"{head}\r\nHost: x\r\nAuthorization: token ann\r\nConnection: close\r\n\r\n".encode())
-    answer = await asyncio.wait_for(reader.read(), 20)
+    answer = await asyncio.wait_for(reader.read(), scaled(20))
     writer.close()
     await writer.wait_closed()
     return int(answer.split()[1]) if answer else 0

@@ -4,19 +4,25 @@ import asyncio
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
 from playwright.async_api import Browser, Locator, Page, WebSocket, async_playwright, expect
 
-#: Milliseconds; two cores start a hub, a lab and a browser at once.
-PATIENCE = 240_000
-expect.set_options(timeout=PATIENCE)
+from tests.kept_logs import LOGS
+from tests.patience import PATIENCE, scaled
+
 _SOURCE_OF_CODE_CELL = """
 cell => cell.classList.contains("jp-CodeCell") ? cell.querySelector(".jp-InputArea-editor").innerText : ""
 """
 WIDE = {"width": 1280, "height": 860}
+
+
+def patience() -> float:
+    """Return the deadline of the browser's waits, in milliseconds."""
+    return 1000 * scaled(PATIENCE)
 
 
 def chromium() -> str:
@@ -30,8 +36,23 @@ def chromium() -> str:
 @contextlib.asynccontextmanager
 async def running_browser() -> AsyncIterator[Browser]:
     """Chromium without a window."""
+    with tempfile.TemporaryDirectory(prefix="jupyter-gq-chromium-") as folder:
+        LOGS.add("chromium", Path(folder), "chromium.log")
+        try:
+            async with _started_browser(Path(folder, "chromium.log")) as browser:
+                yield browser
+        finally:
+            LOGS.release("chromium", Path(folder))
+
+
+@contextlib.asynccontextmanager
+async def _started_browser(log: Path) -> AsyncIterator[Browser]:
+    """The same, with a log that has the messages of its pages' consoles."""
+    expect.set_options(timeout=patience())
     async with async_playwright() as playwright:
         arguments = [
+            "--enable-logging",
+            f"--log-file={log}",
             "--disable-gpu",
             "--disable-background-networking",
             "--disable-component-update",
@@ -51,7 +72,7 @@ class HubPage:
 
     def __init__(self, page: Page, url: str, user: str) -> None:
         self.page, self.url, self.user = page, url, user
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(patience())
 
     async def log_in(self, notebook: str = "") -> None:
         """Log in; ends on the options page, after which the hub opens that notebook (or the lab's start page)."""

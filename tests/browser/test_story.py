@@ -10,7 +10,7 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import run_alongside
 
-from .page import PATIENCE, WIDE, HubPage, LabPage, running_browser
+from .page import WIDE, HubPage, LabPage, patience, running_browser
 from .world import running_demo
 
 TRAINING = "EPOCHS = "  # near the top: an editor keeps lines out of sight out of the page
@@ -57,7 +57,7 @@ async def whole_path(pictures: Path) -> None:
         await hub_page.choose("0.25")
         await lab.notebook_is_open()
         cell = await lab.walk_to(TRAINING)
-        await expect(lab.output(cell)).to_contain_text("Trained in vision", timeout=2 * PATIENCE)
+        await expect(lab.output(cell)).to_contain_text("Trained in vision", timeout=2 * patience())
         await expect(lab.output(cell).locator("img").first).to_be_visible()
         await lab.show_output(cell)
         await lab.picture(pictures / "cell-done.png")

@@ -11,6 +11,7 @@ from pathlib import Path
 from jupyter_gq.demo.command import USERS
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
 from jupyter_gq.demo.story import set_epochs, write_story_config
+from tests.kept_logs import LOGS
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
 WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
@@ -18,7 +19,7 @@ WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
 
 @contextlib.asynccontextmanager
 async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator[DemoHub]:
-    """The demo's hub in a temporary folder; no process of it is left afterwards, and its log is shown on failure.
+    """The demo's hub in a temporary folder; no process of it is left afterwards.
 
     `impatient`: a notebook is warned after seconds instead of minutes.
     """
@@ -27,6 +28,7 @@ async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator
     if impatient:
         config = write_story_config(config, folder, WARNED_SOON)
     hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
+    LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     hub.start()
     try:
         for user in USERS:
@@ -34,9 +36,7 @@ async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator
             notebook.write_text(json.dumps(set_epochs(json.loads(notebook.read_text()), epochs)))
         await hub.wait_until_ready()
         yield hub
-    except BaseException:
-        print(hub.log.read_text(errors="replace")[-6000:])
-        raise
     finally:
         await asyncio.shield(hub.stop())
-    shutil.rmtree(folder, ignore_errors=True)
+        LOGS.release("hub", folder)
+        shutil.rmtree(folder, ignore_errors=True)

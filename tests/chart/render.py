@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.patience import scaled
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "jupyter-gq"
 #: Each is a whole installation.
@@ -34,7 +36,12 @@ def helm3() -> str:
 def run_helm(*arguments: str, helm: str = "", given: str = "") -> subprocess.CompletedProcess[str]:
     """Run it; nothing is asked of the result."""
     return subprocess.run(
-        [helm or helm3(), *arguments], input=given, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        [helm or helm3(), *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=scaled(_PATIENCE),
+        check=False,
     )
 
 

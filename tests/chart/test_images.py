@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.chart.render import ROOT
+from tests.patience import scaled
 
 RECIPES = tuple(sorted((ROOT / "docker").glob("*.Dockerfile")))
 #: What the Hub's image of each Zero to JupyterHub that we support has of what we need (images/hub/requirements.txt).
@@ -81,7 +82,7 @@ def test_there_is_a_recipe_for_each_image():
 
 def test_the_linter_has_nothing_to_say():
     program = Path(sys.executable).parent / "hadolint"
-    done = subprocess.run([program, *RECIPES], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, *RECIPES], capture_output=True, text=True, timeout=scaled(60), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.chart.render import CHART, IMAGE, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
+from tests.patience import scaled
 
 #: Only there because Helm hands them to every chart.
 UNREAD = {"global", "enabled"}
@@ -241,7 +242,7 @@ def test_an_umbrella_chart_can_switch_it_and_hand_it_its_globals(tmp_path):
         values = {"global": {"site": "here"}, "jupyter-gq": {"enabled": enabled, "image": {"name": IMAGE}}}
         (umbrella / "values.yaml").write_text(json.dumps(values))
         command = [helm3(), "template", RELEASE, str(umbrella), "--kube-version", NEWEST]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=scaled(30)).stdout
 
     assert "kind: Deployment" in rendered(True)
     assert rendered(False).strip() == ""

@@ -12,12 +12,14 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
+
+from tests.kept_logs import LOGS
+from tests.patience import scaled, until
 
 #: Where Debian puts the programs, which are not on the path there.
 DEBIAN = Path("/usr/lib/postgresql")
@@ -90,14 +92,16 @@ class PostgresServer:
         """Start it and wait until it answers."""
         settings = {**_SETTINGS, "port": self.port, "unix_socket_directories": self.folder}
         arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        LOGS.add("postgresql", self.folder, "log")
         with open(self.folder / "log", "ab") as log:
             command = self._as_its_user("postgres", "-D", self.folder / "data", *arguments)
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
-        deadline = time.monotonic() + DEADLINE  # noqa: TID251 - a test's patience
-        while not self._answers():
+
+        def answers():
             assert self._process.poll() is None, (self.folder / "log").read_text()
-            assert time.monotonic() < deadline, "PostgreSQL did not start"  # noqa: TID251
-            time.sleep(0.02)
+            return self._answers()
+
+        until(answers, "PostgreSQL has started", every=0.02)
 
     def start_again(self):
         """Start it if a test left it stopped."""
@@ -108,7 +112,7 @@ class PostgresServer:
         """End it: SIGQUIT as a crash would, SIGINT with a word to those who are connected."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(DEADLINE)
+            self._process.wait(scaled(DEADLINE))
             self._process = None
 
     @contextlib.contextmanager
@@ -139,6 +143,7 @@ class PostgresServer:
     def remove(self):
         """End it and forget everything."""
         self.stop()
+        LOGS.release("postgresql", self.folder)
         shutil.rmtree(self.folder)
 
     def new_database(self, options=""):

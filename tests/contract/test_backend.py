@@ -9,6 +9,7 @@ import pytest
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually
+from tests.patience import scaled
 
 from .worlds import runs
 
@@ -35,8 +36,8 @@ async def test_stop_returns_at_once_and_the_end_is_seen_later(world):
     workload = world.workload()
     await world.launch(workload)
     await world.running(workload)
-    await asyncio.wait_for(world.backend.stop(workload.id, workload.run, 60), timeout=30)
-    await world.backend.stop(workload.id, workload.run, 60)
+    await asyncio.wait_for(world.backend.stop(workload.id, workload.run, 3600), timeout=scaled(30))
+    await world.backend.stop(workload.id, workload.run, 3600)
     end = await world.end(workload)
     assert end.outcome in (Outcome.PAUSED, Outcome.SUCCEEDED)
     assert not runs(world.leader(workload))

@@ -15,13 +15,14 @@ from jupyter_gq.store import schema
 from jupyter_gq.store.engine import _CONNECT
 from jupyter_gq.store.silence_timeout import TimedConnection
 from jupyter_gq.store.sql import SqlStore, _put_records
+from tests.patience import scaled
 
 from .test_postgresql import a_record, ids
 
-#: Less than at work, so that the tests are quick.
-SILENCE_TIMEOUT = 1.0
+#: Less than at work, so that the tests are quick; more on a slow machine, so that delays of the machine are less.
+SILENCE_TIMEOUT = max(1, round(scaled(1)))
 #: The longest that a caller waits: for an answer, and then for a new connection.
-BOUND = SILENCE_TIMEOUT + _CONNECT + 1.0
+BOUND = 2 * SILENCE_TIMEOUT + _CONNECT
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_a_frozen_server_counts_as_away_in_bounded_time_and_is_used_again_when_i
     store.save([a_record("before")])
     with postgresql.frozen():
         assert seconds(lambda: store.save([a_record("lost")])) < BOUND
-        assert seconds(store.unfinished) < 0.1, "only who confirms waits again"
+        assert seconds(store.unfinished) < SILENCE_TIMEOUT / 4, "only who confirms waits again"
         assert seconds(store.confirm) < BOUND
     store.confirm()
     store.save([a_record("after")])
@@ -64,7 +65,7 @@ def test_who_waits_for_a_write_that_freezes_does_not_begin_to_wait_anew(store, p
     def write():
         with store._database.write() as connection:
             begun.set()
-            frozen.wait(30)
+            frozen.wait(scaled(30))
             connection.execute(sa.text("SELECT 1"))
 
     def keep_failure():
@@ -75,12 +76,12 @@ def test_who_waits_for_a_write_that_freezes_does_not_begin_to_wait_anew(store, p
 
     writing = threading.Thread(target=keep_failure)
     writing.start()
-    assert begun.wait(30)
+    assert begun.wait(scaled(30))
     with postgresql.frozen():
         frozen.set()
-        assert seconds(lambda: store.save([a_record("next")])) < SILENCE_TIMEOUT + 1.0
+        assert seconds(lambda: store.save([a_record("next")])) < 2 * SILENCE_TIMEOUT
         writing.join()
-    assert "not said a word for 1 s" in failures[0]
+    assert f"not said a word for {SILENCE_TIMEOUT} s" in failures[0]
     store.confirm()
 
 
@@ -131,11 +132,11 @@ def test_a_migration_takes_as_long_as_it_takes(postgresql, monkeypatch):
     upgrade = schema.upgrade
 
     def slowly(connection):
-        connection.execute(sa.text("SELECT pg_sleep(2)"))
+        connection.execute(sa.text(f"SELECT pg_sleep({2 * SILENCE_TIMEOUT})"))
         upgrade(connection)
 
     monkeypatch.setattr(schema, "upgrade", slowly)
     store = SqlStore(postgresql.new_database())
     with pytest.raises(StoreUnavailable, match="not said a word"), store._database.read() as connection:
-        connection.execute(sa.text("SELECT pg_sleep(2)"))
+        connection.execute(sa.text(f"SELECT pg_sleep({2 * SILENCE_TIMEOUT})"))
     store.close()

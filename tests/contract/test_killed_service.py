@@ -1,6 +1,7 @@
 """`kill -9` of the real service while a job runs: the job goes on, its output has no gap, and no second copy starts."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -16,6 +17,8 @@ from jupyter_gq.app import main
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobSubmission
 from tests.api.hubs import Hub
+from tests.kept_logs import LOGS
+from tests.patience import PATIENCE, eventually, scaled
 
 CONFIG = """
 c.SchedulerService.check_invariants = True
@@ -34,7 +37,6 @@ while not pathlib.Path("enough").exists():
     pathlib.Path("count").write_text(str(number))
     time.sleep(0.05)
 """
-PATIENCE = 240
 
 
 class RealService:
@@ -58,6 +60,7 @@ class RealService:
             "GQ_TEST_WORLD": str(self._folder),
         }
         command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
+        LOGS.add("service", self._folder, "service.log", "state/jobs/*/runs/*/*/log")
         with (self._folder / "service.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self._folder, env=environment, stdout=log, stderr=log)
 
@@ -91,6 +94,7 @@ class RealService:
                     process.kill()
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
+        LOGS.release("service", self._folder)
 
 
 @pytest_asyncio.fixture
@@ -121,17 +125,12 @@ def a_job(folder: Path) -> JobSubmission:
 
 async def until(question, what, service):
     """Ask until the answer is true; a service that is not up yet has not answered."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE
-    while loop.time() < deadline:
-        try:
-            answer = await question()
-            if answer:
-                return answer
-        except ServiceUnavailable:
-            pass
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"never seen: {what}\n{service.log()}")
+
+    async def answered():
+        with contextlib.suppress(ServiceUnavailable):
+            return await question()
+
+    return await eventually(answered, lambda: f"{what}\n{service.log()}", every=0.1)
 
 
 @pytest.mark.asyncio
@@ -220,7 +219,7 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
 def test_a_service_whose_first_config_is_bad_does_not_start(tmp_path):
     (tmp_path / "jupyterhub_config.py").write_text("c.FixedQuota.default = -1\n")
     command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=scaled(PATIENCE))
     assert ended.returncode == 1
     assert "line 1: c.FixedQuota.default = -1: it is negative. Use 0 or more GPUs." in ended.stderr
 
@@ -298,7 +297,7 @@ async def test_a_service_without_its_database_does_not_begin_anew(service, tmp_p
         database.with_name(log).unlink(missing_ok=True)
     happens(database)
     service.start()
-    assert await asyncio.to_thread(service.process.wait, PATIENCE) == 1
+    assert await asyncio.to_thread(service.process.wait, scaled(PATIENCE)) == 1
     assert f"The scheduler service cannot start. The database {database} {sentence}" in service.log()
     assert "jupyter-gq restore BACKUP" in service.log()
     assert "Traceback" not in service.log()

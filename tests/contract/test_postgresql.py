@@ -18,6 +18,7 @@ from jupyter_gq.store.reachability import check_reachable
 from jupyter_gq.store.sql import SqlStore
 from jupyter_gq.store.tables import metadata
 from tests.builders import a_job
+from tests.patience import scaled
 
 from .small_disk import fill, mounted
 
@@ -135,7 +136,7 @@ def test_the_server_ends_what_a_vanished_service_left_open(url, monkeypatch):
 
     def hang(_):
         begun.set()
-        over.wait(30)
+        over.wait(scaled(30))
 
     def write():
         try:
@@ -145,7 +146,7 @@ def test_the_server_ends_what_a_vanished_service_left_open(url, monkeypatch):
 
     hanging = threading.Thread(target=write)
     hanging.start()
-    assert begun.wait(30)
+    assert begun.wait(scaled(30))
     assert next_one.take_over() == 1
     over.set()
     hanging.join()

@@ -24,6 +24,7 @@ from jupyter_gq.store.schema import upgrade
 from jupyter_gq.store.sql import SqlStore, _put_records
 from jupyter_gq.store.statements import put_setting, put_workloads
 from tests.builders import a_job, a_notebook
+from tests.patience import scaled
 
 
 @pytest.fixture
@@ -412,7 +413,7 @@ def test_a_killed_writer_leaves_what_it_had_committed_and_no_more(url):
     committed = context.Event()
     writer = context.Process(target=_commit_then_hang, args=(url, committed))
     writer.start()
-    assert committed.wait(30)
+    assert committed.wait(scaled(30))
     writer.kill()
     writer.join()
     store = SqlStore(url)

@@ -12,6 +12,7 @@ from jupyter_gq.store import statements
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
+from tests.patience import scaled
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_of_three_that_fight_for_the_database_none_writes_after_it_was_replaced(
     def fight(store):
         for _ in range(12):
             epoch = store.take_over()
-            everybody.wait(30)  # so in each round two of them have been replaced
+            everybody.wait(scaled(30))  # so in each round two of them have been replaced
             try:
                 for number in range(4):
                     store.save([a_record(f"{epoch}-{number}")], [an_event(epoch=epoch)])

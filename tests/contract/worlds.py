@@ -17,6 +17,7 @@ from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.backends.servers import ServerRuns
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.builders import a_job, a_notebook
+from tests.kept_logs import LOGS
 from tests.kubernetes.waiting import eventually
 
 STANDIN = Path(__file__).with_name("standin.py")
@@ -82,6 +83,7 @@ class LocalWorld(World):
         self.service_url = service_url
         self.options = options
         super().__init__(folder)
+        LOGS.add("jobs", folder, "state/jobs/*/runs/*/*/log")
         self.bundles = LocalBundles(folder / "state", system_users=options.get("system_users", False))
 
     def new_backend(self):
@@ -130,6 +132,7 @@ class LocalWorld(World):
 
     def clean_up(self):
         kill_marked(self.folder)
+        LOGS.release("jobs", self.folder)
 
 
 class ServersWorld(World):

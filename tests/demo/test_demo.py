@@ -10,6 +10,9 @@ import sys
 import psutil
 import pytest
 
+from tests.kept_logs import LOGS
+from tests.patience import scaled
+
 COMMAND = [sys.executable, "-m", "jupyter_gq.app", "demo"]
 
 
@@ -26,19 +29,29 @@ def processes_with(folder) -> list[str]:
     return found
 
 
-def test_all_steps_of_the_story_happen():
-    ended = subprocess.run([*COMMAND, "--script"], capture_output=True, text=True, timeout=1800)
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for a demo, which keeps its log there."""
+    folder = tmp_path / "demo"
+    LOGS.add("demo", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
+    yield folder
+    LOGS.release("demo", folder)
+
+
+def test_all_steps_of_the_story_happen(folder):
+    ended = subprocess.run(
+        [*COMMAND, "--script", "--dir", str(folder)], capture_output=True, text=True, timeout=scaled(1800)
+    )
     print(ended.stdout, ended.stderr)
     assert ended.returncode == 0
     assert re.search(r"All \d+ steps happened as expected", ended.stdout)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_story_with_every_process_and_its_options_count(tmp_path, end):
+def test_a_signal_ends_the_story_with_every_process_and_its_options_count(folder, end):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    folder = tmp_path / "story"
     demo = subprocess.Popen(
         [*COMMAND, "--script", "--port", str(port), "--dir", str(folder)],
         stdout=subprocess.PIPE,
@@ -56,7 +69,7 @@ def test_a_signal_ends_the_story_with_every_process_and_its_options_count(tmp_pa
         assert processes_with(folder)
         demo.send_signal(end)
         told += demo.stdout.read()
-        demo.wait(timeout=300)
+        demo.wait(timeout=scaled(300))
     finally:
         demo.kill()
         demo.stdout.close()
@@ -72,24 +85,30 @@ def test_the_story_begins_in_an_empty_folder_and_deletes_nobody_elses_files(tmp_
     precious.write_text("all of it")
     for options, words in ((), "is not empty"), (("--reset",), "is no folder of a demo"):
         ended = subprocess.run(
-            [*COMMAND, "--script", "--dir", str(tmp_path), *options], capture_output=True, text=True, timeout=120
+            [*COMMAND, "--script", "--dir", str(tmp_path), *options],
+            capture_output=True,
+            text=True,
+            timeout=scaled(120),
         )
         assert ended.returncode == 1
         assert words in ended.stderr
         assert precious.exists()
     ended = subprocess.run(
-        [*COMMAND, "--reset", "--dir", str(tmp_path), "--port", "0"], capture_output=True, text=True, timeout=120
+        [*COMMAND, "--reset", "--dir", str(tmp_path), "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=scaled(120),
     )
     assert "is no folder of a demo" in ended.stderr
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_signal_ends_the_demo_with_all_processes_that_it_started(tmp_path, end):
+def test_signal_ends_the_demo_with_all_processes_that_it_started(folder, end):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     demo = subprocess.Popen(
-        [*COMMAND, "--port", str(port), "--dir", str(tmp_path)],
+        [*COMMAND, "--port", str(port), "--dir", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -102,14 +121,14 @@ def test_signal_ends_the_demo_with_all_processes_that_it_started(tmp_path, end):
             assert line, f"the demo ended early:\n{welcome}"
             welcome += line
         assert f"http://127.0.0.1:{port}" in welcome
-        assert processes_with(tmp_path)
+        assert processes_with(folder)
         demo.send_signal(end)
-        demo.wait(timeout=300)
+        demo.wait(timeout=scaled(300))
     finally:
         demo.kill()
         demo.stdout.close()
     assert demo.returncode == 0
-    assert processes_with(tmp_path) == []
+    assert processes_with(folder) == []
 
 
 @pytest.mark.parametrize("script", [(), ("--script",)])
@@ -122,7 +141,7 @@ def test_error_for_a_port_in_use_says_what_to_do(tmp_path, script):
             [*COMMAND, *script, "--port", str(port), "--dir", str(tmp_path)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=scaled(120),
         )
     assert ended.returncode == 1
     assert f"Port {port} is in use" in ended.stderr

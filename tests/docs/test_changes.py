@@ -4,6 +4,8 @@ import subprocess
 import sys
 import tomllib
 
+from tests.patience import scaled
+
 from .pages import ROOT
 
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
@@ -35,7 +37,7 @@ def test_the_readme_of_the_folder_names_the_types():
 
 def test_towncrier_can_build_the_next_section():
     command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "99.0.0", "--date", "2099-01-01"]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(60))
     assert built.returncode == 0, built.stderr
     assert "## 99.0.0 (2099-01-01)" in built.stdout
     for path in FRAGMENTS:

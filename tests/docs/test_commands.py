@@ -22,6 +22,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.service import names_by_section
 from tests.builders import NOW, Cluster, a_job, a_node, running
+from tests.patience import scaled
 
 from .blocks import blocks
 from .pages import PAGES, ROOT, prose, relative
@@ -104,14 +105,14 @@ def test_a_piece_of_python_works(block, tmp_path, monkeypatch):
 def run_here(words):
     """Run a `jupyter-gq` command in the current folder."""
     command = [sys.executable, "-m", "jupyter_gq.app", *words[1:]]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=scaled(300))
 
 
 def render(words):
     """Run `helm install` as `helm template`, which needs no cluster."""
     assert words[1] == "install", "only helm install can be run without a cluster"
     command = ["helm", "template", *(word.replace("$HUB", "hub") for word in words[2:])]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=scaled(60))
 
 
 RUNNERS = {"jupyter-gq": run_here, "helm": render}

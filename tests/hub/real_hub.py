@@ -14,12 +14,15 @@ import httpx
 import psutil
 
 from jupyter_gq.demo.processes import free_port
+from tests import patience
+from tests.kept_logs import LOGS
+from tests.patience import PATIENCE, scaled
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("JUPYTER_GQ_TEST_PYTHON", sys.executable)
 ADMIN_TOKEN = "the-token-of-the-test"
-#: Seconds. Each wait ends when its condition holds, so on a busy machine a long one costs nothing.
-PATIENCE = 240.0
+#: Seconds in which the Hub of a test wants a server to start, where no test says otherwise.
+START_TIMEOUT = 10
 
 _CONFIG = """
 import sys
@@ -33,7 +36,7 @@ c.JupyterHub.services = [
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"], "scopes": [
     "admin:users", "admin:servers", "servers", "access:servers", "read:servers", "tokens", "admin:groups"]}})
 c.GPUShareMixin.service_url = {service_url!r}
-c.GPUShareMixin.service_timeout = 30
+c.GPUShareMixin.service_timeout = {service_timeout}
 c.GPUShareMixin.gpu_queue_poll_interval = 0.2
 c.JupyterHub.bind_url = "http://127.0.0.1:{port}"
 c.JupyterHub.hub_port = {hub_port}
@@ -45,7 +48,8 @@ c.JupyterHub.allow_named_servers = True
 c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 5}}
 c.SimpleLocalProcessSpawner.home_dir_template = {folder!r} + "/homes/{{username}}"
 c.Spawner.cmd = [sys.executable, {tiny!r}]
-c.Spawner.start_timeout = 10
+c.Spawner.start_timeout = {start_timeout}
+c.Spawner.http_timeout = {start_timeout}
 c.Spawner.poll_interval = 1
 c.Spawner.consecutive_failure_limit = 5
 {more}
@@ -54,16 +58,7 @@ c.Spawner.consecutive_failure_limit = 5
 
 async def eventually(wanted, seconds=PATIENCE, every=0.05):
     """Return the first true answer of `wanted()` (which may be a coroutine function); fail after that time."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while True:
-        found = wanted()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return found
-        assert loop.time() < deadline, f"not seen within {seconds} s"
-        await asyncio.sleep(every)
+    return await patience.eventually(wanted, seconds=seconds, every=every)
 
 
 def no_cluster(folder):
@@ -87,6 +82,8 @@ class RealHub:
         self.folder, self.port, self.hub_port = folder, free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "hub.log"
+        #: Seconds: no start on a busy machine may count as failed.
+        self.start_timeout = round(scaled(START_TIMEOUT))
         self.arguments = list(arguments)
         self._process: subprocess.Popen | None = None
         if service is not None:
@@ -101,6 +98,8 @@ class RealHub:
                 proxy_api=free_port(),
                 tiny=str(Path(__file__).with_name("tiny_server.py")),
                 more=more,
+                start_timeout=self.start_timeout,
+                service_timeout=round(scaled(30)),
             )
         self.config = folder / "jupyterhub_config.py"
         self.config.write_text(config)
@@ -124,6 +123,7 @@ class RealHub:
             "PYTHONPATH": str(ROOT),
             "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}",
         }
+        LOGS.add("hub", self.folder, "hub.log", "state/jobs/*/runs/*/*/log")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [PYTHON, "-m", "jupyterhub", "--config", str(self.config), *self.arguments],
@@ -160,13 +160,14 @@ class RealHub:
         if self.exit_code() is None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(60)
+                self._process.wait(scaled(60))
         mine = [each for each in psutil.process_iter() if self._came_from_here(each)]
         for process in mine:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(mine, 30)
+        psutil.wait_procs(mine, scaled(30))
         self._process.poll()
+        LOGS.release("hub", self.folder)
 
     def _came_from_here(self, process):
         try:
@@ -181,9 +182,9 @@ class Person:
     def __init__(self, hub: RealHub, name: str) -> None:
         self.hub, self.name = hub, name
         self.rest = httpx.AsyncClient(
-            base_url=f"{hub.url}/hub/api", headers={"Authorization": f"token {ADMIN_TOKEN}"}, timeout=PATIENCE
+            base_url=f"{hub.url}/hub/api", headers={"Authorization": f"token {ADMIN_TOKEN}"}, timeout=scaled(PATIENCE)
         )
-        self.browser = httpx.AsyncClient(base_url=hub.url, follow_redirects=True, timeout=PATIENCE)
+        self.browser = httpx.AsyncClient(base_url=hub.url, follow_redirects=True, timeout=scaled(PATIENCE))
 
     async def __aenter__(self):
         await self.rest.post(f"/users/{self.name}")
@@ -243,8 +244,8 @@ class Person:
         """The events of the hub's progress stream, to its end, past the proxy."""
         path = f"http://127.0.0.1:{self.hub.hub_port}/hub/api{self.path(server)}/progress"
         events = []
-        async with asyncio.timeout(seconds):
-            answer = await self.rest.get(path, timeout=seconds)
+        async with asyncio.timeout(scaled(seconds)):
+            answer = await self.rest.get(path, timeout=scaled(seconds))
         for line in answer.text.splitlines():
             if found := re.match(r"data: (.*)", line):
                 events.append(json.loads(found[1]))

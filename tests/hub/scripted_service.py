@@ -15,6 +15,8 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
+from tests.patience import scaled
+
 PREFIX = "/services/jupyter-gq/"
 
 
@@ -138,7 +140,7 @@ class ScriptedService:
         """Stop for good."""
         self.stop()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(scaled(10))
         self._loop.close()
 
     def of(self, user: str, what: str = "") -> list[Call]:

@@ -10,6 +10,7 @@ from jupyter_gq.hub.admission.request import read_request
 from jupyter_gq.hub.admission.status import StatusBoard
 from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import Answer, ScriptedService, problem, ticket, waiting
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,7 +27,7 @@ def ann(service):
 
 
 async def obtain(service, *, gpus="0.25", board=None, as_pod=False, waiting_servers=None, **limits):
-    client = ServiceClient(service.url, "t", timeout=30)
+    client = ServiceClient(service.url, "t", timeout=scaled(30))
     admission = Admission(
         service=client,
         server_request=ServerRequest(server="", request=read_request({"gpus": gpus}), as_pod=as_pod),
@@ -169,7 +170,7 @@ async def test_the_number_of_waiting_servers_is_limited_and_servers_that_need_no
     ann.expect("POST tickets", waiting(1))
     ann.expect("GET tickets/*", waiting(1))
     waits = [asyncio.create_task(obtain(service, waiting_servers=waiting_servers, **few)) for _ in range(2)]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(scaled(30)):
         while len(waiting_servers) < 2:
             await asyncio.sleep(0.01)
 
@@ -217,4 +218,4 @@ async def test_every_viewer_sees_the_last_sentence(service, ann):
 
     viewers = [asyncio.create_task(watch()) for _ in range(5)]
     await obtain(service, board=board)
-    assert await asyncio.wait_for(asyncio.gather(*viewers), 60) == [True] * 5
+    assert await asyncio.wait_for(asyncio.gather(*viewers), scaled(60)) == [True] * 5

@@ -17,6 +17,7 @@ from jupyter_gq.hub.config import build_proxy_command, configure
 from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 from jupyter_gq.hub.config_parts import USER_SCOPES
 from tests.hub.real_hub import PATIENCE, PYTHON, ROOT
+from tests.patience import scaled
 
 HELPER = "from jupyter_gq.hub.config import configure\n"
 
@@ -78,7 +79,7 @@ def run(arguments, folder, **environment):
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=scaled(PATIENCE),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -283,7 +284,11 @@ def test_a_hub_whose_servers_the_service_sees_starts(hub, tmp_path, monkeypatch)
 def test_the_real_hub_ends_and_says_which_setting_it_is(tmp_path):
     (tmp_path / "hub.py").write_text(_CALLED_FIRST + "c.KubeSpawner.enable_user_namespaces = True\n")
     done = subprocess.run(
-        [sys.executable, "-m", "jupyterhub", "-f", "hub.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "jupyterhub", "-f", "hub.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=scaled(120),
     )
     assert done.returncode == 1
     assert "The Hub does not start. c.KubeSpawner.enable_user_namespaces is True" in done.stderr

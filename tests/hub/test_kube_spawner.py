@@ -14,6 +14,7 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.hub.admission.admission import HeldShare, StartRefused
 from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import ScriptedService, waiting
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -239,11 +240,11 @@ async def test_the_servers_of_one_hub_wait_in_one_line_which_has_an_end(make, mo
         first, second = (make(options={"gpus": "0.25"}, GPUShareMixin=settings) for _ in range(2))
         second.handler = Handler()
         waits = asyncio.create_task(first.run_pre_spawn_hook())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(scaled(30)):
             while not first.waiting_servers:
                 await asyncio.sleep(0.01)
         with pytest.raises(HTTPError) as refusal:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(scaled(30)):
                 await second.run_pre_spawn_hook()
         assert refusal.value.jupyterhub_message.startswith("1 server waits for a GPU already")
         not_counted(refusal.value, second)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.hub.real_hub import PATIENCE, eventually
 from tests.hub.scripted_service import ticket, waiting
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -23,7 +24,7 @@ async def test_the_line_moves_on_the_page_can_be_left_and_leads_to_the_server(hu
         page = await browser.new_page()
         defects = []
         page.on("pageerror", lambda error: defects.append(str(error)))
-        page.set_default_timeout(1000 * PATIENCE)
+        page.set_default_timeout(1000 * scaled(PATIENCE))
         await page.goto(f"{hub.url}/hub/login")
         await page.fill("#username_input", "vic")
         await page.fill("#password_input", "x")

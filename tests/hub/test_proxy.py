@@ -20,6 +20,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler, websocket_
 
 from jupyter_gq.hub.config import build_proxy_command
 from tests.hub.real_hub import ROOT, eventually, free_port
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -176,22 +177,22 @@ async def connected(address, **options):
 async def test_the_browser_is_told_which_subprotocol_the_server_chose(offered, chosen):
     async with proxied() as address, connected(address, subprotocols=offered) as connection:
         assert connection.selected_subprotocol == chosen
-        assert await asyncio.wait_for(connection.read_message(), 60) == "the first word"
+        assert await asyncio.wait_for(connection.read_message(), scaled(60)) == "the first word"
 
 
 async def test_text_bytes_and_a_large_output_pass_as_what_they_are():
     async with proxied() as address, connected(address) as connection:
-        assert await asyncio.wait_for(connection.read_message(), 60) == "the first word"
+        assert await asyncio.wait_for(connection.read_message(), scaled(60)) == "the first word"
         for message in ("text", b"\xff bytes", bytes(LARGE)):
             await connection.write_message(message, binary=isinstance(message, bytes))
-            assert await asyncio.wait_for(connection.read_message(), 60) == message
+            assert await asyncio.wait_for(connection.read_message(), scaled(60)) == message
 
 
 async def test_a_server_that_closes_is_closed_for_the_browser():
     async with proxied() as address, connected(address) as connection:
         await connection.read_message()
         await connection.write_message("close")
-        assert await asyncio.wait_for(connection.read_message(), 60) is None
+        assert await asyncio.wait_for(connection.read_message(), scaled(60)) is None
 
 
 async def test_a_refusal_is_the_browser_s():
@@ -217,7 +218,7 @@ async def open_stream(address):
     host, port = address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"GET /stream HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-    await asyncio.wait_for(reader.readuntil(b"data: first\n\n"), 60)
+    await asyncio.wait_for(reader.readuntil(b"data: first\n\n"), scaled(60))
     return reader, writer
 
 
@@ -235,7 +236,7 @@ async def test_idle_streams_leave_everybody_else_served_and_end_when_the_browser
             for _ in range(number // 50):
                 streams += await asyncio.gather(*(open_stream(address) for _ in range(50)))
             assert Stream.listening == len(streams) >= 100
-            answer = await AsyncHTTPClient().fetch(f"{address}/answers/cookies", request_timeout=60)
+            answer = await AsyncHTTPClient().fetch(f"{address}/answers/cookies", request_timeout=scaled(60))
             assert answer.body == b"two"
             await close_all(streams)
             await eventually(lambda: Stream.listening == 0)
@@ -243,7 +244,7 @@ async def test_idle_streams_leave_everybody_else_served_and_end_when_the_browser
 
 async def ask(address, path):
     """Return the status of an answer that the proxy gives, or passes on."""
-    return (await AsyncHTTPClient().fetch(f"{address}{path}", raise_error=False, request_timeout=60)).code
+    return (await AsyncHTTPClient().fetch(f"{address}{path}", raise_error=False, request_timeout=scaled(60))).code
 
 
 async def test_one_server_s_streams_do_not_take_the_room_of_the_others():
@@ -271,7 +272,7 @@ async def test_one_server_s_websockets_do_not_take_the_room_of_the_others():
         async def has_room():
             return await ask(address, "/answers/cookies") == 200
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(scaled(60)):
             while not await has_room():
                 await asyncio.sleep(0.05)
 
@@ -289,7 +290,7 @@ async def test_messages_wait_for_a_browser_that_does_not_read_them():
             assert Talkative.sent < LONG // PIECE
             assert proxy.memory_info().rss - before < LONG // 2
             for _ in range(LONG // PIECE):
-                assert len(await asyncio.wait_for(browser.read_message(), 60)) == PIECE
+                assert len(await asyncio.wait_for(browser.read_message(), scaled(60))) == PIECE
 
 
 async def test_slow_browsers_leave_everybody_else_served_and_cost_little_memory():
@@ -300,7 +301,7 @@ async def test_slow_browsers_leave_everybody_else_served_and_cost_little_memory(
         for _, writer in slow:
             writer.write(f"GET /answers/long HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         for reader, _ in slow:
-            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), scaled(60))
         length = 0
 
         def count(piece):
@@ -308,7 +309,7 @@ async def test_slow_browsers_leave_everybody_else_served_and_cost_little_memory(
             length += len(piece)
 
         client = SimpleAsyncHTTPClient(force_instance=True, max_body_size=2 * LONG)
-        await client.fetch(f"{address}/answers/long", streaming_callback=count, request_timeout=240)
+        await client.fetch(f"{address}/answers/long", streaming_callback=count, request_timeout=scaled(240))
         assert length == LONG
         assert proxy.memory_info().rss - before < LONG
         await close_all(slow)
@@ -335,7 +336,7 @@ async def test_answers_pass_as_they_are(method, kind, code, body):
             body=b"reversized" if method == "POST" else None,
             follow_redirects=False,
             raise_error=False,
-            request_timeout=60,
+            request_timeout=scaled(60),
         )
         assert answer.code == code
         assert body is None or answer.body == body
@@ -350,4 +351,4 @@ async def test_answers_pass_as_they_are(method, kind, code, body):
 async def test_an_answer_that_breaks_off_is_not_shown_as_complete():
     async with http_proxied() as (address, _):
         with pytest.raises(HTTPClientError):
-            await AsyncHTTPClient().fetch(f"{address}/answers/broken", request_timeout=60)
+            await AsyncHTTPClient().fetch(f"{address}/answers/broken", request_timeout=scaled(60))

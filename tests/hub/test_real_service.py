@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually, free_port
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -79,7 +80,7 @@ async def left(person, amount):
 async def test_a_service_of_the_hub_with_the_role_of_the_page_reads_the_metrics_and_nothing_else(hub):
     async def status(path, token):
         headers = {"Authorization": f"token {token}"}
-        async with httpx.AsyncClient(timeout=PATIENCE) as client:
+        async with httpx.AsyncClient(timeout=scaled(PATIENCE)) as client:
             answer = await client.get(f"{hub.url}/services/jupyter-gq/api/v1/{path}", headers=headers)
         return answer.status_code, answer.text
 
@@ -184,7 +185,7 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
         assert await ann.ready()
 
         await carol.start({"gpus": "0.5"})
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(scaled(PATIENCE)):
             while await ann.ready():
                 await report()
                 await asyncio.sleep(0.5)

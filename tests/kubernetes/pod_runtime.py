@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.kept_logs import LOGS
 from tests.kubernetes.marks import end_marked, marked
 from tests.kubernetes.programs import ROOT
 
@@ -72,6 +73,11 @@ class Container:
         return self.devices.get(resource, [])
 
     @property
+    def path(self) -> str:
+        """Where the logs of a failed test are, below the folder of the test."""
+        return f"pods/{self.namespace}/{self.pod}/{self.name}"
+
+    @property
     def log(self) -> Path:
         return self.folder / "log"
 
@@ -82,6 +88,7 @@ class Container:
     def start(self, ended) -> None:
         """Start the process; `ended()` is called in another thread when it has ended."""
         self.termination_log.write_bytes(b"")
+        LOGS.add(self.path, self.folder, "log", "termination-log")
         with self.log.open("ab") as log:
             try:
                 self.process = subprocess.Popen(
@@ -106,6 +113,7 @@ class Container:
     def _wait(self, ended) -> None:
         self.process.wait()
         self.finished = self.finished or now()
+        LOGS.release(self.path, self.folder)
         ended()
 
     @property
@@ -198,3 +206,4 @@ class Runtime:
             container.sweep()
             if container.process:
                 container.process.wait()
+            LOGS.release(container.path, container.folder)

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.kept_logs import LOGS
 from tests.kubernetes.marks import end_marked
+from tests.patience import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(__file__).with_name("tools") / "build.sh"
@@ -70,6 +72,7 @@ class Programs:
 
     def start(self, name: str, command, environment=None, **more) -> subprocess.Popen:
         """Start it in a process group of its own; its output is added to `<name>.log`."""
+        LOGS.add("control-plane", self.folder, "*.log")
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [str(part) for part in command],
@@ -97,7 +100,7 @@ class Programs:
         with contextlib.suppress(ProcessLookupError):
             program.send_signal(number)
         try:
-            program.wait(patience)
+            program.wait(scaled(patience))
         except subprocess.TimeoutExpired:
             program.kill()
             program.wait()
@@ -108,3 +111,4 @@ class Programs:
         end_marked(self._entry)
         self._keeper.stdin.close()
         self._keeper.wait()
+        LOGS.release("control-plane", self.folder)

@@ -4,6 +4,7 @@ import httpx
 import yaml
 
 from tests.kubernetes.control_plane import ADMIN, ControlPlane
+from tests.patience import scaled
 
 #: Kinds that belong to no namespace.
 _OF_CLUSTER = {
@@ -33,7 +34,7 @@ class Raw:
         settings = plane.config_for(user)
         token = settings.api_key["authorization"]
         self._http = httpx.Client(
-            base_url=plane.url, verify=str(plane.ca_file), headers={"Authorization": token}, timeout=30
+            base_url=plane.url, verify=str(plane.ca_file), headers={"Authorization": token}, timeout=scaled(30)
         )
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from tests.kubernetes.front import Front
 from tests.kubernetes.namespaces import make_claim
 from tests.kubernetes.raw import Raw
 from tests.kubernetes.waiting import eventually
+from tests.patience import scaled
 from tests.runner.conftest import PYTHON_KERNEL
 
 EXTRA = """
@@ -49,7 +50,7 @@ class Installed:
         self.plane, self.made, self.raw, self.hub, self.folder = parts
         self.front, self.database, self.nodes = front, database, nodes
         self.service = f"{self.made.release}-gq-service"
-        self._http = httpx.AsyncClient(headers={"Authorization": "token ann"}, timeout=20)
+        self._http = httpx.AsyncClient(headers={"Authorization": "token ann"}, timeout=scaled(20))
         self._applied = []
 
     def apply(self, **values):
@@ -182,7 +183,7 @@ class Installed:
 
         async def listen():
             last = longest = 0.0
-            async with httpx.AsyncClient(timeout=5) as http:
+            async with httpx.AsyncClient(timeout=scaled(5)) as http:
                 last = time.monotonic()  # noqa: TID251 - how long people wait
                 while not over.is_set():
                     answered = False

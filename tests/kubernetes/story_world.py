@@ -17,10 +17,12 @@ from jupyter_gq.client.outputs import fold
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import free_port
 from tests.hub.real_hub import ROOT, RealHub
+from tests.kept_logs import LOGS
 from tests.kubernetes.agent_world import AS_PROCESSES
 from tests.kubernetes.backend_world import give_rights, make_runtime_class
 from tests.kubernetes.namespaces import make_claim
 from tests.kubernetes.waiting import eventually
+from tests.patience import scaled
 
 SHIPPED = ROOT / "hub_config" / "jupyterhub_config_kubernetes.py"
 WORKLOAD = "jupyter-gq.org/workload"
@@ -152,6 +154,7 @@ class Installation:
             "JUPYTERHUB_API_TOKEN": _SERVICE_TOKEN,
         }
         command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", str(self.hub.config)]
+        LOGS.add("service", self.folder, "service.log")
         with self.service_log.open("ab") as log:
             self._service = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -222,7 +225,8 @@ class Installation:
         self.hub.end()
         if self._service is not None and self._service.poll() is None:
             self._service.terminate()
-            self._service.wait(30)
+            self._service.wait(scaled(30))
+        LOGS.release("service", self.folder)
 
     def _give_hub_its_rights(self) -> None:
         rbac, named = k8s.RbacAuthorizationV1Api(self.plane.client()), {"metadata": {"name": "hub"}}

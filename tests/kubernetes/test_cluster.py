@@ -13,6 +13,7 @@ from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import pod_view
 from tests.kubernetes.control_plane import ADMIN
 from tests.kubernetes.waiting import until
+from tests.patience import scaled
 
 
 def test_rights_are_real_and_tokens_speak_for_their_account(control_plane, namespace_set):
@@ -27,7 +28,7 @@ def test_rights_are_real_and_tokens_speak_for_their_account(control_plane, names
 
 async def _listed(reflector):
     reflector.start()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         await reflector.synced.wait()
     return {view.name for view in reflector.copy}
 

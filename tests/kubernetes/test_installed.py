@@ -9,6 +9,7 @@ from tests.kubernetes.chart import at_addresses_of_their_own, rendered
 from tests.kubernetes.namespaces import make_claim
 from tests.kubernetes.raw import Raw
 from tests.kubernetes.waiting import until
+from tests.patience import scaled
 
 #: The stand-in kubelet tells a pod by a file where the API server is.
 VALUES = (
@@ -59,7 +60,7 @@ def test_the_service_of_the_chart_waits_for_the_hubs_secret_and_then_gets_ready(
     pod = until(lambda: (now := state()) and now.running and pod_of(control_plane, made, name), lambda: str(state()))
     root = f"http://{pod.status.pod_ip}:8089/services/jupyter-gq/api/v1"
     until(lambda: answers(f"{root}/ready"), lambda: f"ready: {said(root)}")
-    health = httpx.get(f"{root}/health", timeout=10).json()
+    health = httpx.get(f"{root}/health", timeout=scaled(10)).json()
     assert (health["status"], health["code"]) == ("ok", "ok"), health
 
     mine = control_plane.requests(mark, user=made.service_user)
@@ -77,13 +78,13 @@ def pod_of(plane, made, name):
 
 def answers(url):
     try:
-        return httpx.get(url, timeout=10).status_code == 200
+        return httpx.get(url, timeout=scaled(10)).status_code == 200
     except httpx.HTTPError:
         return False
 
 
 def said(root):
     try:
-        return httpx.get(f"{root}/ready", timeout=10).text
+        return httpx.get(f"{root}/ready", timeout=scaled(10)).text
     except httpx.HTTPError as error:
         return repr(error)

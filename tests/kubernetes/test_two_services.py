@@ -18,7 +18,9 @@ from kubernetes.client import CoordinationV1Api
 
 from tests.api.hubs import Hub
 from tests.contract.postgresql import PostgresServer, programs_or_skip
+from tests.kept_logs import LOGS
 from tests.kubernetes.waiting import eventually
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -56,6 +58,7 @@ class Service:
         }
         command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
         self._log = folder / f"{name}.log"
+        LOGS.add(f"service-{name}", self._log.parent, self._log.name)
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
 
@@ -69,7 +72,7 @@ class Service:
             try:
                 address = f"{self.url}/services/jupyter-gq/api/v1/{path}"
                 request = urllib.request.Request(address, headers={"Authorization": "token ann"})
-                with urllib.request.urlopen(request, timeout=5) as answer:
+                with urllib.request.urlopen(request, timeout=scaled(5)) as answer:
                     return answer.status, json.load(answer)
             except urllib.error.HTTPError as error:
                 with error:
@@ -102,6 +105,7 @@ class Service:
     def kill(self):
         self.process.kill()
         self.process.wait()
+        LOGS.release(f"service-{self._log.stem}", self._log.parent)
 
 
 class Wire:

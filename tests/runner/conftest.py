@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ import psutil
 import pytest
 
 from jupyter_gq.client.outputs import fold
+from tests.kept_logs import LOGS
+from tests.patience import PATIENCE, scaled, until
 
 PYTHON_KERNEL = {
     "name": "python3",
@@ -140,6 +141,7 @@ class Job:
         self.write_bundle()
         folder = self.run_folder(run, task)
         folder.mkdir(parents=True, exist_ok=True)
+        LOGS.add("job", self.folder, "runs/*/*/log")
         (folder / "token").write_text("secret-of-the-job")
         command = [sys.executable, "-m", "jupyter_gq.runner", str(self.folder), "--run", str(run)]
         with (folder / "log").open("ab") as log:
@@ -154,9 +156,9 @@ class Job:
             )
         return self.process
 
-    def finish(self, run: int = 1, task: int = 0, seconds: float = 180) -> dict:
+    def finish(self, run: int = 1, task: int = 0, seconds: float = PATIENCE) -> dict:
         """Wait for the runner to end; return its result."""
-        self.process.wait(seconds)
+        self.process.wait(scaled(seconds))
         return self.result(run, task)
 
     def run(self, run: int = 1, task: int = 0) -> dict:
@@ -194,15 +196,12 @@ class Job:
             self.process.wait()
         for process in self.processes():
             process.kill()
+        LOGS.release("job", self.folder)
 
 
-def eventually(what: Callable[[], object], seconds: float = 180.0) -> object:
+def eventually(what: Callable[[], object], seconds: float = PATIENCE) -> object:
     """Wait until `what` is true; return what it returned."""
-    deadline = time.perf_counter() + seconds
-    while not (value := what()):
-        assert time.perf_counter() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-    return value
+    return until(what, seconds=seconds, every=0.02)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from typing import Any
 import psutil
 
 from jupyter_gq.client.outputs import fold
+from tests.kept_logs import LOGS
+from tests.patience import PATIENCE, scaled
 
 from .conftest import PYTHON_KERNEL, ServiceProcess, eventually
 
@@ -29,6 +31,7 @@ class Cluster(ServiceProcess):
 
     def start(self) -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        LOGS.add("service", self.folder, "service.log")
         with (self.folder / "service.log").open("ab") as log:
             self._start("cluster_process.py", self.folder, stderr=log, cwd=ROOT, env=environment)
 
@@ -43,6 +46,7 @@ class Cluster(ServiceProcess):
         for pod in self.pods:
             pod.clean_up()
         self.kill()
+        LOGS.release("service", self.folder)
 
     def ask(self, path: str, method: str = "GET", body: Any = None, token: str = "ann") -> tuple[int, bytes]:
         request = urllib.request.Request(
@@ -52,7 +56,7 @@ class Cluster(ServiceProcess):
             headers={"Authorization": f"token {token}"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:
+            with urllib.request.urlopen(request, timeout=scaled(20)) as response:
                 return response.status, response.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
@@ -162,6 +166,7 @@ class Pod:
         self.process: subprocess.Popen | None = None
 
     def start(self) -> "Pod":
+        LOGS.add(f"pods/{self.name}", self.folder, "container.log", "termination-log")
         with (self.folder / "container.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "jupyter_gq.runner", "--pod"],
@@ -173,9 +178,9 @@ class Pod:
             )
         return self
 
-    def finish(self, seconds: float = 120) -> dict:
+    def finish(self, seconds: float = PATIENCE) -> dict:
         """Wait for the end of the pod; return its termination message."""
-        self.process.wait(seconds)
+        self.process.wait(scaled(seconds))
         return self.result()
 
     def run(self) -> dict:
@@ -190,7 +195,7 @@ class Pod:
         for process in processes:
             process.kill()
         self.process.wait()
-        psutil.wait_procs(processes[1:], timeout=20)
+        psutil.wait_procs(processes[1:], timeout=scaled(20))
 
     def message(self) -> str:
         file = self.folder / "termination-log"
@@ -206,3 +211,4 @@ class Pod:
     def clean_up(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.kill()
+        LOGS.release(f"pods/{self.name}", self.folder)

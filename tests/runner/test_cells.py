@@ -9,6 +9,8 @@ import time
 import nbformat
 import pytest
 
+from tests.patience import scaled
+
 from .conftest import Job, Service, eventually
 
 
@@ -234,4 +236,4 @@ def test_first_output_arrives_within_the_goal(job: Job, service: Service) -> Non
     eventually(lambda: service.text() == "x\n")
     took = time.perf_counter() - begun
     print(f"first output after {took:.2f} s")
-    assert took < 60  # far above the goal: other tests may use this machine; the benchmark measures it
+    assert took < scaled(20)  # far above the goal: other tests may use this machine; the benchmark measures it

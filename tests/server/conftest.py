@@ -3,11 +3,11 @@
 pytest-jupyter runs coroutine tests by itself; this tier needs its own pytest call (asyncio stays in strict mode).
 """
 
-import asyncio
 import json
 
 import pytest
 
+from tests.patience import eventually
 from tests.server.service import Service
 
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
@@ -81,14 +81,5 @@ def fetch(jp_fetch):
 
 @pytest.fixture
 def until():
-    """Return a function that waits until a condition is true, and fails after two minutes."""
-
-    async def wait(condition, why):
-        for _ in range(2400):
-            found = condition()
-            if found:
-                return found
-            await asyncio.sleep(0.05)
-        pytest.fail(f"waited in vain: {why}")
-
-    return wait
+    """Return the function that waits until a condition is true, and fails when its deadline is over."""
+    return eventually

@@ -6,6 +6,8 @@ import json
 import pytest
 from jupyter_client.asynchronous import AsyncKernelClient
 
+from tests.patience import scaled
+
 
 class Kernel:
     """A user's kernel and a page that is connected to it."""
@@ -23,11 +25,13 @@ class Kernel:
         kernel = self.manager.get_kernel(self.id)
         self.client = kernel.client()
         self.client.start_channels()
-        await self.client.wait_for_ready(timeout=120)
+        await self.client.wait_for_ready(timeout=scaled(120))
 
     async def run(self, code, **options):
         """Run to the end."""
-        return await self.client.execute_interactive(code, timeout=120, output_hook=lambda message: None, **options)
+        return await self.client.execute_interactive(
+            code, timeout=scaled(120), output_hook=lambda message: None, **options
+        )
 
     async def restart(self):
         self.client.stop_channels()
@@ -171,8 +175,8 @@ async def test_connecting_completing_and_polling_are_no_use(kernel, extension, j
     before = one(extension).last_active
     kernel.client.stop_channels()
     await kernel.connect()
-    await kernel.client.complete("a.", reply=True, timeout=60)
-    await kernel.client.inspect("a", reply=True, timeout=60)
+    await kernel.client.complete("a.", reply=True, timeout=scaled(60))
+    await kernel.client.inspect("a", reply=True, timeout=scaled(60))
     await jp_fetch("api", "kernels")
     await asyncio.sleep(0.2)
     assert one(extension).last_active == before

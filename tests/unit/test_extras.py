@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import scaled
+
 _WITHOUT = "import sys; sys.modules.update(dict.fromkeys({missing!r})); "
 _RUN = "from jupyter_gq.app import main; sys.exit(main({words!r}))"
 
 
 def run(words, missing):
     code = _WITHOUT.format(missing=missing) + _RUN.format(words=words)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=scaled(60))
 
 
 @pytest.mark.parametrize(

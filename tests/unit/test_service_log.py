@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.patience import scaled
+
 SAY = """
 import logging
 from jupyter_gq.service import SchedulerService
@@ -38,7 +40,7 @@ def said():
     }
     found = {}
     for style, process in processes.items():
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=scaled(120))
         assert (process.returncode, out) == (0, ""), err
         found[style] = err.splitlines()
     return found

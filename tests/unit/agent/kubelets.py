@@ -7,6 +7,7 @@ from pathlib import Path
 import grpc
 
 from jupyter_gq.agent import podresources as messages
+from tests.patience import scaled
 
 
 def a_pod(name, *devices, namespace="team", container="main", resource="nvidia.com/gpu"):
@@ -72,5 +73,5 @@ class SilentKubelet(FakeKubelet):
     def list(self, _request, context):
         gone = threading.Event()
         context.add_callback(gone.set)
-        gone.wait(30)
+        gone.wait(scaled(30))
         return messages.ListResponse()

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.agent.observer import NodeObserver
 from jupyter_gq.client.agents import AgentReport, WatchedPod
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 WATCH = [WatchedPod(pod_uid="u", namespace="team", pod="a")]
@@ -19,7 +20,7 @@ class HangingNode:
 
     def observe(self, watch):
         self.observations += 1
-        self.may_answer.wait(30)
+        self.may_answer.wait(scaled(30))
         return AgentReport(probe="OK", detail=f"observation {self.observations}")
 
 

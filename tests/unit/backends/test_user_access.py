@@ -11,6 +11,7 @@ from jupyter_gq.backends.local.accounts import Account
 from jupyter_gq.backends.local.files import read_owned_json
 from jupyter_gq.backends.local.user_access import MOST_BLOCKED, run_as
 from jupyter_gq.domain.errors import UnusableFile
+from tests.patience import scaled
 
 NOBODY = 65534
 
@@ -40,10 +41,10 @@ def test_only_the_thread_that_opens_the_file_has_the_rights_of_the_user(tmp_path
     assert run_as(an_account(switch=True), tmp_path, rights) == (str(NOBODY), str(NOBODY), [str(NOBODY)], "0")
     inside, go_on = threading.Event(), threading.Event()
     work = threading.Thread(
-        target=run_as, args=(an_account(switch=True), tmp_path, lambda: (inside.set(), go_on.wait(30)))
+        target=run_as, args=(an_account(switch=True), tmp_path, lambda: (inside.set(), go_on.wait(scaled(30))))
     )
     work.start()
-    inside.wait(30)
+    inside.wait(scaled(30))
     assert rights() == mine
     assert os.geteuid() == 0
     go_on.set()
@@ -76,6 +77,6 @@ def test_a_caller_goes_on_if_no_answer_comes_and_then_asks_no_more(tmp_path):
     while user_access._blocked[str(tmp_path)]:
         for thread in threading.enumerate():
             if thread.daemon and thread is not threading.current_thread():
-                thread.join(30)
+                thread.join(scaled(30))
     assert run_as(an_account(), pipe, lambda: 1) == 1, "everything was answered"
     os.close(writer)

@@ -19,6 +19,7 @@ from tests.fakes import (
     RefusesEveryLaunch,
     StopsTooLate,
 )
+from tests.patience import scaled
 
 from .world import ANN, BOB, play
 
@@ -258,7 +259,7 @@ async def test_a_failing_step_does_not_end_the_loop(world, caplog):
     task = asyncio.create_task(world.controller.run())
 
     async def until_it_is(status: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(scaled(20)):
             while world.controller.status.check_health().status != status:
                 world.clock.forward(10)
                 world.controller.wake()
@@ -284,11 +285,11 @@ def test_one_workload_that_cannot_be_handled_keeps_nobody_waiting_and_nobody_fro
         well = world.send(BOB, "nlp", "0.5")
         revisions = []
         for _ in range(3):
-            waiter = asyncio.create_task(world.controller._changed.wait(60))
+            waiter = asyncio.create_task(world.controller._changed.wait(scaled(60)))
             await asyncio.sleep(0)
             with pytest.raises(RuntimeError, match="a defect"):
                 await world.controller.step()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(scaled(5)):
                 await waiter  # who waits for an order is told in each step
             revisions.append(world.controller._context.records.revision)
             world.clock.forward(1)

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.controller.loop import forecasts
 from jupyter_gq.controller.loop.forecasts import LONGEST_DELAY
+from tests.patience import scaled
 
 from .world import ANN, World
 
@@ -111,7 +112,7 @@ async def test_a_forecast_that_failed_is_made_again_though_nothing_changes(world
         await world.controller.step()
         world.clock.forward(1)
     making = asyncio.create_task(world.controller.forecasts.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(scaled(20)):
         while world.job(waits).expected_start is None:
             await asyncio.sleep(0.01)
     making.cancel()

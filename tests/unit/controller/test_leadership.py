@@ -10,6 +10,7 @@ from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Su
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import StoreGoesAway, StoreLosesAnAnswer
+from tests.patience import scaled
 
 from .world import ANN, BOB, World, a_submission
 
@@ -92,7 +93,7 @@ async def test_listeners_read_everything_anew_when_it_is_not_known_what_was_kept
     with pytest.raises(StoreUnavailable):
         world.send(ANN, "vision")
     await world.step()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(scaled(30)):
         assert (await anext(listener)).kind == "reset"
 
 
@@ -120,7 +121,7 @@ async def test_the_loop_says_once_that_the_store_is_away_and_ends_when_another_t
     caplog.set_level(logging.INFO)
     world.store.away = True
     loop = asyncio.create_task(world.controller.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while world.store.asked < 6:
             world.controller.wake()
             await asyncio.sleep(0.01)
@@ -154,7 +155,7 @@ async def test_where_another_may_reach_the_store_the_loop_ends_when_it_was_away_
         await world.step()
     world.store.away = True
     loop = asyncio.create_task(world.controller.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while not loop.done():
             world.clock.forward(1)
             world.controller.wake()

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.store.sql import SqlStore
+from tests.patience import scaled
 
 from .world import ADMIN, ANN, World, story_settings
 
@@ -83,7 +84,7 @@ async def test_the_running_service_does_it_by_itself(world):
     job = await a_finished_job(world)
     world.clock.forward(31 * DAY)
     running = asyncio.create_task(world.controller.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while world.sql.get(job) is not None:
             await asyncio.sleep(0.01)
     running.cancel()
@@ -140,7 +141,7 @@ async def test_a_failure_does_not_end_it(world, monkeypatch):
     world.store = ForgetsOnlyTheSecondTime(world.url)
     world.restart()
     running = asyncio.create_task(world.controller.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(scaled(60)):
         while world.sql.get(job) is not None:
             await asyncio.sleep(0.01)
     running.cancel()

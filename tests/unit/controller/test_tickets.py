@@ -15,6 +15,7 @@ from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotF
 from jupyter_gq.domain.mentions import reveal
 from tests.builders import cordoned
 from tests.fakes import ServersArePods, a_node
+from tests.patience import scaled
 
 from .world import ADMIN, ANN, BOB, CAROL, World
 
@@ -272,7 +273,7 @@ async def test_what_is_wrong_with_a_server_is_said_while_it_is_so(world):
     for trouble in ("Its device may be in other hands as well.", ""):
         run.sentence = trouble
         await world.step(3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(scaled(5)):
             event = await anext(listener)
         assert (event.id, event.data["trouble"]) == (None, trouble), "told once, not remembered"
         (notebook,) = world.controller.tickets.list_notebooks(ANN).notebooks

@@ -12,6 +12,7 @@ from jupyter_gq.hub.admission.admission import StartRefused, make_share
 from jupyter_gq.hub.admission.status import StatusBoard
 from jupyter_gq.hub.kubernetes.place import PlaceRetries
 from jupyter_gq.hub.kubernetes.pods import ResilientPods
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -87,7 +88,7 @@ class Tried(PlaceRetries, ResilientPods, Server):
 async def start(server, *answers):
     server.service, server._share = Service(*answers), make_share(view())
     server.start_until = asyncio.get_running_loop().time() + server.start_timeout
-    async with asyncio.timeout(_TEST_TIMEOUT):
+    async with asyncio.timeout(scaled(_TEST_TIMEOUT)):
         return await server._start_server()
 
 

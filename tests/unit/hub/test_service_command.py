@@ -7,6 +7,7 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.hub import config as hub_config
+from tests.patience import scaled
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def entry(tmp_path, monkeypatch):
 def test_neither_process_of_the_service_imports_from_the_folder_of_the_start(entry):
     before_the_module = entry["command"][: entry["command"].index("-m")]
     command = [*before_the_module, "-c", "import json; json.dumps(1)"]
-    assert subprocess.run(command, cwd=entry["cwd"], check=False, timeout=60).returncode == 0
+    assert subprocess.run(command, cwd=entry["cwd"], check=False, timeout=scaled(60)).returncode == 0
 
 
 def test_the_working_folder_is_named_and_stays(entry, tmp_path):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import scaled
+
 ROOT = Path(__file__).parents[3]
 LOOKS_AT_ITS_PARENT = """
 import os, sys
@@ -58,7 +60,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
 def test_memory_of_the_copying_process_is_protected_before_it_reads_the_url() -> None:
     command = [sys.executable, "-c", LOOKS_AT_WHO_COPIES, str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=scaled(60))
     assert done.stdout.split() == ["refused", "3"], done.stderr
 
 

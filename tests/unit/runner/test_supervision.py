@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.backends.processes import read_process
+from tests.patience import scaled
 
 ROOT = Path(__file__).parents[3]
 #: A task that leaves a process without its environment, its session and its parent, and then does `argv[3]`.
@@ -52,7 +53,7 @@ def daemon_runs(tmp_path):
     ],
 )
 def test_daemon_ends_with_its_task_however_that_ends(start, tmp_path, code, exit_code):
-    assert start(code).wait(30) == exit_code
+    assert start(code).wait(scaled(30)) == exit_code
     assert not daemon_runs(tmp_path)
 
 
@@ -61,14 +62,14 @@ def test_sigterm_reaches_the_task(start):
     supervisor = start(code)
     assert supervisor.stdout.readline() == "ready\n"
     supervisor.terminate()
-    assert supervisor.wait(30) == 7
+    assert supervisor.wait(scaled(30)) == 7
 
 
 def test_task_ends_with_a_killed_supervisor(start, tmp_path):
     supervisor = start("print(os.getpid(), flush=True)\ntime.sleep(1000)")
     task = int(supervisor.stdout.readline())
     supervisor.kill()
-    assert supervisor.wait(30) == -signal.SIGKILL
+    assert supervisor.wait(scaled(30)) == -signal.SIGKILL
     os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
     assert supervisor.stdout.read() == "", "the task holds the other end until it has ended"
     process = read_process(task)

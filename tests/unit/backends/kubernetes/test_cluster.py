@@ -13,6 +13,7 @@ from jupyter_gq.backends.kubernetes.api.errors import ClusterError, Expired, Unr
 from jupyter_gq.backends.kubernetes.api.reflector import Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import pod_view
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -105,7 +106,7 @@ async def reflect():
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(scaled(10)):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -124,7 +125,7 @@ def names(reflector):
 )
 async def test_a_call_to_a_server_that_falls_silent_fails_in_time(listening, said, told):
     server = await listening(*said)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(scaled(10)):
         with pytest.raises(Unreachable, match=told):
             await server.cluster.get(PODS, "t", "p")
 

@@ -13,6 +13,7 @@ from jupyter_gq.backends.kubernetes.api.errors import Expired, Refused, Unreacha
 from jupyter_gq.backends.kubernetes.api.reflector import Reflector
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -109,7 +110,7 @@ async def watch():
 
 async def well(reflector):
     """It shows what the cluster has at last, and says that it does."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(scaled(5)):
         while reflector.copy.get("t", "well") is None or reflector.failure:
             await asyncio.sleep(0.001)
 
