@@ -148,6 +148,11 @@ class World:
             self.plane.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
         until(lambda: not self.pods(), "all pods are gone")
 
+    def offered(self, node):
+        """The devices of that node that the core is offered, and whether each takes new work."""
+        (seen,) = [each for each in self.backend.nodes() if each.name == node]
+        return {device.id: device.healthy for device in seen.devices}
+
     # --- work
 
     def job(self, name, *places, gpus=1, run=1, state=State.STARTING, **fields):

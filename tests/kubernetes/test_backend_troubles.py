@@ -1,11 +1,9 @@
 """What goes wrong in a cluster, and what the backend makes of it, against a real API server."""
 
 import asyncio
-import contextlib
-import itertools
 
 import pytest
-from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
+from kubernetes.client import CoreV1Api
 
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes import PodPool
@@ -14,164 +12,9 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import Hold
 from jupyter_gq.domain.states import State
-from tests.kubernetes.waiting import eventually, until
+from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
-
-
-def offered(world, node):
-    (seen,) = [each for each in world.backend.nodes() if each.name == node]
-    return {device.id: device.healthy for device in seen.devices}
-
-
-async def test_a_refusal_keeps_its_text_and_leaves_nothing(world, kwok):
-    (node,) = kwok.add_nodes(1, gpus=4)
-    core, train = world.plane.core, world.namespaces.train
-    core.create_namespaced_resource_quota(train, {"metadata": {"name": "two"}, "spec": {"hard": {"pods": "1"}}})
-    await eventually(lambda: core.read_namespaced_resource_quota("two", train).status.hard, "the quota counts")
-    gang = world.job("too-many", (node, 0), (node, 1), (node, 2))
-    await world.launch(gang)
-    end = await world.end(gang)
-    assert end.outcome is Outcome.REFUSED
-    assert "exceeded quota: two" in end.sentence
-    assert not await asyncio.to_thread(world.pods), "all or none"
-    assert all(offered(world, node).values()), "the node can do nothing for it"
-    await world.backend.forget(gang.id, 1)
-    core.delete_namespaced_resource_quota("two", train)
-    await eventually(lambda: not core.list_namespaced_resource_quota(train).items, "the quota is gone")
-    insecure = world.new_backend(pod_overrides={"spec": {"hostNetwork": True}})
-    world.backend = insecure
-    job = world.job("insecure", (node, 0))
-    await world.launch(job)
-    assert 'violates PodSecurity "restricted' in (await world.end(job)).sentence
-
-
-@contextlib.contextmanager
-def read_only(world):
-    """The service's role in the training namespace is not what it should be."""
-    rbac, train = RbacAuthorizationV1Api(world.plane.client()), world.namespaces.train
-    (role,) = rbac.list_namespaced_role(train).items
-    only = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
-    rbac.patch_namespaced_role(role.metadata.name, train, {"rules": only})
-    try:
-        yield
-    finally:
-        rules = [{"apiGroups": r.api_groups, "resources": r.resources, "verbs": r.verbs} for r in role.rules]
-        rbac.patch_namespaced_role(role.metadata.name, train, {"rules": rules})
-
-
-async def test_a_missing_right_is_named(world, kwok):
-    (node,) = kwok.add_nodes(1, gpus=1)
-    with read_only(world):
-        sentence = await eventually(_refusals(world, "unentitled", node), "the role is in force")
-    assert "lacks the right to create pods in API group" in sentence
-    assert world.namespaces.service_user in sentence
-
-
-def _refusals(world, name, node):
-    """One run after the other, until it is refused."""
-    runs = itertools.count(1)
-    return lambda: _refusal(world, world.job(name, (node, 0), run=next(runs)))
-
-
-async def _refusal(world, job):
-    """Why it was refused; None when it was not."""
-    await world.launch(job)
-    seen = await world.until(job, lambda seen: seen.phase is not Phase.STARTING, "an answer")
-    await world.backend.stop(job.id, job.run, 0)
-    await world.end(job)
-    await world.backend.forget(job.id, job.run)
-    return seen.sentence if seen.outcome is Outcome.REFUSED else None
-
-
-@contextlib.contextmanager
-def no_bare_pods(world):
-    """A site's policy: who makes a pod says for what."""
-    api, name = AdmissionregistrationV1Api(world.plane.client()), f"no-bare-pods-{world.namespaces.release}"
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    only = {"matchLabels": {"kubernetes.io/metadata.name": world.namespaces.train}}
-    rule = {"expression": "has(object.metadata.ownerReferences)", "message": "bare pods are forbidden here"}
-    spec = {"matchConstraints": {"resourceRules": [pods]}, "validations": [rule], "failurePolicy": "Fail"}
-    bound = {"policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": only}}
-    api.create_validating_admission_policy({"metadata": {"name": name}, "spec": spec})
-    api.create_validating_admission_policy_binding({"metadata": {"name": name}, "spec": bound})
-    try:
-        yield
-    finally:
-        api.delete_validating_admission_policy_binding(name)
-        api.delete_validating_admission_policy(name)
-        until(lambda: _pods_may_be_made(world), "the policy is no longer in force")
-
-
-def _pods_may_be_made(world):
-    # One that Pod Security lets in, or its refusal would hide the other one.
-    secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
-    secure["seccompProfile"] = {"type": "RuntimeDefault"}
-    container = {"name": "c", "image": "i", "securityContext": secure}
-    body = {"metadata": {"name": "probe"}, "spec": {"serviceAccountName": "gq-runner", "containers": [container]}}
-    try:
-        world.plane.core.create_namespaced_pod(world.namespaces.train, body, dry_run="All")
-    except ApiException as error:
-        if "bare pods are forbidden here" in error.body:
-            return False
-        raise
-    return True
-
-
-async def test_where_bare_pods_are_forbidden_jobs_make_them(world, kwok):
-    (node,) = kwok.add_nodes(1, gpus=2)
-    with no_bare_pods(world):
-        sentence = await eventually(_refusals(world, "bare", node), "the policy is in force")
-        assert "bare pods are forbidden here" in sentence
-        world.backend = world.new_backend(as_jobs=True)
-        job = world.job("wrapped", (node, 0), run=1)
-        await world.launch(job)
-        await world.running(job)
-        world.backend = world.new_backend(as_jobs=True)
-        await world.backend.observe()
-        await world.launch(job)
-        await world.running(job)
-        await world.backend.stop(job.id, 1, 1)
-        assert (await world.end(job)).outcome is Outcome.KILLED
-        await world.backend.forget(job.id, 1)
-        batch = BatchV1Api(world.plane.client())
-
-        async def gone():
-            await world.backend.observe()
-            jobs = await asyncio.to_thread(batch.list_namespaced_job, world.namespaces.train)
-            return not jobs.items and not await asyncio.to_thread(world.pods)
-
-        await eventually(gone, "the Job and its pod are gone")
-
-
-async def test_a_job_whose_pod_is_refused_is_refused_and_goes(world, kwok):
-    (node,) = kwok.add_nodes(1, gpus=1)
-    core, train = world.plane.core, world.namespaces.train
-    core.create_namespaced_resource_quota(train, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
-    await eventually(lambda: core.read_namespaced_resource_quota("none", train).status.hard, "the quota counts")
-    batch = BatchV1Api(world.plane.client())
-    try:
-        world.backend = world.new_backend(as_jobs=True)
-        job = world.job("barren", (node, 0))
-        await world.launch(job)
-        await world.observed(job)
-        await eventually(lambda: batch.list_namespaced_job(train).items, "its Job")
-        assert (await world.observed(job)).phase is Phase.STARTING
-        world.clock.ahead += 31
-        end = await world.end(job)
-        assert end.outcome is Outcome.REFUSED
-        assert end.sentence.startswith("The Job gq-job-barren-1-0 has made no pod in 30 s: pods ")
-        assert "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0" in end.sentence
-        await world.backend.forget(job.id, 1)
-
-        async def gone():
-            await world.backend.observe()
-            return not batch.list_namespaced_job(train).items
-
-        await eventually(gone, "the Job is gone")
-    finally:
-        core.delete_namespaced_resource_quota("none", train)
-        await eventually(lambda: not core.list_namespaced_resource_quota(train).items, "the quota is gone")
 
 
 async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(world, kwok):
@@ -184,7 +27,7 @@ async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(
 
     async def noticed():
         await world.backend.observe()
-        return not any(offered(world, node).values())
+        return not any(world.offered(node).values())
 
     await eventually(noticed, "no slot is offered")
     assert (await world.observed(job)).phase is Phase.RUNNING
@@ -199,7 +42,7 @@ async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(
 
     async def swept():
         await world.backend.observe()
-        return all(offered(world, node).values())
+        return all(world.offered(node).values())
 
     await eventually(swept, "the node is back, and its old pod gone")
 
@@ -218,7 +61,7 @@ async def test_a_node_that_is_off_for_good_lets_go_of_its_pods(world, kwok):
 
     async def noticed():
         await world.backend.observe()
-        return deleted not in {node.name for node in world.backend.nodes()} and not any(offered(world, off).values())
+        return deleted not in {node.name for node in world.backend.nodes()} and not any(world.offered(off).values())
 
     await eventually(noticed, "both are away")
     world.clock.ahead += 61
@@ -249,7 +92,7 @@ async def test_a_cordoned_node_is_offered_nothing_new(world, kwok):
 
     async def healthy(wanted):
         await world.backend.observe()
-        return offered(world, node) == {f"{node}/0": wanted}
+        return world.offered(node) == {f"{node}/0": wanted}
 
     await eventually(lambda: healthy(False), "cordoned")
     assert closed_and_draining(world, node) == (f"{node} is cordoned", True)
@@ -291,7 +134,7 @@ async def test_a_device_that_is_not_held_in_time_is_refused(world, kwok):
     end = await world.end(job)
     assert end.outcome is Outcome.REFUSED
     assert f"{node}/0 could not be held: The agent of the node {node} has not reported yet." in end.sentence
-    assert not any(offered(world, node).values()), "its node pauses"
+    assert not any(world.offered(node).values()), "its node pauses"
     await world.backend.forget(job.id, 1)
 
     async def gone():
@@ -373,18 +216,18 @@ async def test_foreign_pods_and_sharing_plugins_take_slots_away(world, kwok):
     await world.backend.observe()
     world.agents.report(node)
     await world.backend.observe()
-    assert offered(world, node) == {f"{node}/0": True, f"{node}/1": False}
+    assert world.offered(node) == {f"{node}/0": True, f"{node}/1": False}
     await world.launch(share)
     # A kubelet before 1.34 lists pods that have ended: their devices are free, or already ours.
     await world.held(f"{node}/0", node)
     world.agents.given[node] = {key: [f"GPU-{node}-0"] for key in world.agents.given[node]}
     world.agents.report(node)
     await world.backend.observe()
-    assert offered(world, node) == {f"{node}/0": True, f"{node}/1": True}
+    assert world.offered(node) == {f"{node}/0": True, f"{node}/1": True}
     world.agents.foreign[node] = [f"GPU-{node}-0::2"]
     world.agents.report(node)
     await world.backend.observe()
-    assert not any(offered(world, node).values())
+    assert not any(world.offered(node).values())
     assert "Switch its sharing off" in world.backend.agents.unfit(node)
 
 
@@ -437,7 +280,7 @@ async def test_a_notebook_that_sees_a_device_of_others_ends_through_the_hub_and_
     end = await world.end(notebook)
     assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
     assert world.hub.asked == [(notebook.owner, notebook.name)]
-    assert not any(offered(world, node).values()), "the node pauses"
+    assert not any(world.offered(node).values()), "the node pauses"
 
 
 async def test_images_that_cannot_be_pulled_fail_the_job_with_the_reason(world, kwok):
