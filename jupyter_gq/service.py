@@ -27,7 +27,7 @@ from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
-from jupyter_gq.backends.local import LocalBackend, jobs_with_files
+from jupyter_gq.backends.local import LocalBackend, jobs_with_files, lock_folder
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.plain_output import log_plainly
@@ -320,8 +320,7 @@ class SchedulerService(Application):
             self._stored,
         )
         expect_database(self._url(), state)
-        store = self._open_store()
-        try:
+        with lock_folder(state), contextlib.closing(self._open_store()) as store:
             controller = Controller(
                 store=store,
                 backends=(servers, jobs),
@@ -334,8 +333,6 @@ class SchedulerService(Application):
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
-        finally:
-            store.close()
 
     @contextlib.asynccontextmanager
     async def _on_a_cluster(self, listener: Listener) -> AsyncIterator[_Parts]:
