@@ -1,22 +1,30 @@
-"""The check whether JupyterHub knows the users and groups that the settings name, which only warns."""
+"""The check whether JupyterHub knows the names in the settings and the owners of jobs, which only warns.
+
+Nothing is cancelled: a Hub with a new database knows nobody until the users log in again.
+"""
 
 import asyncio
 import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 
 from jupyter_gq.backends.hub_directory import Directory
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.controller.settings.unknown_names import KnownNames, find_unknown_names
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.workload import Kind, Workload
 
 log = logging.getLogger(__name__)
 
 #: Seconds between two looks whether the settings have changed, and after which the Hub is asked again anyway.
-LOOK, AGAIN = 30.0, 3600.0
+LOOK, AGAIN = 30.0, 600.0
+#: How many jobs of one user a warning names.
+_SHOWN = 3
 
 
 class NameCheck:
-    """Asks the Hub for its users after each change of the settings, and once an hour."""
+    """Asks the Hub for its users after each change of the settings, and every ten minutes."""
 
     def __init__(self, context: Context, directory: Directory | None) -> None:
         """Start without warnings; with `directory` None nobody can be asked, so no name is ever unknown."""
@@ -27,7 +35,7 @@ class NameCheck:
         self.warnings: tuple[str, ...] = ()
 
     async def run(self) -> None:
-        """Check the names after each change of the settings and every hour, until cancelled."""
+        """Check the names after each change of the settings and every ten minutes, until cancelled."""
         elapsed = self._context.clock.elapsed
         while True:
             if self._checked is not self._context.settings or elapsed() >= self._checked_at + AGAIN:
@@ -36,7 +44,7 @@ class NameCheck:
             await asyncio.sleep(LOOK)
 
     async def check(self) -> None:
-        """Ask the Hub for its users, and store a warning for each unknown name in the settings; log the new ones.
+        """Ask the Hub for its users, and store a warning for each unknown name and owner of jobs; log the new ones.
 
         Keeps the warnings of the last check if the Hub does not answer. Does nothing without a directory.
         """
@@ -49,8 +57,28 @@ class NameCheck:
             log.info("the names in the settings are not checked: %s", error)
             return
         known = KnownNames(users=frozenset(users), groups=frozenset().union(*users.values()))
-        found = find_unknown_names(settings, known)
+        records = [record.workload for record in self._context.records.unfinished()]
+        found = (*find_unknown_names(settings, known), *_find_former_users(records, users.keys()))
         for warning in found:
             if warning not in self.warnings:
-                log.warning("settings: %s", warning)
+                log.warning("names: %s", warning)
         self._checked, self.warnings = settings, found
+
+
+def _find_former_users(workloads: Iterable[Workload], users: Collection[str]) -> list[str]:
+    """Return a sentence about each owner of unfinished jobs who is no user of the Hub."""
+    jobs: defaultdict[str, list[str]] = defaultdict(list)
+    for workload in workloads:
+        if workload.kind is Kind.TRAINING and workload.owner not in users:
+            jobs[workload.owner].append(workload.id)
+    return [
+        f"JupyterHub has no user {owner!r}, but jobs of that name run or wait: {_join_first(ids)}. If the account was "
+        "deleted, cancel them: a new user of the same name would see these jobs and their outputs."
+        for owner, ids in sorted(jobs.items())
+    ]
+
+
+def _join_first(ids: list[str]) -> str:
+    """Return the first ids of a list, and how many more there are."""
+    shown = ", ".join(sorted(ids)[:_SHOWN])
+    return shown if len(ids) <= _SHOWN else f"{shown} and {len(ids) - _SHOWN} more"

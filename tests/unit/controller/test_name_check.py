@@ -5,7 +5,7 @@ import pytest
 from jupyter_gq.controller.loop.name_check import NameCheck
 from jupyter_gq.domain.errors import BackendError
 
-from .world import World, story_settings
+from .world import ANN, BOB, World, story_settings
 
 pytestmark = pytest.mark.asyncio
 
@@ -50,7 +50,23 @@ async def test_every_unknown_name_is_a_warning_and_is_logged_once(world: World, 
         "c.TrainingQueues.queues['vision']['manager_groups'] names the group 'leads', but JupyterHub has no user in "
         "such a group.",
     )
-    assert len([record for record in caplog.records if "settings:" in record.getMessage()]) == 5
+    assert len([record for record in caplog.records if "names:" in record.getMessage()]) == 5
+
+
+async def test_the_owner_of_jobs_who_is_no_user_of_the_hub_is_named_while_a_job_runs_or_waits(world: World):
+    jobs = [world.send(BOB, "nlp") for _ in range(5)]
+    world.send(ANN, "vision")
+    check = NameCheck(world.controller._context, Users(ann="vision", carol="nlp"))
+    await check.check()
+    shown = ", ".join(sorted(jobs)[:3])
+    assert check.warnings == (
+        f"JupyterHub has no user 'bob', but jobs of that name run or wait: {shown} and 2 more. If the account was "
+        "deleted, cancel them: a new user of the same name would see these jobs and their outputs.",
+    )
+    for job in jobs:
+        world.controller.jobs.cancel(BOB, job)
+    await check.check()
+    assert check.warnings == ()
 
 
 async def test_without_an_answer_of_the_hub_the_warnings_stay(world: World):
