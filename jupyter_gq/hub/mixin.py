@@ -206,6 +206,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         """Start the server with the admitted share, attach its process to the ticket, and return its address."""
         self._show_starting()
         address = await self._start_server()
+        self._store_state(address)
         await self._attach_process()
         return address  # after a failure the Hub calls poll and stop, which give the share back
 
@@ -216,6 +217,17 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         """
         address: Address = await await_if_needed(super().start())
         return address
+
+    def _store_state(self, address: Address) -> None:
+        """Store the started server and its address in the Hub's database.
+
+        The Hub does the same when `start` has returned. A Hub that was killed before, while it reported the process,
+        would leave a server that the next Hub neither shows nor stops.
+        """
+        if not isinstance(address, str):  # a spawner that returns a URL finds it again by itself
+            self.server.ip, self.server.port = address
+        self.orm_spawner.state = self.get_state()
+        self.user.db.commit()
 
     def _show_starting(self) -> None:
         """Show the viewers that the server starts now."""

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from tests.hub.real_hub import Person, RealHub, eventually
-from tests.hub.scripted_service import ScriptedService, ticket, waiting
+from tests.hub.scripted_service import Answer, ScriptedService, ticket, waiting
 
 pytestmark = pytest.mark.asyncio
 
@@ -62,3 +62,19 @@ async def test_a_ticket_left_behind_for_another_share_is_not_taken_up(mortal_hub
         await eventually(oda.ready)
         assert [call.path for call in service.of("oda", "DELETE")] == ["tickets/nb-old"]
         assert service.of("oda", "PUT")[-1].path == "tickets/nb-new/process"
+
+
+async def test_killed_while_the_process_of_a_server_is_reported(mortal_hub, service):
+    """The next Hub knows the server, so that its user can use it and stop it."""
+    service.scripts["pia"].expect("PUT tickets/*/process", Answer(status=204, after=1000), Answer(status=204))
+    async with Person(mortal_hub, "pia") as pia:
+        await pia.start({"gpus": "0.25"})
+        report = (await eventually(lambda: service.of("pia", "PUT")))[-1]
+        mortal_hub.kill()
+        await asyncio.to_thread(mortal_hub.start)
+        await eventually(pia.ready)
+        await pia.log_in()
+        assert (await pia.told())["pid"] == report.body["pid"]
+        await pia.stop()
+        await eventually(pia.gone)
+        assert not psutil.pid_exists(report.body["pid"])
