@@ -31,6 +31,7 @@ from jupyter_gq.backends.local import LocalBackend, jobs_with_files, lock_folder
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.plain_output import log_plainly
+from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
@@ -117,6 +118,12 @@ class SchedulerService(Application):
         "jupyter-gq-state",
         help="Folder for the database and the files of jobs, relative to the Hub's working folder. "
         'Default: "jupyter-gq-state".',
+    ).tag(config=True)
+    socket_dir = Unicode(
+        "",
+        help="Folder for the Unix socket at which the service answers servers, jobs and the Hub on one machine. It "
+        "belongs to the service's account, and no other account can write in it. Set it before `configure(c)`, if the "
+        "path of the socket is too long otherwise. Default: `socket` in the state folder.",
     ).tag(config=True)
     database_url = Unicode("", help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
         config=True
@@ -267,7 +274,7 @@ class SchedulerService(Application):
             page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
             pods=parts.pods,
         ):
-            self.log.info("jupyter-gq service on %s%s", listener.url, listener.prefix)
+            self.log.info("jupyter-gq service on %s%s", listener.place, listener.prefix)
             await listener.run_until_ended(controller.run())
 
     @contextlib.asynccontextmanager
@@ -307,6 +314,7 @@ class SchedulerService(Application):
         """Yield the parts of a service that runs notebooks and jobs as processes; close the store after the block."""
         clock = SystemClock()
         state = self._state()
+        listener.socket = SocketPlace.own(os.environ.get(SOCKET_VARIABLE, ""), self.socket_dir, state)
         simulated = SimulatedDevices(config=self.config)
         probe = choose_probe(NvmlProbe(now=clock.now), simulated, clock.now)
         local = LocalBackend(parent=self)

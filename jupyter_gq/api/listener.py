@@ -1,4 +1,7 @@
-"""The address on which the service listens, and the event that ends the service."""
+"""The addresses on which the service listens, and the event that ends the service.
+
+On one machine there are two: a Unix socket for programs that hold tokens, and a port for the Hub's proxy only.
+"""
 
 import asyncio
 import contextlib
@@ -8,7 +11,10 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets, bind_unix_socket
 
+from jupyter_gq.client.service_address import SocketPlace
+from jupyter_gq.client.service_port import is_in_use
 from jupyter_gq.domain.errors import AdminError
 
 from .app import make_application, make_server
@@ -20,11 +26,13 @@ from .wiring import DEFAULT_BUNDLE, DEFAULT_BUNDLE_VALUES, Wiring
 
 @dataclass(kw_only=True, slots=True)
 class Listener:
-    """Serves the API on one address until the service is told to end."""
+    """Serves the API on its addresses until the service is told to end."""
 
     url: str
     prefix: str
     authenticator: HubAuthenticator
+    #: Unix socket of a service on one machine; None on a cluster.
+    socket: SocketPlace | None = None
     #: Set by a signal: the service ends.
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     #: Renews the lease beside everything else; None if there is no lease.
@@ -32,9 +40,16 @@ class Listener:
 
     @property
     def service_url(self) -> str:
-        """The address that clients use: scheme and host of `url`, with the prefix."""
+        """The address that clients use, with the prefix: the socket if there is one, else scheme and host of `url`."""
+        if self.socket is not None:
+            return self.socket.url(self.prefix)
         address = urlsplit(self.url)
         return f"{address.scheme}://{address.netloc}{self.prefix}"
+
+    @property
+    def place(self) -> str:
+        """All addresses of the service, for the log."""
+        return self.url if self.socket is None else f"{self.socket.path} and {self.url}"
 
     @contextlib.asynccontextmanager
     async def serve(
@@ -47,10 +62,10 @@ class Listener:
         bundle_values: Callable[[], int] = lambda: DEFAULT_BUNDLE_VALUES,
         pods: PodAuthenticator | None = None,
     ) -> AsyncIterator[None]:
-        """Listen on the address, and answer requests while the context is open; without `services`, only say why not.
+        """Listen on the addresses, and answer requests while the context is open.
 
-        `page` adds the web page; the other arguments are fields of `Wiring`. In the end all connections are closed.
-        Raises `AdminError` if the address cannot be used.
+        Without `services`, only say why not. `page` adds the web page; the other arguments are fields of `Wiring`. In
+        the end all connections are closed. Raises `AdminError` if an address cannot be used.
         """
         wiring = Wiring(
             status=status,
@@ -60,24 +75,35 @@ class Listener:
             bundle_values=bundle_values,
             pods=pods,
         )
-        address = urlsplit(self.url)
         server = make_server(make_application(wiring, self.prefix, page=page))
-        self._listen(server, address.port or 80, address.hostname)
         try:
+            self._listen_on_port(server)
+            if self.socket is not None:
+                _listen_on_socket(server, self.socket)
             yield
         finally:
             server.stop()
             await server.close_all_connections()
 
-    def _listen(self, server: HTTPServer, port: int, host: str | None) -> None:
-        """Bind the server to its address; raise `AdminError` with a sentence if that is refused."""
+    def _listen_on_port(self, server: HTTPServer) -> None:
+        """Bind the server to the port in `url`; raise `AdminError` with a sentence if that is refused.
+
+        On one machine the Hub has reserved the port, and shares it with programs of its account.
+        """
+        address = urlsplit(self.url)
+        port, is_shared = address.port or 80, self.socket is not None
+        if is_shared and is_in_use(port):  # otherwise each of two services would get half of the requests
+            raise self._refused_port("another program uses it")
         try:
-            server.listen(port, host)
+            server.add_sockets(bind_sockets(port, address.hostname, reuse_port=is_shared))
         except OSError as error:
-            what = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-            raise AdminError(
-                f"It cannot listen on {self.url}: {what}. End that program, or choose another port for the service."
-            ) from error
+            in_use = error.errno == errno.EADDRINUSE
+            raise self._refused_port("another program uses it" if in_use else error.strerror or str(error)) from error
+
+    def _refused_port(self, why: str) -> AdminError:
+        return AdminError(
+            f"It cannot listen on {self.url}: {why}. End that program, or choose another port for the service."
+        )
 
     async def run_until_ended(self, *working: Coroutine[object, None, None]) -> None:
         """Run the coroutines until `ended` is set, or until the first of them or the renewal of the lease ends.
@@ -93,6 +119,28 @@ class Listener:
         await asyncio.gather(*(others - {self.keeping}), return_exceptions=True)
         for task in done:
             task.result()
+
+
+def _listen_on_socket(server: HTTPServer, place: SocketPlace) -> None:
+    """Bind the server to a Unix socket, to which all accounts of the machine can connect.
+
+    The folder is made if it is missing. A socket that an earlier service has left is replaced. Raises `AdminError` with
+    a sentence if the socket cannot be used, or if another account could replace it.
+    """
+    folder = place.path.parent
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            folder.chmod(0o711)
+        server.add_socket(bind_unix_socket(str(place.path), mode=0o666))
+        fault = place.find_fault()
+    except (OSError, ValueError) as error:
+        raise AdminError(f"It cannot listen at the Unix socket {place.path}: {error}.") from error
+    if fault:
+        raise AdminError(
+            f"Its Unix socket {place.path} is not safe: {fault}. Correct the folder, or choose another one with "
+            "c.SchedulerService.socket_dir."
+        )
 
 
 async def _wait(event: asyncio.Event) -> None:

@@ -23,10 +23,11 @@ DEFAULT_SERVER = "-"
 class ServiceClient:
     """A client of the service for the holder of `token`, a Hub token with the service's scopes.
 
-    `url` is the address of the service with its prefix. Every method raises `ServiceError` if the service refuses
-    (`.status`, `.problem.code`, `.problem.message`, `.problem.field`). Every method raises `ServiceUnavailable`, a
-    subclass of it, if nobody answers within `timeout` seconds, or for an answer of 502, 503 or 504. Nothing is retried.
-    Use a client in one event loop, and `close` it at the end.
+    `url` is the address of the service with its prefix; see `service_address` for its forms. Every method raises
+    `ServiceError` if the service refuses (`.status`, `.problem.code`, `.problem.message`, `.problem.field`). Every
+    method raises `ServiceUnavailable`, a subclass of it, if nobody answers within `timeout` seconds, for an answer of
+    502, 503 or 504, or if another program listens at the service's socket. Nothing is retried. Use a client in one
+    event loop, and `close` it at the end.
     """
 
     def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
@@ -34,7 +35,7 @@ class ServiceClient:
 
     @property
     def url(self) -> str:
-        """Address of the service."""
+        """The place of the service for people: its URL, or the path of its socket."""
         return self._transport.url
 
     def close(self) -> None:
@@ -193,7 +194,7 @@ class ServiceClient:
         headers = self._transport.authorization()
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        connection = SseConnection(self._transport.address("events"), headers, on_open)
+        connection = SseConnection(self._transport.service, self._transport.address("events"), headers, on_open)
         try:
             while True:
                 message = await connection.next()

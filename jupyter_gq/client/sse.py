@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from tornado.http1connection import HTTP1Connection, HTTP1ConnectionParameters
 from tornado.httputil import HTTPHeaders, HTTPMessageDelegate, RequestStartLine, ResponseStartLine
 from tornado.iostream import StreamClosedError
-from tornado.tcpclient import TCPClient
 
 from .problems import ServiceUnavailable
+from .service_address import ServiceAddress
 from .transport import read_error
 
 #: Bound of a stream in bytes, which tornado requires; no stream reaches it.
@@ -69,13 +69,16 @@ class SseParser:
 
 
 class SseConnection(HTTPMessageDelegate):
-    """A GET request for an event stream. `close` ends it at once, which tornado's HTTP client cannot do.
+    """A GET request to the service for an event stream. `close` ends it at once; tornado's HTTP client cannot do that.
 
     At most 256 messages wait for the reader; then nothing more is read from the connection until the reader continues.
     """
 
-    def __init__(self, url: str, headers: dict[str, str], on_open: Callable[[], None] | None = None) -> None:
-        self._url, self._headers, self._on_open = url, headers, on_open
+    def __init__(
+        self, service: ServiceAddress, url: str, headers: dict[str, str], on_open: Callable[[], None] | None = None
+    ) -> None:
+        """Prepare a request for `url`, which begins with the service's address for requests."""
+        self._service, self._url, self._headers, self._on_open = service, url, headers, on_open
         self._parser = SseParser()
         self._messages: asyncio.Queue[SseMessage | ServiceUnavailable | Exception] = asyncio.Queue(256)
         self._status = 0
@@ -95,7 +98,9 @@ class SseConnection(HTTPMessageDelegate):
                 async with asyncio.timeout(SILENCE):
                     message = await self._messages.get()
             except TimeoutError as error:
-                raise ServiceUnavailable.no_connection(self._url, f"no sign of life for {SILENCE:.0f} s") from error
+                raise ServiceUnavailable.no_connection(
+                    self._service.shown, f"no sign of life for {SILENCE:.0f} s"
+                ) from error
             if isinstance(message, Exception):
                 raise message
             if message.kind is not None:
@@ -107,18 +112,23 @@ class SseConnection(HTTPMessageDelegate):
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
+    def _no_connection(self, why: object) -> ServiceUnavailable:
+        return ServiceUnavailable.no_connection(self._service.shown, why)
+
     async def _read(self) -> None:
         """Read the stream until it ends, and queue the error that says why it ended, behind the last message."""
         end: Exception
         try:
             await self._converse()
+        except ServiceUnavailable as error:  # the service's socket is not trusted
+            end = error
         except (OSError, StreamClosedError) as error:
-            end = ServiceUnavailable.no_connection(self._url, error)
+            end = self._no_connection(error)
         else:
             if self._status in {0, 200}:
-                end = ServiceUnavailable.no_connection(self._url, "it closed the event stream")
+                end = self._no_connection("it closed the event stream")
             else:
-                end = read_error(self._status, self._error_body, self._url)
+                end = read_error(self._status, self._error_body, self._service.shown)
         await self._messages.put(end)
 
     async def _converse(self) -> None:
@@ -126,7 +136,7 @@ class SseConnection(HTTPMessageDelegate):
         parts = urlsplit(self._url)
         secure = parts.scheme == "https"
         host = parts.hostname or ""
-        stream = await TCPClient().connect(
+        stream = await self._service.make_client().connect(
             host,
             parts.port or (443 if secure else 80),
             ssl_options=ssl.create_default_context() if secure else None,

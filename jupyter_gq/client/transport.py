@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from jupyter_gq.domain.json_types import JsonValue
 
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
+from .service_address import ServiceAddress
 
 API = "api/v1/"
 #: Executed notebooks with images are the largest answers, in bytes.
@@ -36,21 +38,29 @@ class Answer:
 
 
 class Transport:
-    """The connection to the service at `url` (with its prefix), with the token of its user."""
+    """The connection to the service at `url` (with its prefix), with the token of its user.
+
+    See `service_address` for the forms of `url`, and for the checks before anything is sent to a Unix socket.
+    """
 
     def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
-        self.url = url.rstrip("/") + "/"
+        self.service = ServiceAddress.parse(url)
         self._token = token
         self._timeout = timeout
-        self._client: AsyncHTTPClient | None = None
+        self._client: SimpleAsyncHTTPClient | None = None
 
     def __repr__(self) -> str:
         return f"Transport({self.url!r})"
 
+    @property
+    def url(self) -> str:
+        """The place of the service for people: its URL, or the path of its socket."""
+        return self.service.shown
+
     def address(self, path: str, query: Mapping[str, object] | None = None) -> str:
         """Return the full URL of an API path; query parameters that are None are left out."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        return self.url + API + path + (f"?{urlencode(given)}" if given else "")
+        return self.service.http + API + path + (f"?{urlencode(given)}" if given else "")
 
     def authorization(self) -> dict[str, str]:
         """Return the request header that carries the token."""
@@ -91,7 +101,10 @@ class Transport:
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
         """Send a request, and return the response of any status; raise `ServiceUnavailable` if none comes in time."""
         if self._client is None:  # made here, because it belongs to the event loop that runs now
-            self._client = AsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
+            # Tornado's own client, whatever is configured: only that one takes our maker of connections.
+            client = SimpleAsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
+            client.tcp_client = self.service.make_client()
+            self._client = client
         try:
             return await self._client.fetch(request, raise_error=False)
         except (HTTPClientError, OSError) as error:

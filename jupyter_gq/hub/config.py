@@ -5,7 +5,9 @@ Rules
 - Additions only: the administrator's file holds values only; values that it has set are kept and added to.
 - Repeatable: the service executes the same file again whenever it changes. So this module imports little and decides
   the same again, above all the same port.
-- One address: the port is chosen once. Servers and jobs send their tokens to it, and so nothing ever moves it silently.
+- Two addresses: programs that send tokens reach the service through a Unix socket, which no other account can imitate.
+  The Hub's proxy passes browsers on to a port. It is chosen once, nothing moves it silently, and the Hub and its proxy
+  reserve it; see `client.service_port`.
 - No secrets: no token is made here. The Hub makes one for the service at each start and keeps only its hash.
 """
 
@@ -25,9 +27,12 @@ from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.log import get_logger
 
+from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
+from jupyter_gq.client.service_port import HOST, is_in_use, reserve_port
+from jupyter_gq.domain.errors import AdminError
+
 from .config_parts import SERVICE, get_base_url, get_list, get_value, make_page_login, set_scopes, set_template_paths
 
-_HOST = "127.0.0.1"
 _PROXY = "configurable-http-proxy"
 _PYTHON_PROXY = "jupyter_gq.hub.proxy"
 _STATE_DIR = "jupyter-gq-state"
@@ -37,6 +42,8 @@ _PROXY_TIMEOUT = "3600000"
 _PORTS = range(20_000, 32_000)
 #: Attempts at the last port while an earlier service ends, and seconds between two of them.
 _PORT_TRIES, _PORT_PAUSE = 30, 0.1
+#: The reservations of this Hub by port. They last as long as the Hub.
+_reservations: dict[int, socket.socket] = {}
 
 ProxyChoice = Literal["auto", "python", "node"]
 
@@ -55,20 +62,23 @@ def configure(
     `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0: the
     first start chooses a free port from 20000 to 31999 and records it in the file `port` of `state_dir` (default:
     c.SchedulerService.state_dir, or "jupyter-gq-state" in the hub's working folder). A port that is taken is an error.
-    `admins` may see and change all jobs and become administrators of the hub. `proxy` is as in
-    `build_proxy_command`. An open browser tab no longer counts as activity.
+    Only the proxy uses the port: servers, jobs and the Hub use a Unix socket in c.SchedulerService.socket_dir, whose
+    path must not be too long. `admins` may see and change all jobs and become administrators of the hub. `proxy` is as
+    in `build_proxy_command`. An open browser tab no longer counts as activity.
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
     folder = Path(get_value(c.SchedulerService, "state_dir", _STATE_DIR))
     port = _find_service_port(folder, service_port)
-    c.GPUShareMixin.service_url = f"http://{_HOST}:{port}{get_base_url(c)}services/{SERVICE}/"
+    place = _locate_socket(c, folder)
+    c.GPUShareMixin.service_url = _build_service_url(c, place)
     c.JupyterHub.spawner_class = spawner
     set_template_paths(c)
     set_scopes(c, admins)
-    _set_service(c, port, folder)
-    command = c.ConfigurableHTTPProxy.command = build_proxy_command(proxy)
+    _set_service(c, port, folder, place)
+    command = build_proxy_command(proxy)
     get_logger().info("The Hub's proxy is %s", "the pure-Python one" if _PYTHON_PROXY in command else command[0])
+    c.ConfigurableHTTPProxy.command = [sys.executable, "-P", "-m", "jupyter_gq.hub.hold_port", str(port), *command]
     c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the kernels' activity counts
 
 
@@ -116,16 +126,34 @@ def _has_node_outside(ours: Path) -> bool:
     return node is not None and ours not in Path(node).absolute().parents
 
 
-def _set_service(c: Config, port: int, folder: Path) -> None:
+def _locate_socket(c: Config, state_dir: Path) -> SocketPlace:
+    """Return the place of the service's socket; in the service itself, the one that the Hub has given it.
+
+    The service runs as the account of this process.
+    """
+    given = os.environ.get(SOCKET_VARIABLE, "") if os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE else ""
+    return SocketPlace.own(given, str(get_value(c.SchedulerService, "socket_dir", "")), state_dir)
+
+
+def _build_service_url(c: Config, place: SocketPlace) -> str:
+    """Return the URL of the service at its socket; raise `TraitError` if the path is too long for a socket."""
+    try:
+        return place.url(f"{get_base_url(c)}services/{SERVICE}/")
+    except AdminError as error:
+        raise TraitError(str(error)) from error
+
+
+def _set_service(c: Config, port: int, folder: Path, place: SocketPlace) -> None:
     """Put the entry of our service into the Hub's configuration, in place of an earlier entry of that name."""
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
-        "url": f"http://{_HOST}:{port}",
+        "url": f"http://{HOST}:{port}",
         "command": [*_keep_running_command(), "-m", "jupyter_gq.app", "service", "--config", str(_find_config_file())],
         "cwd": str(Path.cwd()),
         "environment": {
             **{name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
+            SOCKET_VARIABLE: str(place.path),
             **_locate_database(c, folder),
         },
         **make_page_login(),
@@ -176,7 +204,7 @@ def _find_service_port(folder: Path, given: int) -> int:
     """Return the port `given`, or with 0 the one that the first start chose and recorded in `folder`.
 
     In the service itself, return the port that the Hub has given it. In the Hub, the first start records its choice,
-    and `TraitError` is raised if another program has the port. Servers and jobs send their tokens there, so the service
+    and `TraitError` is raised if another program has the port. The Hub's proxy passes browsers on to it, so the service
     never moves to another port by itself. Also raise `TraitError` for a malformed number.
     """
     running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
@@ -191,6 +219,7 @@ def _find_service_port(folder: Path, given: int) -> int:
         _await_port(port, f"configure(c, service_port={port})" if given else str(folder / "port"))
         return port
     port = _choose_port()
+    _await_port(port, "chosen just now")
     _record_port(folder / "port", port)
     return port
 
@@ -221,19 +250,33 @@ def _record_port(file: Path, port: int) -> None:
 
 
 def _await_port(port: int, source: str) -> None:
-    """Wait up to 3 s until the port is free, as the service of a killed Hub needs a moment to end.
+    """Reserve the port for as long as the Hub runs, once nobody listens there.
 
-    Raise `TraitError` if the port stays taken; `source` says where its number comes from.
+    Wait up to 3 s, as the service of a killed Hub needs a moment to end. Raise `TraitError` if the port stays taken;
+    `source` says where its number comes from.
     """
     for _ in range(_PORT_TRIES):
-        if _is_free(port):
+        if _reserve(port):
             return
         time.sleep(_PORT_PAUSE)
     raise TraitError(
         f"The port {port} of the scheduler service ({source}) is in use by another program, so the Hub does not start. "
         f"End that program (`ss -ltnp 'sport = :{port}'` shows it); perhaps it is a Hub that still runs. To use "
-        "another port, set service_port in configure(c, service_port=...); servers and jobs that run keep the old one."
+        "another port, set service_port in configure(c, service_port=...)."
     )
+
+
+def _reserve(port: int) -> bool:
+    """Reserve a port for as long as the Hub runs; return False if another program holds the port or listens there."""
+    reservation = _reservations.get(port) or reserve_port(port)
+    if reservation is None:
+        return False
+    if is_in_use(port):  # by another service of this account
+        reservation.close()
+        _reservations.pop(port, None)
+        return False
+    _reservations[port] = reservation
+    return True
 
 
 def _choose_port() -> int:
@@ -248,11 +291,9 @@ def _choose_port() -> int:
 
 
 def _is_free(port: int) -> bool:
-    """Return whether nothing listens on this port of the loopback interface."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError:
-            return False
-    return True
+    """Return whether no program holds this port of the loopback interface, or listens there."""
+    reservation = reserve_port(port)
+    if reservation is None:
+        return False
+    reservation.close()
+    return not is_in_use(port)
