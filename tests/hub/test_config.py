@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import quote
 
 import pytest
+from tornado.netutil import bind_sockets
 from traitlets import TraitError
 from traitlets.config import Config
 
+from jupyter_gq.hub import config as hub_config
 from jupyter_gq.hub.config import build_proxy_command, configure
 from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 from jupyter_gq.hub.config_parts import USER_SCOPES
@@ -164,7 +167,10 @@ def test_what_the_administrator_has_set_is_kept(told):
     assert roles["user"]["scopes"] == ["self", "read:hub", *USER_SCOPES]
     assert kept["template_paths"][0] == "/etc/pages"
     assert "custom:mine" in kept["scopes"]
-    assert kept["service_url"] == "http://127.0.0.1:8765/lab/services/jupyter-gq/"
+    (entry,) = [service for service in kept["services"] if service["name"] == "jupyter-gq"]
+    assert entry["url"] == "http://127.0.0.1:8765"
+    socket_path = entry["environment"]["JUPYTER_GQ_SOCKET"]
+    assert kept["service_url"] == f"http+unix://{os.geteuid()}@{quote(socket_path, safe='')}/lab/services/jupyter-gq/"
     assert kept["server_token_scopes"] == ["users:activity!user", "read:hub", *USER_SCOPES]
     assert kept["last_activity_interval"] == 0
 
@@ -178,29 +184,123 @@ def test_the_service_reads_the_file_that_the_hub_was_started_with(tmp_path):
     assert run(["-c", code, "outer.py", "--config", "outer.py"], tmp_path).strip() == str(tmp_path / "outer.py")
 
 
-def test_the_port_of_the_service_is_the_same_at_the_next_start(tmp_path, monkeypatch):
-    port_of(tmp_path / "looked-at")
-    assert not (tmp_path / "looked-at").exists(), "reading the file from elsewhere must leave no traces"
+@pytest.fixture
+def new_hub(monkeypatch):
+    """Make this process a Hub that has read no file yet; call the result to make it a new one."""
     monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
-    ports = [port_of(tmp_path) for _ in range(2)]
-    assert ports[0] == ports[1]
-    assert 20_000 <= ports[0] < 32_000
+
+    def end():
+        while hub_config._reservations:
+            hub_config._reservations.popitem()[1].close()
+
+    end()
+    yield end
+    end()
+
+
+def test_reading_the_file_from_elsewhere_leaves_no_traces(tmp_path):
+    port_of(tmp_path / "looked-at")
+    assert not (tmp_path / "looked-at").exists()
+    assert not hub_config._reservations
+
+
+def test_the_port_of_the_service_is_the_same_at_the_next_start(tmp_path, monkeypatch, new_hub):
+    first = port_of(tmp_path)
+    assert 20_000 <= first < 32_000
+    assert port_of(tmp_path) == first, "the Hub reads its file again"
+    new_hub()
     with socket.socket() as other:
-        other.bind(("127.0.0.1", ports[0]))
+        other.bind(("127.0.0.1", first))
         other.listen()
-        with pytest.raises(TraitError, match=f"port {ports[0]} .* is in use by another program"):
+        with pytest.raises(TraitError, match=f"port {first} .* is in use by another program"):
             port_of(tmp_path)
-        with pytest.raises(TraitError, match=rf"configure\(c, service_port={ports[0]}\)"):
-            configure(Config(), state_dir=str(tmp_path), service_port=ports[0])
-    assert port_of(tmp_path) == ports[0]
+        with pytest.raises(TraitError, match=rf"configure\(c, service_port={first}\)"):
+            configure(Config(), state_dir=str(tmp_path), service_port=first)
+    assert port_of(tmp_path) == first
     monkeypatch.setenv("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
     monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:4711")
     assert port_of(tmp_path) == 4711, "the service itself looked for another port"
 
 
+def test_a_service_that_still_runs_keeps_a_second_hub_from_starting(tmp_path, new_hub):
+    """It shares the port with other programs of its account, so binding alone does not show it."""
+    port = port_of(tmp_path)
+    (listening,) = bind_sockets(port, "127.0.0.1", reuse_port=True)
+    with listening, pytest.raises(TraitError, match=f"port {port} .* is in use by another program"):
+        port_of(tmp_path)
+    new_hub()
+    assert port_of(tmp_path) == port
+
+
+#: Tries each way in which a program can take a port, as another account, and prints those that succeed.
+TAKES_A_PORT = """
+import itertools, os, socket, sys
+if os.geteuid() == 0 and sys.argv[2] == "another":
+    os.setgroups([])
+    os.setuid(65534)
+for host, share, reuse in itertools.product(("127.0.0.1", "0.0.0.0", "::"), (0, 1), (0, 1)):
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as taking:
+        taking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, share)
+        taking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+        try:
+            taking.bind((host, int(sys.argv[1])))
+            taking.listen()
+            print(host, share, reuse)
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_the_hub_and_its_proxy_hold_the_port_against_other_accounts(tmp_path, new_hub):
+    def takes_port():
+        return run(["-c", TAKES_A_PORT, str(port), "another"], tmp_path)
+
+    c = Config()
+    configure(c, state_dir=str(tmp_path), proxy="python")
+    port = int(c.JupyterHub.services[0]["url"].rpartition(":")[2])
+    assert takes_port() == ""
+    command = c.ConfigurableHTTPProxy.command
+    holder = [*command[: command.index("env")], "sh", "-c", "echo started; read line"]
+    with subprocess.Popen(
+        holder, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=-1, stdout=-1, text=True
+    ) as proxy:
+        assert proxy.stdout.readline() == "started\n"
+        new_hub()  # the Hub is gone, and its proxy is not
+        assert takes_port() == ""
+        assert port_of(tmp_path) == port, "the next Hub shares the port with that proxy"
+        new_hub()
+        proxy.stdin.write("end\n")
+    assert takes_port() != "", "the test tries nothing that would succeed"
+
+
+def test_the_proxy_does_not_start_beside_a_stranger():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = subprocess.run(
+            [PYTHON, "-m", "jupyter_gq.hub.hold_port", str(port), "echo"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"The port {port} of the scheduler service is in use by another program" in done.stderr
+
+
+def test_a_folder_whose_socket_would_have_too_long_a_path_is_refused_with_the_setting(tmp_path):
+    with pytest.raises(TraitError, match=r"c\.SchedulerService\.socket_dir"):
+        configure(Config(), state_dir=str(tmp_path / (120 * "x")))
+    c = Config()
+    c.SchedulerService.socket_dir = "/run/gq"
+    configure(c, state_dir=str(tmp_path / (120 * "x")))
+    assert "%2Frun%2Fgq%2Fservice.sock" in c.GPUShareMixin.service_url
+
+
 @pytest.mark.parametrize("content", ["", "80 80", "0", "65536", "-1", "\u0663", "9" * 5000])
-def test_damaged_record_of_the_port_moves_nothing(tmp_path, monkeypatch, content):
-    monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
+def test_damaged_record_of_the_port_moves_nothing(tmp_path, new_hub, content):
     (tmp_path / "port").write_text(content)
     with pytest.raises(TraitError, match="should hold the port of the scheduler service"):
         port_of(tmp_path)
@@ -210,7 +310,7 @@ def test_damaged_record_of_the_port_moves_nothing(tmp_path, monkeypatch, content
 def port_of(folder):
     c = Config()
     configure(c, state_dir=str(folder))
-    return int(c.GPUShareMixin.service_url.split(":")[2].split("/")[0])
+    return int(c.JupyterHub.services[0]["url"].rpartition(":")[2])
 
 
 def test_the_proxy_is_nodes_only_where_both_are_there_for_good(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.problems import ServiceError, ServiceUnavailable
+from jupyter_gq.client.problems import ServiceUnavailable
 from jupyter_gq.client.service_address import ServiceAddress, SocketPlace
 from jupyter_gq.client.transport import Transport
 from jupyter_gq.domain.errors import AdminError
@@ -41,7 +41,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become
 @pytest.fixture
 def folder(tmp_path):
     """A folder whose owner the test may change, and which other accounts can reach."""
-    place = Path("/tmp").resolve() / f"gq-{os.getpid()}-{tmp_path.name[-20:]}"  # noqa: S108 - others must reach it
+    place = Path("/tmp").resolve() / f"gq-{os.getpid()}-{tmp_path.name[-20:]}"
     place.mkdir(mode=0o755)
     yield place
     for each in place.iterdir():
@@ -90,9 +90,9 @@ async def refusal(place):
     with pytest.raises(ServiceUnavailable) as caught:
         await transport.request("GET", "me")
     transport.close()
-    with contextlib.closing(ServiceClient(place.url("/services/gq/"), "secret")) as client:
-        with pytest.raises(ServiceUnavailable) as streamed:
-            await anext(client.events())
+    client = ServiceClient(place.url("/services/gq/"), "secret")
+    with contextlib.closing(client), pytest.raises(ServiceUnavailable) as streamed:
+        await anext(client.events())
     assert streamed.value.problem == caught.value.problem
     return caught.value.problem
 
@@ -118,7 +118,7 @@ def test_a_path_that_is_too_long_names_the_setting(tmp_path):
 
 @pytest.mark.asyncio
 async def test_requests_and_events_use_the_socket(place):
-    answer = b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     async with listening(place, answer) as requests:
         transport = Transport(place.url("/services/gq/"), "secret")
         assert (await transport.request("GET", "me")).json() == {}
@@ -126,12 +126,12 @@ async def test_requests_and_events_use_the_socket(place):
         assert b"Authorization: token secret" in requests[0]
         transport.close()
     place.path.unlink(missing_ok=True)
-    event = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1b\r\nevent: queues\ndata: {}\n\nid: \r\n"
+    event = b"HTTP/1.1 200 OK\r\n\r\nevent: queues\nid: 1\ndata: {}\n\n"
     async with listening(place, event) as requests:
         with contextlib.closing(ServiceClient(place.url("/services/gq/"), "secret")) as client:
-            with pytest.raises(ServiceError):
-                async for each in client.events():
-                    assert each.kind == "queues"
+            events = client.events()
+            assert (await anext(events)).kind == "queues"
+            await events.aclose()
         assert requests[0].startswith(b"GET /services/gq/api/v1/events HTTP/1.1\r\n")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from traitlets.config import Config
 
+from jupyter_gq.client.service_address import SocketPlace
 from jupyter_gq.hub import config as hub_config
 from tests.patience import scaled
 
@@ -16,7 +17,8 @@ def entry(tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise SystemExit(3)")
     monkeypatch.chdir(tmp_path)
     c = Config()
-    hub_config._set_service(c, 8089, tmp_path / "state")
+    place = SocketPlace(path=tmp_path / "service.sock", account=0)
+    hub_config._set_service(c, 8089, tmp_path / "state", place)
     return c.JupyterHub.services[0]
 
 
