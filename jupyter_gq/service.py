@@ -274,7 +274,7 @@ class SchedulerService(Application):
             page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
             pods=parts.pods,
         ):
-            self.log.info("jupyter-gq service on %s%s", listener.place, listener.prefix)
+            self.log.info("jupyter-gq service on %s", listener.place)
             await listener.run_until_ended(controller.run())
 
     @contextlib.asynccontextmanager

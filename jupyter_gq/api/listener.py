@@ -48,8 +48,9 @@ class Listener:
 
     @property
     def place(self) -> str:
-        """All addresses of the service, for the log."""
-        return self.url if self.socket is None else f"{self.socket.path} and {self.url}"
+        """The addresses of the service in words, for the log."""
+        port = f"{self.url}{self.prefix}"
+        return port if self.socket is None else f"{self.service_url}, for the Hub's proxy {port}"
 
     @contextlib.asynccontextmanager
     async def serve(

@@ -6,8 +6,8 @@ Rules
 - Repeatable: the service executes the same file again whenever it changes. So this module imports little and decides
   the same again, above all the same port.
 - Two addresses: programs that send tokens reach the service through a Unix socket, which no other account can imitate.
-  The Hub's proxy passes browsers on to a port. It is chosen once, nothing moves it silently, and the Hub and its proxy
-  reserve it; see `client.service_port`.
+  The Hub's proxy passes browsers on to a port. The port is chosen once, nothing moves it silently, and the Hub and its
+  proxy reserve it; see `client.service_port`.
 - No secrets: no token is made here. The Hub makes one for the service at each start and keeps only its hash.
 """
 

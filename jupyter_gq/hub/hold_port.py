@@ -1,6 +1,6 @@
 """`python -m jupyter_gq.hub.hold_port PORT COMMAND...`: become a command that holds the port of the service.
 
-The Hub's proxy is started this way. It outlives a killed Hub, and passes requests of browsers on to that port. The
+The Hub's proxy is started this way: a proxy outlives a killed Hub, and passes requests of browsers on to that port. The
 command need not know about the reservation, which is an open file of its process.
 """
 

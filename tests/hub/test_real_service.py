@@ -1,9 +1,12 @@
 """The shipped configuration with the real scheduler service: two devices simulated, servers that are tiny but real."""
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +15,9 @@ import psutil
 import pytest
 import yaml
 
+from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.models import ActivityReport
+from jupyter_gq.client.service_address import ServiceAddress
 from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually, free_port
 from tests.patience import scaled
 
@@ -175,12 +181,12 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
 
         async def report():
             body = {"at": now(), "kernels": [kernel]}
-            url = f"{address}api/v1/servers/-/activity"
-            answer = await ann.rest.post(url, json=body, headers={"Authorization": f"token {token}"})
-            return answer.status_code
+            client = ServiceClient(address, token, timeout=PATIENCE)
+            with contextlib.closing(client):
+                await client.report_activity("", ActivityReport.model_validate(body))
 
         for _ in range(16):  # idle for longer than the limit, but nobody waits
-            assert await report() == 204
+            await report()
             await asyncio.sleep(0.5)
         assert await ann.ready()
 
@@ -224,6 +230,76 @@ async def test_a_hub_and_a_service_that_are_killed_find_the_servers_and_their_sh
         await ann.stop()
         await eventually(ann.gone)
         await eventually(lambda: left(ann, "0.5"))
+
+
+#: As another account, listens wherever the service could be expected, and prints the places and all that it is sent.
+SQUATTER = """
+import itertools, os, socket, sys
+port, path = int(sys.argv[1]), sys.argv[2]
+os.setgroups([])
+os.setuid(65534)
+places = [(socket.AF_INET, (host, port)) for host in ("127.0.0.1", "")] + [(socket.AF_UNIX, path)]
+for (family, address), share, reuse in itertools.product(places, (0, 1), (0, 1)):
+    with socket.socket(family) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, share and family == socket.AF_INET)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+        try:
+            listening.bind(address)
+            listening.listen()
+        except OSError:
+            continue
+        print("listens at", address, flush=True)
+        print("was sent", listening.accept()[0].recv(4096), flush=True)
+print("found no place", flush=True)
+"""
+
+
+@contextlib.asynccontextmanager
+async def service_down(hub):
+    """The service is dead in the block, and nothing starts it again; yields its port."""
+    scheduler = psutil.Process(service_pid(hub))
+    listening = (each for each in scheduler.net_connections("tcp") if each.status == psutil.CONN_LISTEN)
+    port, leash = next(listening).laddr.port, scheduler.parent()
+    leash.suspend()
+    scheduler.kill()
+    await eventually(lambda: scheduler.status() == psutil.STATUS_ZOMBIE)
+    try:
+        yield port
+    finally:
+        leash.resume()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+async def test_while_the_service_is_down_another_account_is_sent_nothing(hub):
+    """Neither the tokens of servers, which use the socket, nor what browsers send through the proxy."""
+    async with Person(hub, "ann") as ann:
+        await eventually(lambda: left(ann, "0.5"))
+        await ann.start({"gpus": "0"})
+        await eventually(ann.ready)
+        await ann.log_in()
+        environment = (await ann.told())["environment"]
+        place = ServiceAddress.parse(environment["JUPYTER_GQ_URL"]).socket
+        assert place.account == os.geteuid()
+        client = ServiceClient(environment["JUPYTER_GQ_URL"], environment["JUPYTERHUB_API_TOKEN"], timeout=PATIENCE)
+        assert (await client.me()).user == "ann"
+
+        async with service_down(hub) as port:
+            arguments = ["-c", SQUATTER, str(port), str(place.path)]
+            squatter = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=subprocess.PIPE)
+            first = await squatter.stdout.readline()
+            with pytest.raises(ServiceUnavailable):
+                await client.me()
+            assert await me(ann) is None, "through the proxy"
+            assert first == b"found no place\n", (first, await squatter.stdout.readline())
+            await squatter.wait()
+        await eventually(lambda: answers(client))
+        client.close()
+        await all_gone(ann)
+
+
+async def answers(client):
+    with contextlib.suppress(ServiceUnavailable):
+        return await client.me()
 
 
 def now():
