@@ -104,6 +104,8 @@ class Endpoint(LogsIncidents):
         if self._refused is not None:
             raise self._refused
         route = self._find()
+        if route.access is Access.JOB_TOKEN:  # the run may have ended while the body came
+            self._requester = await self._authorise(route)
         self._require_known_parameters(route)
         call = Call(
             status=self._wiring.status,

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -439,6 +440,37 @@ async def test_the_token_of_a_job_is_no_use_for_another_nor_after_the_end(people
     foreign.close()
     with refuses(401, "invalid_token"):
         await ServiceClient(people["ann"].url, token).job(first.id)
+    own = Delivery(people["ann"].url, first.id, token)
+    assert await own.send([piece(1)]) == 1
+    world.machine.end(first.id)
+    await world.steps()
+    for asked in (own.send([piece(2)]), own.heartbeat(1)):
+        with refuses(401, "invalid_token"):
+            await asked
+    own.close()
+    assert (await people["ann"].job(first.id)).last_seq == 1
+
+
+async def test_a_delivery_that_takes_longer_than_its_run_is_refused(people, world, bundle):
+    job, _ = await people["ann"].submit(submission(bundle))
+    await world.steps()
+    address = urlsplit(people["ann"].url)
+    body = json.dumps({"events": [piece(1)]}).encode()
+    head = (
+        f"POST {address.path}api/v1/jobs/{job.id}/outputs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"Authorization: token {world.job_token(job.id)}\r\nContent-Length: {len(body)}\r\n"
+        "Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(head.encode())
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 (Continue)\r\n\r\n", "the head was not accepted"
+    world.machine.end(job.id)
+    await world.steps()
+    writer.write(body)
+    assert (await reader.read()).startswith(b"HTTP/1.1 401 ")
+    writer.close()
+    await writer.wait_closed()
+    assert (await people["ann"].job(job.id)).last_seq == 0
 
 
 async def test_a_large_delivery_is_cut_into_requests_that_pass(people, world, bundle):

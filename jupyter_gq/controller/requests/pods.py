@@ -7,7 +7,8 @@ Known pods only: a pod gets the token of a task only if the backend knows it as 
 Exchange before the bundle: each exchange replaces the token of the task, and none is possible once the task has its
 bundle. The user's code can read the pod's own token, but runs only after that.
 
-Tokens end with the run: the next admission replaces or clears them, and between two runs no token is valid.
+Tokens end with the run, for pods and for processes: the next admission replaces or clears them, and between two runs
+and after the last one no token is valid.
 """
 
 from dataclasses import dataclass, field
@@ -66,9 +67,12 @@ class JobPods:
         return JobToken(token=token, run=workload.run, task=task, last_seq=self._context.last_seq(job))
 
     def find_task(self, job: str, token: str) -> int | None:
-        """Return the number of the job's task to which a token belongs; None if the token is not valid now."""
+        """Return the number of the job's task to which a token belongs; None if the token is not valid now.
+
+        Only the tokens of the job's present run are valid, and only until that run has ended.
+        """
         record = self._context.records.get(job)
-        if record is None or record.workload.kind is not Kind.TRAINING or not self._may_use_token(record):
+        if record is None or record.workload.kind is not Kind.TRAINING or not record.workload.holds:
             return None
         hashed = hash_token(token)
         if record.token_hash is not None and compare_digest(record.token_hash, hashed):
@@ -114,12 +118,6 @@ class JobPods:
         """Return the container image of the notebook with this ticket; "" if unknown, or if notebooks are not pods."""
         lookup = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_lookup
         return "" if lookup is None else lookup.image_of(ticket)
-
-    def _may_use_token(self, record: Record) -> bool:
-        """Return whether the job's tokens are valid now: in pods only during a run, and for processes always."""
-        # A run of processes has ended once they are gone, so its token harms nobody. A pod may be cut off with its
-        # node, be given up, and come back.
-        return record.workload.holds or self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup is None
 
     def _running_record(self, job: str) -> Record:
         """Return the record of a job that holds devices for a run.

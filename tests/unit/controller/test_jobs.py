@@ -375,14 +375,18 @@ async def test_only_the_token_of_the_present_run_speaks_for_a_job(world):
     assert world.controller.pods.find_task(job, world.backend.runs[(job, 2)].token) == 0
 
 
-async def test_a_runner_may_deliver_what_is_left_when_its_job_has_ended(world):
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED, Outcome.LOST])
+async def test_the_token_of_a_run_is_invalid_once_the_run_has_ended(world, outcome):
+    """In processes as in pods; the backend reports the end when the last process of the run has ended."""
     job = world.send(ANN, "vision")
     await world.step(2)
     token = world.backend.runs[(job, 1)].token
-    world.backend.end(job)
-    await world.step(2)
     assert world.controller.pods.find_task(job, token) == 0
-    assert world.controller.jobs.append_outputs(job, [_piece(1)]) == 1
+    world.backend.end(job, outcome)
+    await world.step(1)
+    assert world.controller.pods.find_task(job, token) is None
+    await world.step(2)
+    assert world.controller.pods.find_task(job, token) is None
 
 
 async def test_output_has_no_gap_and_no_double(world):
