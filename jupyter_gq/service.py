@@ -120,10 +120,8 @@ class SchedulerService(Application):
         'Default: "jupyter-gq-state".',
     ).tag(config=True)
     socket_dir = Unicode(
-        "",
-        help="Folder for the Unix socket at which the service answers servers, jobs and the Hub on one machine. It "
-        "belongs to the service's account, and no other account can write in it. Set it before `configure(c)`, if the "
-        "path of the socket is too long otherwise. Default: `socket` in the state folder.",
+        help="Folder of the Unix socket at which the service answers servers, jobs and the Hub on one machine. Only the "
+        "service's account may write in it. Set it before `configure(c)`. Default: `socket` in the state folder."
     ).tag(config=True)
     database_url = Unicode("", help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
         config=True
@@ -244,15 +242,14 @@ class SchedulerService(Application):
 
     async def _serve(self) -> None:
         """Connect the parts and serve until a signal comes; connect them anew after the store was away for too long."""
+        name = os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
         listener = Listener(
             url=os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089"),
             prefix=os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/"),
-            authenticator=HubAuthenticator(
-                *_hub_api(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
-            ),
+            authenticator=HubAuthenticator(*_hub_api(), service=name),
         )
-        for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, listener.ended.set)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, listener.ended.set)
         put_together = self._on_a_cluster if self.backend == "kubernetes" else self._on_this_machine
         with contextlib.suppress(_Ended), contextlib.closing(listener.authenticator):
             while not listener.ended.is_set():
@@ -315,8 +312,7 @@ class SchedulerService(Application):
         clock = SystemClock()
         state = self._state()
         listener.socket = SocketPlace.own(os.environ.get(SOCKET_VARIABLE, ""), self.socket_dir, state)
-        simulated = SimulatedDevices(config=self.config)
-        probe = choose_probe(NvmlProbe(now=clock.now), simulated, clock.now)
+        probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
         local = LocalBackend(parent=self)
         jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url)
         stopper = HubServerStopper(*_hub_api())
