@@ -120,8 +120,8 @@ class SchedulerService(Application):
         'Default: "jupyter-gq-state".',
     ).tag(config=True)
     socket_dir = Unicode(
-        help="Folder of the Unix socket at which the service answers servers, jobs and the Hub on one machine. Only the "
-        "service's account may write in it. Set it before `configure(c)`. Default: `socket` in the state folder."
+        help="Folder of the Unix socket at which the service answers servers, jobs and the Hub on one machine. Only "
+        "the service's account may write in it. Set it before `configure(c)`. Default: `socket` in the state folder."
     ).tag(config=True)
     database_url = Unicode("", help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
         config=True
