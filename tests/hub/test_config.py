@@ -284,7 +284,7 @@ def test_the_proxy_does_not_start_beside_a_stranger():
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=scaled(PATIENCE),
         )
     assert (done.returncode, done.stdout) == (1, "")
     assert f"The port {port} of the scheduler service is in use by another program" in done.stderr

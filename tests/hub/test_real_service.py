@@ -181,7 +181,7 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
 
         async def report():
             body = {"at": now(), "kernels": [kernel]}
-            client = ServiceClient(address, token, timeout=PATIENCE)
+            client = ServiceClient(address, token, timeout=scaled(PATIENCE))
             with contextlib.closing(client):
                 await client.report_activity("", ActivityReport.model_validate(body))
 
@@ -280,7 +280,9 @@ async def test_while_the_service_is_down_another_account_is_sent_nothing(hub):
         environment = (await ann.told())["environment"]
         place = ServiceAddress.parse(environment["JUPYTER_GQ_URL"]).socket
         assert place.account == os.geteuid()
-        client = ServiceClient(environment["JUPYTER_GQ_URL"], environment["JUPYTERHUB_API_TOKEN"], timeout=PATIENCE)
+        client = ServiceClient(
+            environment["JUPYTER_GQ_URL"], environment["JUPYTERHUB_API_TOKEN"], timeout=scaled(PATIENCE)
+        )
         assert (await client.me()).user == "ann"
 
         async with service_down(hub) as port:

@@ -15,6 +15,7 @@ from jupyter_gq.client.problems import ServiceUnavailable
 from jupyter_gq.client.service_address import ServiceAddress, SocketPlace
 from jupyter_gq.client.transport import Transport
 from jupyter_gq.domain.errors import AdminError
+from tests.patience import scaled
 
 NOBODY = 65534
 #: A program of another account that listens at a socket, and prints the number of bytes that it is sent.
@@ -159,7 +160,7 @@ async def test_a_client_waits_while_the_service_has_too_many_new_connections(pla
         opened.enter_context(busy.accept()[0])
         busy.setblocking(False)
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(scaled(60)):
             connection, _ = await loop.sock_accept(busy)
             opened.enter_context(connection)
             connection.setblocking(False)
