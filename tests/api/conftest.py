@@ -1,7 +1,7 @@
 """A real server in this process, a real (small) Hub beside it, and requests over HTTP."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,12 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from tests.contract.postgresql import PostgresServer, programs_or_skip
 from tests.patience import scaled
 from tests.serving import application_of
 
 from .hubs import SERVICE_TOKEN, Hub
+from .world import make_bundle
 
 PREFIX = "/services/jupyter-gq/"
 
@@ -92,26 +94,18 @@ async def serve(hub: Hub) -> AsyncIterator[Serve]:
 @pytest.fixture
 def bundle() -> dict[str, Any]:
     """The bundle of a job of one cell."""
-    return {
-        "manifest": {
-            "notebook_path": "train.ipynb",
-            "cwd": "/home/ann",
-            "kernel": {"name": "python3", "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]},
-            "targets": [{"cell_id": "abc", "source_hash": "0" * 64}],
-        },
-        "notebook": {
-            "nbformat": 4,
-            "nbformat_minor": 5,
-            "metadata": {},
-            "cells": [
-                {
-                    "cell_type": "code",
-                    "id": "abc",
-                    "metadata": {},
-                    "source": "print(1)",
-                    "outputs": [],
-                    "execution_count": None,
-                }
-            ],
-        },
-    }
+    return make_bundle()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of these tests."""
+    with PostgresServer(programs_or_skip()) as server:
+        server.start()
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"], scope="module")
+def database(request) -> str:
+    """The URL of an empty database of each kind; "" = SQLite in the folder of the test."""
+    return "" if request.param == "sqlite" else request.getfixturevalue("postgres_server").new_database()

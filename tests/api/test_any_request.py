@@ -1,23 +1,20 @@
 """Requests that Schemathesis makes from the served OpenAPI document: never a status of 500, never an unknown answer.
 
-Every role sends each request, to every route, valid ones and invalid ones. The number of requests is bounded, so that
-the tier takes about a minute; `JUPYTER_GQ_FUZZ_EXAMPLES` sets another number for each route and kind.
+Every role sends each request, to every route, valid ones and invalid ones, on each database. `make soak-api CASES=N`
+sends about N requests on each database; the tier sends a few to each route. `JUPYTER_GQ_API_SEED` makes other requests.
 """
 
-import asyncio
 import math
 import os
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -25,113 +22,80 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tornado.netutil import bind_sockets
 
-from jupyter_gq.api.app import make_server
-from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.routes import ROUTES, describe_api
-from jupyter_gq.client.models import TicketRequest
-from jupyter_gq.controller.caller import Caller
-from tests.patience import scaled
-from tests.serving import application_of
 
-from .conftest import PREFIX
-from .fakes import PODS, authenticator
-from .hubs import SERVICE_TOKEN, Hub
-from .world import World, submission
+from .fuzzed import ROLES, FuzzedService
 
-EXAMPLES = int(os.environ.get("JUPYTER_GQ_FUZZ_EXAMPLES", "2"))
-ANN = Caller(user="ann", groups=frozenset({"vision"}))
-#: Holders of tokens of the Hub, of a job and of pods; one token that nobody knows; None: no token.
-ROLES = (
-    "ann",
-    "bob",
-    "ann-reads",
-    "ann-nothing",
-    "ann-elsewhere",
-    "root",
-    "prometheus",
-    "job",
-    "agent",
-    "runner",
-    "unknown",
-    None,
-)
-#: A stream never ends, so its route is asked below.
-ASKED = [route for route in ROUTES if route.path != "events"]
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-
-
-@dataclass
-class Service:
-    """The service in a thread of its own, with a job that runs and a notebook."""
-
-    folder: Path
-    bundle: dict[str, Any]
-    url: str = ""
-    #: The token of each role, and the objects that exist, by the name of the part of a path.
-    tokens: dict[str, str] = field(default_factory=dict)
-    parts: dict[str, str] = field(default_factory=dict)
-
-    def __enter__(self) -> "Service":
-        ready: Future[None] = Future()
-        self._loop = asyncio.new_event_loop()
-        self._ended = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve(ready)))
-        self._thread.start()
-        ready.result(timeout=scaled(60))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(timeout=scaled(60))
-        self._loop.close()
-
-    async def _serve(self, ready: "Future[None]") -> None:
-        hub, world = Hub(), World(self.folder)
-        try:
-            await hub.start()
-            job = world.controller.jobs.submit(ANN, submission(self.bundle), None)[0].id
-            ticket = world.controller.tickets.open(ANN, TicketRequest(server="lab", gpus="0.25"))[0].id
-            await world.steps()
-            self.parts = {
-                "job": job,
-                "ticket": ticket,
-                "server": "lab",
-                "node": PODS["agent"].node,
-                "drain": "GPU-nowhere",
-            }
-            self.tokens = {"job": world.job_token(job)}
-            tokens = HubAuthenticator(hub.url, SERVICE_TOKEN)
-            server = make_server(application_of(world.controller, tokens, PREFIX, pods=authenticator()))
-            sockets = bind_sockets(0, "127.0.0.1")
-            server.add_sockets(sockets)
-            self.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{PREFIX}"
-            ready.set_result(None)
-            while not self._ended.is_set():
-                await world.steps(1)
-                await asyncio.sleep(0.05)
-            server.stop()
-            await server.close_all_connections()
-            tokens.close()
-        except BaseException as error:
-            if not ready.done():
-                ready.set_exception(error)
-            raise
-        finally:
-            world.close()
-            await hub.stop()
-
-    def headers(self, role: str | None) -> dict[str, str]:
-        return {} if role is None else {"Authorization": f"token {self.tokens.get(role, role)}"}
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+CASES = int(os.environ.get("JUPYTER_GQ_API_CASES", "0"))
+SEED = int(os.environ.get("JUPYTER_GQ_API_SEED", "20"))
+#: Requests of each role to each route in each mode.
+EXAMPLES = max(2, CASES // (len(ROUTES) * len(MODES) * len(ROLES)))
+HEAD_CHECKS = [not_a_server_error, status_code_conformance]
+CHECKS = [*HEAD_CHECKS, content_type_conformance, response_schema_conformance]
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory) -> Iterator[Service]:
-    from .conftest import bundle
-
-    with Service(tmp_path_factory.mktemp("service"), bundle.__wrapped__()) as running:
+def service(database, tmp_path_factory) -> Iterator[FuzzedService]:
+    with FuzzedService(tmp_path_factory.mktemp("service"), database) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    return schemathesis.openapi.from_dict(describe_api())
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_answer_is_one_that_the_document_names(service, schema, route, mode):
+    operation = schema[f"/api/v1/{route.path}"][route.method]
+    session, seen = requests.Session(), set()
+
+    @hypothesis.seed(SEED)
+    @hypothesis.settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(case=operation.as_strategy(mode), known=st.booleans())
+    def ask(case: Any, known: bool) -> None:
+        service.renew()
+        prepare(case, service.parts if known or mode is GenerationMode.POSITIVE else {})
+        for role in ROLES:
+            response = case.call(
+                base_url=service.url.rstrip("/"), headers=service.headers(role), timeout=60, session=session
+            )
+            answer = (response.status_code, response.content)
+            if answer not in seen:  # the same answer needs no second check
+                case.validate_response(response, checks=HEAD_CHECKS if case.method == "HEAD" else CHECKS)
+                check_numbers(response)
+                seen.add(answer)
+
+    try:
+        ask()
+    except hypothesis.errors.Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE  # nothing about this request can be wrong
+
+
+def prepare(case: Any, parts: dict[str, str]) -> None:
+    """Put existing objects in the place of those that were made up, so that the request gets past the first check."""
+    case.path_parameters = {name: parts.get(name, part) for name, part in (case.path_parameters or {}).items()}
+    if case.query:
+        case.query.pop("wait", None)  # a long wait is no error
+    if parts and isinstance(case.body, dict) and "queue" in case.body:
+        case.body |= {"queue": "vision", "gpus": "0.5"}
+    if case.path.endswith("/events"):
+        case.method = "HEAD"  # the stream itself never ends
+
+
+def check_numbers(response: Any) -> None:
+    """Raise an error unless all numbers of a JSON answer are finite."""
+    if response.content and response.headers.get("content-type", [""])[0].startswith("application/json"):
+        assert finite(response.json())
 
 
 def finite(value: object) -> bool:
@@ -140,39 +104,3 @@ def finite(value: object) -> bool:
     if isinstance(value, list):
         return all(map(finite, value))
     return not isinstance(value, float) or math.isfinite(value)
-
-
-@pytest.fixture(scope="module")
-def schema() -> Any:
-    return schemathesis.openapi.from_dict(describe_api())
-
-
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
-@pytest.mark.parametrize("route", ASKED, ids=lambda route: f"{route.method} {route.path}")
-def test_every_answer_is_one_that_the_document_names(service, schema, route, mode):
-    operation = schema[f"/api/v1/{route.path}"][route.method]
-
-    @hypothesis.seed(20)
-    @hypothesis.settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @hypothesis.given(case=operation.as_strategy(mode))
-    def ask(case: Any) -> None:
-        if mode is GenerationMode.POSITIVE:
-            case.path_parameters = {name: service.parts[name] for name in case.path_parameters or {}}
-        if case.query:
-            case.query.pop("wait", None)  # a long wait is no error
-        for role in ROLES:
-            response = case.call(base_url=service.url.rstrip("/"), headers=service.headers(role), timeout=scaled(30))
-            case.validate_response(response, checks=CHECKS)
-            if response.headers.get("content-type", [""])[0].startswith("application/json") and response.content:
-                assert finite(response.json())
-
-    try:
-        ask()
-    except hypothesis.errors.Unsatisfiable:
-        assert mode is GenerationMode.NEGATIVE  # nothing about this request can be wrong

@@ -6,10 +6,12 @@ from typing import Any
 
 from traitlets.config import Config
 
+from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.controller.views.mentions import ShowNames
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FakeBackend, FakeBundles, FakeProbe, FakeServers, FixedClock, FixedSettings, a_node, counting
 
@@ -34,19 +36,26 @@ class World:
     bundles: FakeBundles = field(default_factory=FakeBundles)
     machine_of: type[FakeBackend] = FakeBackend
     show_names: ShowNames = ShowNames.ALL
+    config: Config = field(default_factory=lambda: CONFIG)
+    #: The URL of the database; "" = SQLite in the folder.
+    database: str = ""
+    #: The files of jobs are kept in the database, as on a cluster.
+    stores_files: bool = False
 
     def __post_init__(self) -> None:
         nodes = (a_node(2),)
         self.machine = self.machine_of(self.clock, nodes)
         self.servers = FakeServers(self.clock, nodes)
-        self.settings = FixedSettings(build_settings(CONFIG, nodes))
-        self.store = SqlStore(f"sqlite:///{self.folder / 'service.sqlite'}")
+        self.settings = FixedSettings(build_settings(self.config, nodes))
+        self.store = SqlStore(self.database or f"sqlite:///{self.folder / 'service.sqlite'}")
+        # A machine that also runs notebooks is a cluster.
+        runs_notebooks = Kind.NOTEBOOK in self.machine_of.kinds
         self.controller = Controller(
             store=self.store,
-            backends=(self.machine, self.servers),
+            backends=(self.machine,) if runs_notebooks else (self.machine, self.servers),
             settings=self.settings,
             clock=self.clock,
-            bundles=self.bundles,
+            bundles=StoredBundles(self.store, self.store) if self.stores_files else self.bundles,
             probe=FakeProbe(),
             new_id=counting(),
             new_token=counting("token-"),
@@ -71,3 +80,30 @@ def submission(bundle: dict[str, Any], **changes: Any) -> JobSubmission:
     return JobSubmission.model_validate(
         {"queue": "vision", "gpus": "0.5", "name": "digits", "bundle": bundle} | changes
     )
+
+
+def make_bundle() -> dict[str, Any]:
+    """The bundle of a job of one cell."""
+    return {
+        "manifest": {
+            "notebook_path": "train.ipynb",
+            "cwd": "/home/ann",
+            "kernel": {"name": "python3", "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]},
+            "targets": [{"cell_id": "abc", "source_hash": "0" * 64}],
+        },
+        "notebook": {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {},
+            "cells": [
+                {
+                    "cell_type": "code",
+                    "id": "abc",
+                    "metadata": {},
+                    "source": "print(1)",
+                    "outputs": [],
+                    "execution_count": None,
+                }
+            ],
+        },
+    }

@@ -1,0 +1,154 @@
+"""The service in a thread of its own, for requests that a program made up; every kind of requester has a token."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tornado.netutil import bind_sockets
+from traitlets.config import Config
+
+from jupyter_gq.api.app import make_server
+from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.client.models import TicketRequest
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.states import State
+from tests.fakes import RunsPods
+from tests.serving import application_of
+
+from .conftest import PREFIX
+from .fakes import PODS, authenticator
+from .hubs import ADMIN, READ, SERVICE_TOKEN, SUBMIT, Hub, user
+from .world import CONFIG, World, make_bundle, submission
+
+Answer = TypeVar("Answer")
+
+#: Small limits, so that no number of requests makes the service slow.
+LIMITED: Config = deepcopy(CONFIG)
+LIMITED.TrainingQueues.max_jobs_per_user = 20
+LIMITED.TrainingQueues.max_waiting_tickets_per_user = 5
+ANN = Caller(user="ann", groups=frozenset({"vision"}))
+#: Tokens of the Hub beyond those that every test has, with the Hub's answer about each.
+HUB_ROLES = {
+    # The Hub itself asks with short-lived tokens of the user whose page or server it is about.
+    "the-hub": user("ann", SUBMIT, READ),
+    "the-hub-reads": user("ann", READ),
+    "server-of-ann": user("ann", SUBMIT, READ, "users:activity!user=ann", "access:servers!server=ann/"),
+    "ann-own-scope": user("ann", f"{ADMIN}!user=ann", f"{SUBMIT}!user=ann", f"{READ}!user=ann"),
+    "admin-of-one-user": user("bob", f"{ADMIN}!user=ann", READ, groups=("nlp",)),
+    "admin-of-one-group": user("bob", f"{ADMIN}!group=vision", READ, groups=("nlp",)),
+    "admin-of-one-server": user("bob", f"{ADMIN}!server=ann/", READ, groups=("nlp",)),
+    "manager-of-queues": user("mona", SUBMIT, READ, groups=("vision", "nlp")),
+    "any-service": user("root", ADMIN, READ, groups=(), access="access:services"),
+}
+#: Every kind of token: of the Hub, of a job, of pods; one that nobody knows; None: no token.
+ROLES = (
+    "ann",
+    "bob",
+    "root",
+    "job",
+    "agent",
+    "runner",
+    "ann-reads",
+    "ann-nothing",
+    "ann-elsewhere",
+    "prometheus",
+    "default",
+    "unknown",
+    *HUB_ROLES,
+    None,
+)
+
+
+@dataclass
+class FuzzedService:
+    """The service over a database of its own, with a job that runs and a notebook, which `renew` keeps there."""
+
+    folder: Path
+    #: The URL of the database; "" = SQLite in the folder.
+    database: str = ""
+    url: str = ""
+    #: The token of each role that has another than its name, and the objects that exist, by their part of a path.
+    tokens: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, str] = field(default_factory=dict)
+
+    def __enter__(self) -> "FuzzedService":
+        ready: Future[None] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve(ready)))
+        self._thread.start()
+        ready.result(timeout=120)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(timeout=120)
+        self._loop.close()
+
+    def renew(self) -> None:
+        """Send a new job and open a new ticket in the place of those that a request has ended."""
+        self._run(self._renew)
+
+    def headers(self, role: str | None) -> dict[str, str]:
+        return {} if role is None else {"Authorization": f"token {self.tokens.get(role, role)}"}
+
+    def _run(self, act: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(timeout=120)
+
+    async def _renew(self) -> None:
+        jobs, tickets = self._world.controller.jobs, self._world.controller.tickets
+        if not self._runs("job"):
+            for job in jobs.list(ANN, limit=100, before=None).jobs:
+                if job.phase not in {"done", "failed", "cancelled"}:
+                    jobs.cancel(ANN, job.id)
+            self.parts["job"] = jobs.submit(ANN, submission(make_bundle()), None)[0].id
+        if not self._runs("ticket"):
+            for ticket in tickets.list_notebooks(ANN).notebooks:
+                tickets.close(ANN, ticket.id)
+            self.parts["ticket"] = tickets.open(ANN, TicketRequest(server="lab", gpus="0.25"))[0].id
+        for _ in range(20):
+            await self._world.steps(1)
+            if self._runs("job"):
+                break
+        job = self.parts["job"]
+        self._world.machine.pods[(job, 1, PODS["runner"].uid)] = 0
+        self.tokens["job"] = self._world.job_token(job)
+
+    def _runs(self, part: str) -> bool:
+        record = self._world.store.get(self.parts[part]) if part in self.parts else None
+        return record is not None and record.workload.state in {State.RUNNING, State.STARTING}
+
+    async def _serve(self, ready: "Future[None]") -> None:
+        hub = Hub()
+        hub.tokens |= HUB_ROLES
+        self._world = world = World(
+            self.folder, machine_of=RunsPods, database=self.database, config=LIMITED, stores_files=True
+        )
+        try:
+            await hub.start()
+            self.parts = {"server": "lab", "node": PODS["agent"].node, "drain": "GPU-nowhere"}
+            await self._renew()
+            tokens = HubAuthenticator(hub.url, SERVICE_TOKEN)
+            server = make_server(application_of(world.controller, tokens, PREFIX, pods=authenticator()))
+            sockets = bind_sockets(0, "127.0.0.1")
+            server.add_sockets(sockets)
+            self.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{PREFIX}"
+            ready.set_result(None)
+            while not self._ended.is_set():
+                await world.steps(1)
+                await asyncio.sleep(0.25)
+            server.stop()
+            await server.close_all_connections()
+            tokens.close()
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+            raise
+        finally:
+            world.close()
+            await hub.stop()
