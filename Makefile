@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak-worlds test-server test-hub test-lab test-demo test-browser test-kubernetes test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak-worlds soak-api test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,7 +83,6 @@ contracts: setup
 prose: setup
 	$(PYTEST) tests/style
 
-# A failed test keeps the logs of its processes in test-results/TIER/TEST.
 test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
@@ -93,6 +92,10 @@ test-unit: setup postgresql
 # About a second of processor time for each ten worlds of each kind.
 soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling
 	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(PYTEST) tests/property/test_cycle.py
+
+# About a second of processor time for each hundred requests.
+soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the API on each database; SEED makes others
+	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) tests/api/test_any_request.py
 
 test-lab: setup
 	cd labextension && npm test --silent
@@ -114,9 +117,6 @@ test-demo: setup
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) tests/browser
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py
-
-test-repeat: setup ## Run the tests of TIER (such as hub) TIMES (10) times in a row, beside BUSY (0) busy processes
-	$(BIN)/python -m tests.repeat $(or $(TIER),hub) --times $(or $(TIMES),10) --busy $(or $(BUSY),0)
 
 .PHONY: chromium
 chromium:
@@ -178,4 +178,4 @@ release-check: setup ## Build sdist and wheel, check their metadata, install eac
 	.ci/release-check
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) $(HUB55) dist build test-results labextension/node_modules labextension/lib jupyter_gq/labextension
+	rm -rf $(VENV) $(HUB55) dist build labextension/node_modules labextension/lib jupyter_gq/labextension

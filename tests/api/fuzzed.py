@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from copy import deepcopy
@@ -17,6 +18,7 @@ from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.states import State
+from jupyter_gq.store.protocol import PageSize
 from tests.fakes import RunsPods
 from tests.serving import application_of
 
@@ -32,6 +34,7 @@ LIMITED: Config = deepcopy(CONFIG)
 LIMITED.TrainingQueues.max_jobs_per_user = 20
 LIMITED.TrainingQueues.max_waiting_tickets_per_user = 5
 ANN = Caller(user="ann", groups=frozenset({"vision"}))
+ROOT = Caller(user="root", admin=True)
 #: Tokens of the Hub beyond those that every test has, with the Hub's answer about each.
 HUB_ROLES = {
     # The Hub itself asks with short-lived tokens of the user whose page or server it is about.
@@ -45,6 +48,11 @@ HUB_ROLES = {
     "manager-of-queues": user("mona", SUBMIT, READ, groups=("vision", "nlp")),
     "any-service": user("root", ADMIN, READ, groups=(), access="access:services"),
 }
+#: A first piece of output, from which the executed notebook is made.
+PIECE = {
+    "seq": 1, "run": 1, "at": 1.0, "op": "append", "cell": "abc", "role": "target",
+    "output": {"output_type": "stream", "name": "stdout", "text": "x"},
+}  # fmt: skip
 #: Every kind of token: of the Hub, of a job, of pods; one that nobody knows; None: no token.
 ROLES = (
     "ann",
@@ -75,6 +83,8 @@ class FuzzedService:
     #: The token of each role that has another than its name, and the objects that exist, by their part of a path.
     tokens: dict[str, str] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)
+    #: How often each route gave each status.
+    answers: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def __enter__(self) -> "FuzzedService":
         ready: Future[None] = Future()
@@ -101,23 +111,34 @@ class FuzzedService:
         return asyncio.run_coroutine_threadsafe(act(), self._loop).result(timeout=120)
 
     async def _renew(self) -> None:
-        jobs, tickets = self._world.controller.jobs, self._world.controller.tickets
-        if not self._runs("job"):
-            for job in jobs.list(ANN, limit=100, before=None).jobs:
+        jobs, tickets, drains = (getattr(self._world.controller, name) for name in ("jobs", "tickets", "drains"))
+        for drain in drains.list_drains().drains:
+            await drains.end(ROOT, drain.name)
+        if not self._runs("job") or not self._opens():
+            for job in jobs.list(ROOT, limit=500, before=None, owner="*").jobs:
                 if job.phase not in {"done", "failed", "cancelled"}:
-                    jobs.cancel(ANN, job.id)
-            self.parts["job"] = jobs.submit(ANN, submission(make_bundle()), None)[0].id
+                    jobs.cancel(ROOT, job.id)
+            await self._send_job()
         if not self._runs("ticket"):
-            for ticket in tickets.list_notebooks(ANN).notebooks:
-                tickets.close(ANN, ticket.id)
+            for ticket in tickets.list_notebooks(ROOT, "*").notebooks:
+                tickets.close(ROOT, ticket.id)
             self.parts["ticket"] = tickets.open(ANN, TicketRequest(server="lab", gpus="0.25"))[0].id
+        if self._world.store.outputs(self.parts["job"], 0, PageSize(entries=1)) == ():
+            jobs.append_outputs(self.parts["job"], [PIECE])
+
+    async def _send_job(self) -> None:
+        """Send a new job, and wait until it runs."""
+        job = self.parts["job"] = self._world.controller.jobs.submit(ANN, submission(make_bundle()), None)[0].id
         for _ in range(20):
             await self._world.steps(1)
             if self._runs("job"):
                 break
-        job = self.parts["job"]
         self._world.machine.pods[(job, 1, PODS["runner"].uid)] = 0
         self.tokens["job"] = self._world.job_token(job)
+
+    def _opens(self) -> bool:
+        """Whether the token of the job still speaks for it: the exchange for another one ends that."""
+        return self._world.controller.pods.find_task(self.parts["job"], self.tokens["job"]) is not None
 
     def _runs(self, part: str) -> bool:
         record = self._world.store.get(self.parts[part]) if part in self.parts else None
