@@ -12,7 +12,7 @@ from jupyter_gq.client import models
 from jupyter_gq.domain.json_types import JsonObject
 
 from .access import ADMIN_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
-from .route import PATH_PARTS, Media, Parameter, Route
+from .route import PATH_PARTS, QUERY_TEXT, Media, Parameter, Route
 
 _PODS = frozenset({Access.POD, Access.AGENT})
 
@@ -183,6 +183,7 @@ def _parameter(parameter: Parameter, where: str) -> JsonObject:
         schema |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
     else:
         schema |= {"maxLength": parameter.max_length}
+        schema |= {"pattern": QUERY_TEXT} if where == "query" else {}
     if parameter.default is not None:
         schema["default"] = parameter.default
     return {"name": parameter.name, "in": where, "description": parameter.help, "schema": schema}

@@ -1,6 +1,7 @@
 """The body of a request as a validated model, with errors in plain words."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -13,12 +14,14 @@ from jupyter_gq.domain.json_types import JsonValue
 from jupyter_gq.domain.plain_text import strip_controls
 
 from .errors import ApiRefusal, refusal
+from .route import QUERY_TEXT, Parameter
 
 Model = TypeVar("Model", bound=BaseModel)
 
 #: Parts of the paths in pydantic's errors that name a branch of a union or a validator, not a field.
 _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
+_QUERY_TEXT = re.compile(QUERY_TEXT)
 _LONGEST_COUNT = 20
 
 
@@ -48,6 +51,32 @@ def parse_count(text: str) -> int | None:
         return None
     number = int(text)
     return number if number < 2**63 else None
+
+
+def parse_parameter(parameter: Parameter, given: bytes) -> str | int:
+    """Return the value of a query parameter, as it was given without its percent signs.
+
+    Raises a refusal of 422 for an integer that is invalid or outside its bounds, and for a text that is too long, is
+    not UTF-8, or has control characters.
+    """
+    text = given.decode("utf-8", "replace")
+    if parameter.type == "integer":
+        number = parse_count(text)
+        if number is None or not parameter.minimum <= number <= parameter.maximum:
+            expected = f"a whole number from {parameter.minimum} to {parameter.maximum} was expected"
+            raise _invalid_parameter(parameter, f"{expected}, not {_shown(text)}")
+        return number
+    if len(text) > parameter.max_length:
+        raise _invalid_parameter(parameter, f"at most {parameter.max_length} characters were expected, not {len(text)}")
+    if text.encode() != given or not _QUERY_TEXT.fullmatch(text):
+        raise _invalid_parameter(
+            parameter, f"text in UTF-8 without control characters was expected, not {_shown(text)}"
+        )
+    return text
+
+
+def _invalid_parameter(parameter: Parameter, why: str) -> ApiRefusal:
+    return refusal(422, "invalid_request", f"{parameter.name}: {why}.", field=parameter.name)
 
 
 def bad_json(why: str) -> ApiRefusal:

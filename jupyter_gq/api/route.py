@@ -34,6 +34,8 @@ class Media(StrEnum):
 
 #: Names of people, servers and nodes come in any script.
 _NAME = rf"{NAME_CHARACTER}{{1,255}}"
+#: The form of a text in the query.
+QUERY_TEXT = rf"^{NAME_CHARACTER}*$"
 _ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 #: The form of each variable part of a path. A request with another form is refused before its token is looked at.
 PATH_PARTS: Mapping[str, str] = {"job": _ID, "ticket": _ID, "node": _NAME, "server": _NAME, "drain": _NAME}

@@ -3,6 +3,7 @@
 from functools import cache
 
 from jupyter_gq.client import agents, models
+from jupyter_gq.client.bounds import MAX_COUNT
 from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Access
@@ -19,7 +20,7 @@ BEFORE = Parameter(name="before", help="The value of `next` in the previous page
 OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for all users.")
 AUDIT_FILTERS = (
     LIMIT,
-    Parameter(name="before", type="integer", help="The value of `next` in the previous page."),
+    Parameter(name="before", type="integer", maximum=MAX_COUNT, help="The value of `next` in the previous page."),
     Parameter(name="since", type="integer", help="Only entries from this time on, in seconds since the epoch."),
     Parameter(name="until", type="integer", help="Only entries from before this time, in seconds since the epoch."),
     Parameter(name="actor", help="Only acts of this user, service or other actor."),
@@ -27,7 +28,9 @@ AUDIT_FILTERS = (
     Parameter(name="object", help="Only acts on this object, such as the id of a job."),
     Parameter(name="owner", help="Only acts on the work of this user."),
 )
-AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that was read.")
+AFTER = Parameter(
+    name="after", type="integer", maximum=MAX_COUNT, default=0, help="Number of the last piece that was read."
+)
 AFTER_EVENT = Parameter(
     name="after", type="integer", help="Id of the last event that was read. Default: only new events."
 )

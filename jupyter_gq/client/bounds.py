@@ -27,8 +27,10 @@ Amount = Annotated[str, Field(max_length=40)] | int | float
 Time = Annotated[float, Field(ge=0, le=100_000_000_000)]
 #: A length of time in seconds, at most some three thousand years.
 Duration = Annotated[float, Field(ge=0, le=100_000_000_000)]
-#: The number of a run, or of a piece of output: databases keep 31 bits.
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+#: The largest number of a run, or of a piece of output: databases keep 31 bits.
+MAX_COUNT = 2**31 - 1
+#: The number of a run, or of a piece of output.
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 #: The most entries of an environment.
 MOST_VARIABLES = 1000
 #: The most cells of a job, and the most kernels, devices or pods in one report.

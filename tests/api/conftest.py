@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -18,6 +18,9 @@ from tests.serving import application_of
 
 from .hubs import SERVICE_TOKEN, Hub
 from .world import make_bundle
+
+if TYPE_CHECKING:
+    from .fuzzed import FuzzedService
 
 PREFIX = "/services/jupyter-gq/"
 
@@ -109,3 +112,14 @@ def postgres_server() -> Iterator[PostgresServer]:
 def database(request) -> str:
     """The URL of an empty database of each kind; "" = SQLite in the folder of the test."""
     return "" if request.param == "sqlite" else request.getfixturevalue("postgres_server").new_database()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(request, database, tmp_path_factory) -> "Iterator[FuzzedService]":
+    """The service on each database, with a token for every kind of requester; says at the end how much it was asked."""
+    from .fuzzed import FuzzedService
+
+    with FuzzedService(tmp_path_factory.mktemp("service"), database) as running:
+        yield running
+    told = f"{running.answers.total()} requests, {database.partition(':')[0] or 'sqlite'}"
+    request.config.pluginmanager.get_plugin("terminalreporter").write_line(told)

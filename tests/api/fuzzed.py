@@ -18,6 +18,7 @@ from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import PageSize
 from tests.fakes import RunsPods
 from tests.serving import application_of
@@ -115,9 +116,14 @@ class FuzzedService:
         for drain in drains.list_drains().drains:
             await drains.end(ROOT, drain.name)
         if not self._runs("job") or not self._opens():
-            for job in jobs.list(ROOT, limit=500, before=None, owner="*").jobs:
-                if job.phase not in {"done", "failed", "cancelled"}:
-                    jobs.cancel(ROOT, job.id)
+            self.parts.pop("job", None)
+        jobs_there = [
+            each.workload.id for each in self._world.store.unfinished() if each.workload.kind is Kind.TRAINING
+        ]
+        if "job" not in self.parts or len(jobs_there) > 10:
+            for job in set(jobs_there) - {self.parts.get("job")}:
+                jobs.cancel(ROOT, job)
+        if "job" not in self.parts:
             await self._send_job()
         if not self._runs("ticket"):
             for ticket in tickets.list_notebooks(ROOT, "*").notebooks:

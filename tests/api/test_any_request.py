@@ -6,7 +6,6 @@ sends about N requests on each database; the tier sends a few to each route. `JU
 
 import math
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -25,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from jupyter_gq.api.routes import ROUTES, describe_api
 
-from .fuzzed import ROLES, FuzzedService
+from .fuzzed import ROLES
 
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 CASES = int(os.environ.get("JUPYTER_GQ_API_CASES", "0"))
@@ -37,22 +36,13 @@ CHECKS = [*HEAD_CHECKS, content_type_conformance, response_schema_conformance]
 
 
 @pytest.fixture(scope="module")
-def service(request, database, tmp_path_factory) -> Iterator[FuzzedService]:
-    with FuzzedService(tmp_path_factory.mktemp("service"), database) as running:
-        yield running
-    if CASES:
-        told = f"{running.answers.total()} requests, seed {SEED}, {database.partition(':')[0] or 'sqlite'}"
-        request.config.pluginmanager.get_plugin("terminalreporter").write_line(told)
-
-
-@pytest.fixture(scope="module")
 def schema() -> Any:
     return schemathesis.openapi.from_dict(describe_api())
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-def test_every_answer_is_one_that_the_document_names(service, schema, route, mode):
+def test_every_answer_is_one_that_the_document_names(fuzzed, schema, route, mode):
     operation = schema[f"/api/v1/{route.path}"][route.method]
     session, seen = requests.Session(), set()
 
@@ -66,13 +56,13 @@ def test_every_answer_is_one_that_the_document_names(service, schema, route, mod
     )
     @hypothesis.given(case=operation.as_strategy(mode), known=st.booleans())
     def ask(case: Any, known: bool) -> None:
-        service.renew()
-        prepare(case, service.parts if known or mode is GenerationMode.POSITIVE else {})
+        fuzzed.renew()
+        prepare(case, fuzzed.parts if known or mode is GenerationMode.POSITIVE else {})
         for role in ROLES:
             response = case.call(
-                base_url=service.url.rstrip("/"), headers=service.headers(role), timeout=60, session=session
+                base_url=fuzzed.url.rstrip("/"), headers=fuzzed.headers(role), timeout=60, session=session
             )
-            service.answers[f"{route.method} {route.path}", response.status_code] += 1
+            fuzzed.answers[f"{route.method} {route.path}", response.status_code] += 1
             answer = (response.status_code, response.content)
             if answer not in seen:  # the same answer needs no second check
                 case.validate_response(response, checks=HEAD_CHECKS if case.method == "HEAD" else CHECKS)
