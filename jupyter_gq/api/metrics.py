@@ -44,7 +44,7 @@ def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
         "Workloads that the service cannot read, decide on or show; its log names them.",
         len(health.set_aside),
     )
-    troubled = sum(1 for each in services.tickets.list_notebooks(_EVERYTHING, "*").notebooks if each.trouble)
+    troubled = services.tickets.count_troubled()
     yield _gauge("jupyter_gq_notebook_found_troubled", "Running notebooks that have a problem.", troubled)
     queues = services.overview.list_queues(_EVERYTHING).queues
     for name, help_text, attribute in (

@@ -362,10 +362,10 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="notebooks",
         access=Access.READ,
-        summary="Your notebooks that run or wait.",
+        summary="Your notebooks that run or wait, newest first.",
         run=notebooks.list_notebooks,
         response=models.NotebookList,
-        query=(OWNER,),
+        query=(LIMIT, BEFORE, OWNER),
     ),
     Route(
         method="POST",

@@ -159,12 +159,15 @@ class ServiceClient:
         """
         return await self._get(models.TaskDeviceCheck, join_path("tickets", ticket, "devices"), wait=int(wait))
 
-    async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
-        """Return the user's notebooks that run or wait, newest first.
+    async def notebooks(
+        self, *, limit: int | None = None, before: str | None = None, owner: str | None = None
+    ) -> models.NotebookList:
+        """Return one page of the user's notebooks that run or wait, newest first: at most `limit`, by default 50.
 
-        `owner` is for admins: another user's name, or "*" for everybody.
+        `before` is the field `next` of the previous page. `owner` is for admins: another user's name, or "*" for
+        everybody.
         """
-        return await self._get(models.NotebookList, "notebooks", owner=owner)
+        return await self._get(models.NotebookList, "notebooks", limit=limit, before=before, owner=owner)
 
     async def report_activity(self, server: str, report: models.ActivityReport) -> None:
         """Report the activity of the kernels of the user's server of that name; "" is the default server."""

@@ -22,9 +22,10 @@ One writer: after `take_over`, every write of stores that were opened on this da
 changes nothing, even a write that began at the same moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import islice
+from typing import Protocol, TypeVar
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import AuditEntry, AuditFilter
@@ -61,6 +62,9 @@ class StoredEvent:
     payload: JsonObject
 
 
+Entry = TypeVar("Entry")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewEvent:
     """An event to store; the store assigns its id."""
@@ -86,8 +90,22 @@ class PageSize:
     """The largest page of a list. A page with one entry may be larger than `size`."""
 
     entries: int
-    #: Bytes, as the entries are stored.
+    #: Bytes, as the entries are stored, or as they are sent if they are not stored.
     size: int = 2**63 - 1
+
+    def take(self, entries: Iterable[Entry], size_of: Callable[[Entry], int]) -> list[Entry]:
+        """Return the first entries that fit the page, at least one; `size_of` returns the bytes of an entry.
+
+        Of the others, at most one is taken from the iterable.
+        """
+        found: list[Entry] = []
+        size = 0
+        for entry in islice(entries, self.entries):
+            size += size_of(entry)
+            if found and size > self.size:
+                break
+            found.append(entry)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,8 +231,8 @@ class Store(Protocol):
         """Insert or replace the small document of that name, and add these entries to the audit log."""
         ...
 
-    def audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int = 100) -> tuple[AuditEntry, ...]:
-        """Return at most `limit` entries of the audit log that the filter lets through, newest first.
+    def audit(self, wanted: AuditFilter, page: PageSize = ..., *, before: int | None = None) -> tuple[AuditEntry, ...]:
+        """Return one page of the entries of the audit log that the filter lets through, newest first.
 
         `before` is the id of the last entry of the previous page.
         """

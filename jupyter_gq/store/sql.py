@@ -204,19 +204,20 @@ class SqlStore:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
             add_audit_entries(connection, audit)
 
-    def audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int = 100) -> tuple[AuditEntry, ...]:
-        """Return at most `limit` entries of the audit log that the filter lets through, newest first.
+    def audit(
+        self, wanted: AuditFilter, page: PageSize = _HUNDRED, *, before: int | None = None
+    ) -> tuple[AuditEntry, ...]:
+        """Return one page of the entries of the audit log that the filter lets through, newest first.
 
         `before` is the id of the last entry of the previous page.
         """
         with self._database.read() as connection:
-            found: list[AuditEntry] = []
-            while rows := statements.newest_audit_entries(connection, wanted, before, limit - len(found)):
-                found += self._decoder.audit_entries(rows)
-                if len(found) == limit:
-                    break
+            while rows := statements.newest_audit_entries(connection, wanted, before, page):
+                found = self._decoder.audit_entries(rows)
+                if found:  # a page of damaged rows only would look like the end
+                    return found
                 before = rows[-1].id
-            return tuple(found)
+            return ()
 
     def delete_audit_before(self, at: Instant, most: int = 1000) -> int:
         """Delete the oldest `most` entries of the audit log from before that time; return how many there were."""

@@ -156,11 +156,11 @@ def add_audit_entries(connection: sa.Connection, rows: Sequence[Values]) -> None
 
 
 def newest_audit_entries(
-    connection: sa.Connection, wanted: AuditFilter, before: int | None, limit: int
+    connection: sa.Connection, wanted: AuditFilter, before: int | None, page: PageSize
 ) -> Sequence[Row]:
-    """Return at most `limit` entries that the filter lets through, newest first; `before` is an id, None = no bound."""
+    """Return one page of the entries that the filter lets through, newest first; `before` is an id, None = no bound."""
     columns = audit_entries.c
-    query = sa.select(audit_entries).order_by(columns.id.desc()).limit(limit)
+    query = sa.select(audit_entries).order_by(columns.id.desc())
     if before is not None:
         query = query.where(columns.id < before)
     if wanted.since is not None:
@@ -171,7 +171,7 @@ def newest_audit_entries(
         value = getattr(wanted, column.name)
         if value is not None:
             query = query.where(column == value)
-    return connection.execute(query).all()
+    return _read_page(connection, query, page, lambda row: sum(len(str(value)) for value in row))
 
 
 def delete_oldest_audit_entries(connection: sa.Connection, before: float, most: int) -> int:
@@ -231,15 +231,8 @@ def _read_page(
     connection: sa.Connection, query: sa.Select[tuple[object, ...]], page: PageSize, size_of: Callable[[Row], int]
 ) -> Sequence[Row]:
     """Return the first rows of a query that fit the page, at least one; the others are not read into memory."""
-    found: list[Row] = []
-    size = 0
     with connection.execute(query.limit(page.entries), execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
-        for row in rows:
-            size += size_of(row)
-            if found and size > page.size:
-                break
-            found.append(row)
-    return found
+        return page.take(rows, size_of)
 
 
 def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: tuple[str, ...]) -> None:

@@ -254,6 +254,8 @@ export interface components {
         /** @description Notebooks that run or wait, newest first. */
         NotebookList: {
             notebooks: components["schemas"]["NotebookView"][];
+            /** @description Value of `before` for the next page; None = last page. */
+            next: string | null;
         };
         /** @description A notebook server and its share. */
         NotebookView: {

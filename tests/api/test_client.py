@@ -140,22 +140,6 @@ async def test_tickets_of_others_are_not_there_either(people, world):
     assert (await bob.notebooks()).notebooks == []
 
 
-async def test_jobs_come_in_pages_newest_first(people, world, bundle):
-    ann = people["ann"]
-    sent = []
-    for _ in range(5):
-        world.clock.forward(1)
-        sent.append((await ann.submit(submission(bundle)))[0].id)
-    seen, before = [], None
-    while True:
-        page = await ann.jobs(limit=2, before=before)
-        seen += [job.id for job in page.jobs]
-        before = page.next
-        if before is None:
-            break
-    assert seen == sent[::-1]
-
-
 @pytest.mark.parametrize(
     ("changes", "status", "code", "field"),
     [

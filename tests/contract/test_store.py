@@ -282,8 +282,10 @@ def test_the_audit_log_is_read_newest_first_by_filters_and_in_pages(store, reope
     store.put_setting("drains", {"box": {}}, [drained])
     found = reopened().audit(AuditFilter())
     assert [replace(entry, id=0) for entry in found] == [drained, cancelled, an_entry(name="ä\u0000", priority=1)]
-    first = store.audit(AuditFilter(), limit=2)
-    assert first + store.audit(AuditFilter(), before=first[-1].id, limit=2) == found
+    first = store.audit(AuditFilter(), PageSize(entries=2))
+    assert first + store.audit(AuditFilter(), PageSize(entries=2), before=first[-1].id) == found
+    assert store.audit(AuditFilter(), PageSize(entries=100, size=1)) == found[:1], "a page has one entry at least"
+    assert len(store.audit(AuditFilter(), PageSize(entries=100, size=10_000))) == len(found)
     for wanted, count in (
         (AuditFilter(since=Instant(2)), 2),
         (AuditFilter(until=Instant(2)), 1),

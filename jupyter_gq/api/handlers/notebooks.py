@@ -45,8 +45,11 @@ async def check_devices(call: Call) -> Reply:
 
 
 def list_notebooks(call: Call) -> Reply:
-    """Answer with the caller's notebooks that run or wait; admins may ask for those of another user or of all."""
-    return Reply(body=call.services.tickets.list_notebooks(call.caller, requested_owner(call)))
+    """Answer with a page of the caller's notebooks that run or wait; admins may ask for those of others or of all."""
+    notebooks = call.services.tickets.list_notebooks(
+        call.caller, requested_owner(call), limit=call.integer("limit"), before=call.optional_text("before")
+    )
+    return Reply(body=notebooks)
 
 
 def record_activity(call: Call) -> Reply:

@@ -56,6 +56,7 @@ class NotebookList(BaseModel):
     """Notebooks that run or wait, newest first."""
 
     notebooks: list[NotebookView]
+    next: str | None = Field(default=None, description="Value of `before` for the next page; None = last page.")
 
 
 class TicketRequest(StrictModel):

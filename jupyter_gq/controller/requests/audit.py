@@ -3,6 +3,7 @@
 from jupyter_gq.client.models import AuditEntryView, AuditPage
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.audit import AuditEntry, AuditFilter
+from jupyter_gq.store.protocol import PageSize
 
 
 class AuditReader:
@@ -14,12 +15,14 @@ class AuditReader:
     def page(self, wanted: AuditFilter, *, before: int | None, limit: int) -> AuditPage:
         """Return at most `limit` entries that the filter lets through, newest first, and the `before` of the next page.
 
-        Only entries older than the entry with the id `before` are returned, or all if it is None. On the last page
-        `next` is None.
+        Only entries older than the entry with the id `before` are returned, or all if it is None. A page has fewer
+        entries than `limit` if its bytes would be more than the settings allow. On the last page `next` is None.
         """
-        found = self._context.store.audit(wanted, before=before, limit=limit + 1)
-        shown = found[:limit]
-        return AuditPage(entries=[_view(entry) for entry in shown], next=shown[-1].id if len(found) > limit else None)
+        store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
+        found = store.audit(wanted, page, before=before)
+        last = found[-1].id if found else None
+        more = last is not None and store.audit(wanted, PageSize(entries=1), before=last)
+        return AuditPage(entries=[_view(entry) for entry in found], next=last if more else None)
 
 
 def _view(entry: AuditEntry) -> AuditEntryView:

@@ -39,13 +39,15 @@ from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Request, Stop, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.scheduling.preview import admission
-from jupyter_gq.store.protocol import Record
+from jupyter_gq.store.protocol import PageSize, Record
 
 from .activity import ActivityLog
 from .device_checks import DeviceChecks
 
 #: Time without a poll after which a ticket without a process lapses.
 LAPSE_AFTER = Seconds(60)
+#: The most notebooks in one page.
+MOST_NOTEBOOKS = 500
 _ENDED = "This ticket has ended; ask for a new one."
 
 
@@ -129,16 +131,31 @@ class Tickets:
         """
         return await self._checks.wait(lambda: self._find_holding_ticket(caller, ticket).workload, 0, wait)
 
-    def list_notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
-        """Return the notebooks that have not ended, newest first.
+    def list_notebooks(
+        self, caller: Caller, owner: str | None = None, *, limit: int = MOST_NOTEBOOKS, before: str | None = None
+    ) -> NotebookList:
+        """Return at most `limit` notebooks that have not ended, newest first, and the `before` of the next page.
 
         `owner` selects another user's notebooks, or those of all users if "*". For callers who are not admins, `owner`
-        is ignored.
+        is ignored. `before` is the id of the last notebook of the previous page; None begins with the newest.
+        On the last page `next` is None.
         """
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
-        return NotebookList(notebooks=self._presenter.show_each(found, self._presenter.notebook))
+        start = self._context.records.get(before) if before is not None else None
+        if start is not None:
+            found = [record for record in found if _age(record) < _age(start)]
+        page = PageSize(entries=limit, size=self._context.settings.max_page_bytes)
+        views = (view for record in found for view in self._presenter.show_each([record], self._presenter.notebook))
+        shown = page.take(views, lambda view: len(view.model_dump_json()))
+        more = bool(shown) and shown[-1].id != found[-1].workload.id
+        return NotebookList(notebooks=shown, next=shown[-1].id if more else None)
+
+    def count_troubled(self) -> int:
+        """Return how many notebooks that have not ended have a problem."""
+        found = self._presenter.show_each(self._context.records.notebooks(), self._presenter.notebook)
+        return sum(1 for view in found if view.trouble)
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
         """Record a report about the kernels of the caller's server; raise `NotFound` if the server has no ticket."""
