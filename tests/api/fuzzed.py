@@ -21,6 +21,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import PageSize
 from tests.fakes import RunsPods
+from tests.patience import scaled
 from tests.serving import application_of
 
 from .conftest import PREFIX
@@ -93,12 +94,12 @@ class FuzzedService:
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve(ready)))
         self._thread.start()
-        ready.result(timeout=120)
+        ready.result(timeout=scaled(120))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(timeout=120)
+        self._thread.join(timeout=scaled(120))
         self._loop.close()
 
     def renew(self) -> None:
@@ -109,7 +110,7 @@ class FuzzedService:
         return {} if role is None else {"Authorization": f"token {self.tokens.get(role, role)}"}
 
     def _run(self, act: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
-        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(timeout=120)
+        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(timeout=scaled(120))
 
     async def _renew(self) -> None:
         jobs, tickets, drains = (getattr(self._world.controller, name) for name in ("jobs", "tickets", "drains"))

@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from jupyter_gq.api.routes import ROUTES, describe_api
+from tests.patience import scaled
 
 from .fuzzed import ROLES
 
@@ -60,7 +61,7 @@ def test_every_answer_is_one_that_the_document_names(fuzzed, schema, route, mode
         prepare(case, fuzzed.parts if known or mode is GenerationMode.POSITIVE else {})
         for role in ROLES:
             response = case.call(
-                base_url=fuzzed.url.rstrip("/"), headers=fuzzed.headers(role), timeout=60, session=session
+                base_url=fuzzed.url.rstrip("/"), headers=fuzzed.headers(role), timeout=scaled(60), session=session
             )
             fuzzed.answers[f"{route.method} {route.path}", response.status_code] += 1
             answer = (response.status_code, response.content)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jupyter_gq.api.routes import ROUTES
+from tests.patience import scaled
 
 from .conftest import PREFIX
 from .world import make_bundle
@@ -48,7 +49,7 @@ def send(service, content, *, cut=False):
     address = urlsplit(service.url)
     received = b""
     with (
-        socket.create_connection((address.hostname, address.port), timeout=60) as connection,
+        socket.create_connection((address.hostname, address.port), timeout=scaled(60)) as connection,
         contextlib.suppress(ConnectionError),  # refused before all was sent
     ):
         connection.sendall(content)

@@ -129,8 +129,8 @@ class TrainingQueues(Configurable):
         minimum=0.001,
         maximum=1024,
         unit="MiB",
-        help="""Largest page of a list of jobs, notebooks, acts in the audit log or pieces of output, in MiB; the next page
-        has the rest. A page with one entry may be larger. Default: 16.""",
+        help="""Largest page of a list of jobs, notebooks, acts in the audit log or pieces of output, in MiB; the next
+        page has the rest. A page with one entry may be larger. Default: 16.""",
     ).tag(config=True)
     max_streams_per_user = Number(
         64,
