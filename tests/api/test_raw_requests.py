@@ -115,7 +115,7 @@ LINES = {
     "unclosed address": f"GET http://[{API}health HTTP/1.1",
     "path of 64 KiB": f"GET {API}{'x' * 65_536} HTTP/1.1",
     "spaces": f"GET  {API}health  HTTP/1.1",
-    "a NUL": f"GET {API}he\0alth HTTP/1.1",
+    "a NUL": f"GET {API}health\0 HTTP/1.1",
     "bytes": f"GET {API}\udcff\udcfe HTTP/1.1",
     "TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\udcfc\x03\x03",
     "nothing": "",
