@@ -12,6 +12,7 @@ from pathlib import Path
 from traitlets import Bunch, Enum, Float, TraitError, Unicode, default, validate
 from traitlets.config import Application, Config
 
+from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.nvml import NvmlProbe
@@ -109,6 +110,7 @@ class NodeAgent(Application):
         if self.config_file:
             path = Path(self.config_file)
             self.load_config_file(path.name, str(path.parent))
+        log_plainly()
         logger = logging.getLogger("jupyter_gq")
         logger.parent = self.log  # one format and one level for the whole log of the agent
         logger.setLevel(self.log.level)

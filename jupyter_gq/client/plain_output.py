@@ -1,15 +1,20 @@
 """Log records and printed lines that no text of a user can falsify, since they have no control characters.
 
-All handlers and formatters of the process get such records, whatever their format.
+All handlers and formatters of the process get such records, whatever their format. The service and the agents make all
+their records plain; the Hub and notebook servers, which run the code of others too, those of this package.
 """
 
 import logging
+import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.plain_text import strip_controls
 
 _TRACEBACKS = logging.Formatter()
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 class PlainRecord(logging.LogRecord):
@@ -28,6 +33,29 @@ class PlainRecord(logging.LogRecord):
 def log_plainly() -> None:
     """Make all later log records of this process plain ones."""
     logging.setLogRecordFactory(PlainRecord)
+
+
+def log_own_records_plainly() -> None:
+    """Make all later log records plain that code of this package writes; those of other code stay as they are.
+
+    Does nothing if that was done before.
+    """
+    present = logging.getLogRecordFactory()
+    if present is not PlainRecord and not isinstance(present, _OwnPlainRecords):
+        logging.setLogRecordFactory(_OwnPlainRecords(present))
+
+
+class _OwnPlainRecords:
+    """A factory of log records, plain ones for code of this package."""
+
+    def __init__(self, others: Callable[..., logging.LogRecord]) -> None:
+        """Store the factory of the records of other code."""
+        self._others = others
+
+    def __call__(self, name: str, level: int, pathname: str, *args: object, **kwargs: object) -> logging.LogRecord:
+        """Return a record of the code in the file `pathname`."""
+        factory = PlainRecord if pathname.startswith(_PACKAGE) else self._others
+        return factory(name, level, pathname, *args, **kwargs)
 
 
 def print_plain(text: str) -> None:

@@ -24,6 +24,7 @@ from traitlets import Float, Integer, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
+from jupyter_gq.client.plain_output import log_own_records_plainly
 from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
@@ -107,6 +108,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     _attaching: "asyncio.Task[None] | None" = None
 
     def __init__(self, *args: object, **kwargs: object) -> None:
+        log_own_records_plainly()  # names of servers and sentences of the service stand in the Hub's log
         self._board = StatusBoard()
         super().__init__(*args, **kwargs)
 

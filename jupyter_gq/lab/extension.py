@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, List, Unicode
 
+from jupyter_gq.client.plain_output import log_own_records_plainly
+
 from .event_schemas import SERVICE_FILE
 from .handlers import ROUTES
 from .hub_environment import NOT_ON_A_HUB, HubEnvironment, read_hub_environment
@@ -83,6 +85,7 @@ class JupyterGQ(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Read the Hub's variables and register the schema of our events; on a Hub, also prepare the kernel watch."""
+        log_own_records_plainly()
         self.hub_environment = read_hub_environment(os.environ)
         app = cast("ServerApp", self.serverapp)
         app.event_logger.register_event_schema(SERVICE_FILE)

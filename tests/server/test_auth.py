@@ -1,6 +1,7 @@
 """Every route needs a user, and asks the authorizer for the right to use `jupyter_gq`."""
 
 import inspect
+import logging
 
 import pytest
 from jupyter_server.auth import Authorizer
@@ -58,3 +59,9 @@ async def test_every_method_asks_the_authorizer(on_hub, service, jp_serverapp, j
 def test_no_route_counts_as_activity():
     assert all(not handler._track_activity for _, handler in ROUTES)
     assert all(inspect.getdoc(handler) for _, handler in ROUTES)
+
+
+async def test_what_the_extension_logs_is_plain(on_hub, extension):
+    make = logging.getLogRecordFactory()
+    record = make("ServerApp", logging.INFO, inspect.getfile(GQHandler), 1, "%s", ("x\nERROR y\u202e",), None)
+    assert record.getMessage() == "x ERROR y"

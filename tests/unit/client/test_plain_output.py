@@ -2,7 +2,13 @@
 
 import logging
 
-from jupyter_gq.client.plain_output import PlainRecord, log_plainly, print_plain
+import pytest
+
+from jupyter_gq.agent.app import NodeAgent
+from jupyter_gq.client import plain_output
+from jupyter_gq.client.plain_output import PlainRecord, log_own_records_plainly, log_plainly, print_plain
+from jupyter_gq.hub import mixin
+from jupyter_gq.hub.mixin import GPUShareMixin
 
 
 def test_a_name_begins_no_line_of_its_own():
@@ -28,6 +34,47 @@ def test_all_later_records_of_the_process_are_plain():
     finally:
         logging.setLogRecordFactory(before)
     assert record.getMessage() == "a b"
+
+
+@pytest.fixture
+def factory():
+    """The factory of records is put back in the end, and so is our log."""
+    before, log = logging.getLogRecordFactory(), logging.getLogger("jupyter_gq")
+    parent, level = log.parent, log.level
+    yield
+    logging.setLogRecordFactory(before)
+    log.parent = parent
+    log.setLevel(level)
+
+
+def message(pathname):
+    """What the log of this process shows for a forged name that is logged by the code in that file."""
+    make = logging.getLogRecordFactory()
+    return make("JupyterHub", logging.INFO, pathname, 1, "start of %s", ("x\nERROR y\u202e",), None).getMessage()
+
+
+def test_in_a_process_of_others_our_own_records_are_plain(factory):
+    for _ in range(3):
+        log_own_records_plainly()
+    assert message(plain_output.__file__) == "start of x ERROR y"
+    assert message("/usr/lib/jupyterhub/app.py") == "start of x\nERROR y\u202e"
+    assert logging.getLogRecordFactory()._others is logging.LogRecord, "no chain of factories grows"
+
+
+def test_a_process_whose_records_are_all_plain_keeps_that(factory):
+    log_plainly()
+    log_own_records_plainly()
+    assert message("/usr/lib/tornado/web.py") == "start of x ERROR y"
+
+
+def test_the_hub_logs_plainly_from_its_first_spawner_on(factory):
+    GPUShareMixin()
+    assert message(mixin.__file__) == "start of x ERROR y"
+
+
+def test_an_agent_logs_plainly(factory):
+    NodeAgent().initialize([])
+    assert message("/usr/lib/other.py") == "start of x ERROR y"
 
 
 def test_a_printed_table_keeps_its_lines_only(capsys):
