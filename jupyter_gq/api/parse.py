@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from jupyter_gq.client.models.bundles import REFUSED
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue
@@ -124,6 +125,8 @@ def _in_words(detail: ErrorDetails) -> str:
         return f"an object was expected, not {_shown(given)}"
     if kind == "string_pattern_mismatch":
         return f"control characters are not possible in it; write it without them, not {_shown(given)}"
+    if kind == REFUSED:
+        return detail["msg"]
     if kind.endswith("_type"):
         return f"{_expected(detail)}, not {_shown(given)}"
     message = detail["msg"].removeprefix("Value error, ")

@@ -1,10 +1,11 @@
 """The cells that a job runs, each with its code. Pure, standard library only: each start of a job imports this."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from jupyter_gq.domain.errors import UserError
-from jupyter_gq.domain.json_types import JsonMapping
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 
 Role = Literal["prefix", "target"]
 
@@ -15,6 +16,10 @@ class CellsMissing(UserError, LookupError):
     def __init__(self, cells: tuple[str, ...]) -> None:
         super().__init__(f"The job's bundle lacks cells that its manifest names: {', '.join(cells)}.")
         self.cells = cells
+
+
+class InvalidNotebook(UserError, ValueError):
+    """The notebook of a bundle is not one of nbformat 4, or lacks a cell that the manifest names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +38,43 @@ class CellToRun:
         """The first line of the cell's source, cut to 60 characters, by which a person recognises the cell."""
         line = self.source.strip().split("\n", 1)[0].strip()
         return line if len(line) <= 60 else line[:57] + "..."
+
+
+def normalize_notebook(notebook: JsonMapping, wanted: Sequence[str]) -> JsonObject:
+    """Return a copy of a notebook in which the source of each cell is one text; in files it may be a list of lines.
+
+    `wanted` are the ids of the cells that will run, in order. Raises `InvalidNotebook` if the notebook has no list of
+    nbformat 4 cells, or lacks one of them.
+    """
+    if notebook.get("nbformat", 4) != 4:
+        raise InvalidNotebook("It has another format than nbformat 4. Open it in JupyterLab and save it")
+    cells = notebook.get("cells")
+    if not isinstance(cells, list):
+        raise InvalidNotebook("It has no list of cells")
+    copy = {**notebook, "cells": [_normalize_cell(cell, number) for number, cell in enumerate(cells, 1)]}
+    missing = list(wanted)
+    for cell in copy["cells"]:
+        if missing and cell["cell_type"] == "code" and cell.get("id", missing[0]) == missing[0]:
+            missing.pop(0)
+    if missing:
+        raise InvalidNotebook(
+            f"It lacks the code cell {missing[0]!r} that the manifest names. Cells must be in the order of the manifest"
+        )
+    return copy
+
+
+def _normalize_cell(cell: JsonValue, number: int) -> JsonObject:
+    """Return a copy of a cell with its source as one text; raise `InvalidNotebook` if it is no cell of nbformat 4."""
+    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
+        raise InvalidNotebook(f"Cell {number} is no object with a cell_type")
+    lines = cell.get("source")
+    if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+        lines = "".join(lines)
+    if not isinstance(lines, str):
+        raise InvalidNotebook(f"Cell {number} has a source that is neither text nor a list of lines")
+    if not isinstance(cell.get("id", ""), str):
+        raise InvalidNotebook(f"Cell {number} has an id that is no text")
+    return {**cell, "source": lines}
 
 
 def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:

@@ -133,3 +133,57 @@ async def test_a_body_that_is_not_the_gzip_that_it_says_closes_only_itself(serve
     )
     assert status in {0, 400}
     assert (await served.ask("GET", "api/v1/health", token=None)).code == 200
+
+
+def changed(bundle, **cell):
+    """The bundle with other fields of its only cell."""
+    return {**bundle, "notebook": {**bundle["notebook"], "cells": [{**bundle["notebook"]["cells"][0], **cell}]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"source": 5}, "Cell 1 has a source that is neither text nor a list of lines"),
+        ({"source": ["a", 1]}, "Cell 1 has a source"),
+        ({"source": None}, "Cell 1 has a source"),
+        ({"cell_type": "markdown"}, "lacks the code cell 'abc'"),
+        ({"cell_type": 3}, "Cell 1 is no object with a cell_type"),
+        ({"id": "other"}, "lacks the code cell 'abc'"),
+        ({"id": ["abc"]}, "Cell 1 has an id that is no text"),
+    ],
+)
+async def test_a_cell_that_could_only_fail_in_the_job_is_refused_before_it_waits(served, bundle, changes, words):
+    body = {"queue": "vision", "gpus": 0, "bundle": changed(bundle, **changes)}
+    status, problem = await served.problem("POST", "api/v1/jobs", token="ann", body=body)
+    assert status == 422
+    assert words in problem["message"]
+    assert "an object" not in problem["message"].replace("no object", "")
+
+
+@pytest.mark.parametrize(
+    ("notebook", "words"),
+    [
+        ({"cells": {}}, "no list of cells"),
+        ({"cells": ["print(1)"]}, "Cell 1 is no object"),
+        ({"nbformat": 3, "worksheets": []}, "another format than nbformat 4"),
+    ],
+)
+async def test_a_notebook_of_another_format_is_refused(served, bundle, notebook, words):
+    body = {"queue": "vision", "gpus": 0, "bundle": {**bundle, "notebook": notebook}}
+    status, problem = await served.problem("POST", "api/v1/jobs", token="ann", body=body)
+    assert status == 422
+    assert words in problem["message"]
+
+
+@pytest.mark.parametrize("cwd", ["", "work", "../x"])
+async def test_a_relative_working_folder_is_refused(served, bundle, cwd):
+    bundle = {**bundle, "manifest": {**bundle["manifest"], "cwd": cwd}}
+    body = {"queue": "vision", "gpus": 0, "bundle": bundle}
+    status, problem = await served.problem("POST", "api/v1/jobs", token="ann", body=body)
+    assert status == 422
+    assert "an absolute path was expected" in problem["message"]
+
+
+async def test_the_lines_of_a_cell_are_joined_to_one_text(bundle):
+    request = submission(changed(bundle, source=["a = 1\n", "print(a)"]))
+    assert request.bundle.notebook["cells"][0]["source"] == "a = 1\nprint(a)"

@@ -67,6 +67,10 @@ class Service:
         self.store.close()
 
 
+#: The one cell of a job.
+CELL = {"cell_type": "code", "id": "c1", "metadata": {}, "source": "print(1)", "outputs": [], "execution_count": None}
+
+
 def submission(gpus, tasks):
     manifest = {
         "notebook_path": "train.ipynb",
@@ -74,7 +78,7 @@ def submission(gpus, tasks):
         "kernel": {"name": "python3", "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]},
         "targets": [{"cell_id": "c1", "source_hash": "0" * 64}],
     }
-    bundle = {"manifest": manifest, "notebook": {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}}
+    bundle = {"manifest": manifest, "notebook": {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}}
     return JobSubmission.model_validate({"queue": "all", "gpus": gpus, "tasks": tasks, "bundle": bundle})
 
 

@@ -89,7 +89,7 @@ def test_missing_working_folder(job: Job, tmp_path: Path) -> None:
     job.cwd.mkdir()
     job.write_bundle()
     job.write_bundle = lambda: shutil.rmtree(job.cwd, ignore_errors=True)
-    assert job.run()["sentence"] == (f"The working folder {job.cwd} does not exist (any more), so nothing was run.")
+    assert job.run()["sentence"] == (f"The working folder {job.cwd} is no folder (any more), so nothing was run.")
 
 
 def test_damaged_bundle(job: Job) -> None:

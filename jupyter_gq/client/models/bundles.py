@@ -2,11 +2,16 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import MOST_ARGUMENTS, MOST_ENTRIES, MOST_VARIABLES, Duration, Line, Name, Value
+from jupyter_gq.client.bundle import InvalidNotebook, normalize_notebook
 from jupyter_gq.client.strict_model import StrictModel
 from jupyter_gq.domain.json_types import JsonObject
+
+#: Type of an error whose message says both what was expected and what was given.
+REFUSED = "refused"
 
 
 class Kernel(StrictModel):
@@ -47,6 +52,16 @@ class Manifest(StrictModel):
         min_length=1, max_length=MOST_ENTRIES, description="Cells whose output goes back to the notebook."
     )
 
+    @field_validator("cwd")
+    @classmethod
+    def _check_cwd(cls, cwd: str) -> str:
+        """Refuse a relative path: the service has no folder to which it could be relative."""
+        if not cwd.startswith("/"):
+            raise PydanticCustomError(
+                REFUSED, "{why}", {"why": f"an absolute path was expected, such as /home/ann, not {cwd!r}"}
+            )
+        return cwd
+
 
 class Bundle(StrictModel):
     """The manifest and the notebook that a job brings along."""
@@ -55,3 +70,13 @@ class Bundle(StrictModel):
     notebook: JsonObject = Field(
         description="nbformat 4: the cells of prefix, then of targets, in run order, without outputs."
     )
+
+    @model_validator(mode="after")
+    def _check_cells(self) -> "Bundle":
+        """Make each source one text; a notebook that could only fail in the runner is refused here."""
+        wanted = [ref.cell_id for ref in (*self.manifest.prefix, *self.manifest.targets)]
+        try:
+            self.notebook = normalize_notebook(self.notebook, wanted)
+        except InvalidNotebook as error:
+            raise PydanticCustomError(REFUSED, "{why}", {"why": f"the notebook: {error}"}) from error
+        return self

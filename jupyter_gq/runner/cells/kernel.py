@@ -97,7 +97,7 @@ def start_kernel(
     runner's without the service's address, overridden by the kernelspec's and then by `extra_env`.
     """
     if not Path(bundle.cwd).is_dir():
-        raise KernelError(f"The working folder {bundle.cwd} does not exist (any more), so nothing was run.")
+        raise KernelError(f"The working folder {bundle.cwd} is no folder (any more), so nothing was run.")
     folder = make_socket_folder(home)
     connection = _make_connection(folder, transport)
     file = folder / "kernel.json"

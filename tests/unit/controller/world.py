@@ -64,6 +64,10 @@ def story_settings(nodes: Iterable[Node] | None = None, **sections: dict[str, An
     return build_settings(config, tuple(nodes or (a_node(2),)))
 
 
+#: The one cell of a job.
+CELL = {"cell_type": "code", "id": "c1", "metadata": {}, "source": "print(1)", "outputs": [], "execution_count": None}
+
+
 def a_submission(queue: str = "vision", gpus: str | float = "1", **changes: Any) -> JobSubmission:
     """A job with one target cell."""
     manifest = {
@@ -72,7 +76,7 @@ def a_submission(queue: str = "vision", gpus: str | float = "1", **changes: Any)
         "kernel": {"name": "python3", "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]},
         "targets": [{"cell_id": "c1", "source_hash": "0" * 64}],
     }
-    notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     document = {
         "name": "digits",
         "queue": queue,
