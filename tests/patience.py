@@ -49,15 +49,18 @@ def scaled(seconds: float) -> float:
 
 
 class Deadline:
-    """A deadline that begins now, in seconds of a quiet machine; while the machine is slow it moves away."""
+    """A deadline that begins now, in seconds of a quiet machine; while the machine is slow it moves away.
 
-    def __init__(self, seconds: float = PATIENCE) -> None:
-        self.seconds = seconds
+    `promised`: seconds before it that do not follow the machine, because a setting of the product decides them.
+    """
+
+    def __init__(self, seconds: float = PATIENCE, *, promised: float = 0.0) -> None:
+        self.seconds, self.promised = seconds, promised
         self._began = _clock()
 
     def is_over(self) -> bool:
         """Return whether the time is over. The machine is looked at only when it would be over on a quiet one."""
-        waited = self.waited()
+        waited = self.waited() - self.promised
         return waited > self.seconds and waited > scaled(self.seconds)
 
     def waited(self) -> float:
@@ -67,7 +70,7 @@ class Deadline:
     def describe(self, what: str | Callable[[], str]) -> str:
         """Return the message for the failure of a wait for `what` (a text, or a function that returns one)."""
         told = what() if callable(what) else what
-        return f"not seen within {self.waited():.0f} s (on a quiet machine {self.seconds:g} s): {told}"
+        return f"not seen within {self.waited():.0f} s (on a quiet machine {self.promised + self.seconds:g} s): {told}"
 
 
 def until(condition: Callable[[], Any], what: Any = "", seconds: float = PATIENCE, every: float = 0.05) -> Any:

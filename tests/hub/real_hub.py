@@ -45,11 +45,11 @@ c.JupyterHub.db_url = "sqlite:///" + {folder!r} + "/hub.sqlite"
 c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allow_all = True
 c.JupyterHub.allow_named_servers = True
-c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 5}}
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": {slow}}}
 c.SimpleLocalProcessSpawner.home_dir_template = {folder!r} + "/homes/{{username}}"
 c.Spawner.cmd = [sys.executable, {tiny!r}]
 c.Spawner.start_timeout = {start_timeout}
-c.Spawner.http_timeout = {start_timeout}
+c.Spawner.http_timeout = {service_timeout}
 c.Spawner.poll_interval = 1
 c.Spawner.consecutive_failure_limit = 5
 {more}
@@ -100,6 +100,8 @@ class RealHub:
                 more=more,
                 start_timeout=self.start_timeout,
                 service_timeout=round(scaled(30)),
+                # A refusal that takes longer is no answer to the request any more.
+                slow=round(scaled(5)),
             )
         self.config = folder / "jupyterhub_config.py"
         self.config.write_text(config)

@@ -124,11 +124,11 @@ class ScriptedService:
 
     def start(self) -> None:
         """Listen, on the same port as before."""
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(scaled(10))
 
     def stop(self) -> None:
         """Stop answering."""
-        asyncio.run_coroutine_threadsafe(self._deafen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._deafen(), self._loop).result(scaled(10))
 
     def __enter__(self) -> Self:
         return self

@@ -38,7 +38,7 @@ c.Spawner.cmd = [sys.executable, {tiny!r}]
 c.Spawner.poll_interval = 1
 c.SimulatedDevices.mode = "always"
 c.IdlePolicy.after, c.IdlePolicy.warning, c.IdlePolicy.grace = 6, 4, 0
-c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 5}}
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": {slow}}}
 """
 
 
@@ -53,7 +53,8 @@ def hub(tmp_path_factory):
     tiny = str(Path(__file__).with_name("tiny_server.py"))
     role = {"name": "prometheus", **PROMETHEUS["hub"]["loadRoles"]["prometheus"]}
     hub = RealHub(
-        tmp_path_factory.mktemp("hub"), config=CONFIG.format(base=base, token=ADMIN_TOKEN, tiny=tiny, role=role)
+        tmp_path_factory.mktemp("hub"),
+        config=CONFIG.format(base=base, token=ADMIN_TOKEN, tiny=tiny, role=role, slow=round(scaled(5))),
     )
     hub.arguments = [
         f"--JupyterHub.bind_url={hub.url}",

@@ -21,6 +21,7 @@ from jupyter_gq.demo.processes import free_port
 from tests.kubernetes.certificates import Authority, write_service_account_keys
 from tests.kubernetes.programs import Programs
 from tests.kubernetes.waiting import until
+from tests.patience import scaled
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 ADMIN = "admin"
@@ -30,7 +31,8 @@ _KNOWN = {
     "system:kube-scheduler": (),
     "system:kube-controller-manager": (),
 }
-#: Seconds after which a node that is silent is Unknown; its pods are evicted `EVICTED_AFTER` seconds later.
+#: Seconds after which a node that is silent is Unknown; its pods are evicted `EVICTED_AFTER` seconds later. On a slow
+#: machine heartbeats are late, so it is more there.
 NODE_SILENT_AFTER = 8
 EVICTED_AFTER = 3
 _AUDIT = {
@@ -69,10 +71,11 @@ class Request:
 class ControlPlane:
     """Start it, ask it for clients and configurations, end it."""
 
-    def __init__(self, tools: Path, folder: Path, *, node_silent_after: int = NODE_SILENT_AFTER) -> None:
-        """`node_silent_after`: seconds after which a node that is silent is Unknown; many nodes need more."""
+    def __init__(self, tools: Path, folder: Path, *, node_silent_after: int | None = None) -> None:
+        """`node_silent_after`: seconds after which a node that is silent is Unknown; many nodes need more than
+        `NODE_SILENT_AFTER`, which is the default."""
         self.tools, self.folder = tools, folder
-        self.node_silent_after = node_silent_after
+        self.node_silent_after = node_silent_after or round(scaled(NODE_SILENT_AFTER))
         self.programs = Programs(folder)
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"

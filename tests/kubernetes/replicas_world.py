@@ -204,14 +204,13 @@ class Installed:
             over.set()
             await listening
 
-    async def another_leads(self, than, since):
-        """Seconds from `since` until another one held the lease."""
+    async def another_leads(self, than):
+        """Wait until another one holds the lease."""
 
         async def changed():
             return await asyncio.to_thread(self.holder) not in ("", than)
 
         await eventually(changed, lambda: f"another one than {than} leads: {self.story()}", every=0.1)
-        return time.monotonic() - since  # noqa: TID251 - how long people wait
 
     def story(self):
         """What to read when something was not seen."""

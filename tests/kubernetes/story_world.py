@@ -88,7 +88,7 @@ c.KubeSpawner.environment = {{
 c.KubeSpawner.volumes = [{{"name": "home", "emptyDir": {{}}}}]
 c.KubeSpawner.volume_mounts = [{{"name": "home", "mountPath": "/home/jovyan"}}]
 c.KubeSpawner.notebook_dir = "/home/jovyan"
-c.KubeSpawner.start_timeout = 120
+c.KubeSpawner.start_timeout = {start_timeout}
 c.KubeSpawner.poll_interval = 1
 """
 
@@ -118,6 +118,7 @@ class Installation:
             nodes_namespace=spaces.nodes,
             training_namespace=spaces.train,
             kubeconfig=str(plane.kubeconfig(spaces.service_user)),
+            start_timeout=round(scaled(120)),
             **ports,
         )
         self.hub = RealHub(folder, config=config)

@@ -25,6 +25,7 @@ from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World
 from tests.kubernetes.given_devices import GivenDevices
 from tests.kubernetes.waiting import eventually
+from tests.patience import slowness
 
 pytestmark = pytest.mark.asyncio
 
@@ -191,8 +192,8 @@ async def test_killed_while_servers_start(control_plane, installation, kwok, tmp
         await service.end()
         assert not agents.done(), agents.exception()
     await asyncio.gather(*servers)
-    # On a busy machine one may come and end between two looks.
-    assert len(devices.seen) >= 0.9 * users, "who is on which device was looked at"
+    # On a busy machine there are fewer looks, and a server may come and end between two of them.
+    assert len(devices.seen) >= 0.9 * users / slowness(), "who is on which device was looked at"
     assert bool(devices.deleted) is bool(deleting)
     last = Service(world, tmp_path / "service.sqlite", SHARES)
     devices.backend, loop = last.backend, asyncio.create_task(last.controller.run())

@@ -8,6 +8,7 @@ from kubernetes import client as k8s
 
 from tests.hub.real_hub import Person, RealHub, eventually
 from tests.hub.scripted_service import ScriptedService, ticket, waiting
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
@@ -23,16 +24,16 @@ _RULES = [
 _GIVES_UP = "never recovered, giving up"
 _CONFIG = """
 c.JupyterHub.spawner_class = "jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner"
-c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 1}}
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": {slow}}}
 c.KubeSpawner.namespace = {namespace!r}
 c.KubeSpawner.image = "tests/notebook"
 c.KubeSpawner.ip = "$(POD_IP)"
 c.KubeSpawner.environment = {{"POD_IP": {{"valueFrom": {{"fieldRef": {{"fieldPath": "status.podIP"}}}}}}}}
-c.KubeSpawner.start_timeout = 60
+c.KubeSpawner.start_timeout = {start_timeout}
 c.KubeSpawner.poll_interval = 1
 c.KubeSpawner.k8s_api_request_retry_timeout = 5
 def hurry(spawner):
-    spawner.start_timeout = 3 if spawner.user.name == "uma" else 60
+    spawner.start_timeout = 3 if spawner.user.name == "uma" else {start_timeout}
 c.KubeSpawner.pre_spawn_hook = hurry
 c.KubeSpawner.profile_list = [
     {{"slug": "small", "display_name": "Small", "gpus": "0.25"}},
@@ -60,7 +61,10 @@ def hub(control_plane, namespace_set, node, service, tmp_path_factory):
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "hub"}
     subject = {"kind": "ServiceAccount", "name": "hub", "namespace": namespace_set.hub}
     rights.create_namespaced_role_binding(namespace_set.hub, {**named, "roleRef": reference, "subjects": [subject]})
-    hub = RealHub(tmp_path_factory.mktemp("hub"), service, more=_CONFIG.format(namespace=namespace_set.hub))
+    # A refusal that takes longer than a slow spawn is no answer to the request any more.
+    times = {"slow": round(scaled(1)), "start_timeout": round(scaled(60))}
+    more = _CONFIG.format(namespace=namespace_set.hub, **times)
+    hub = RealHub(tmp_path_factory.mktemp("hub"), service, more=more)
     try:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("KUBECONFIG", str(control_plane.kubeconfig(namespace_set.hub_user)))

@@ -25,7 +25,7 @@ _METHODS = {
     "execute_interactive": None,
     "fetch": None,
     "join": 0,
-    "result": None,
+    "result": 0,
     "set_default_timeout": 0,
     "wait": 0,
     "wait_for_ready": None,

@@ -61,6 +61,14 @@ def test_deadline_moves_away_on_a_slow_machine(machine, looks):
     assert asked == looks
 
 
+@pytest.mark.parametrize(("machine", "looks"), [(1, 26), (3, 46)], indirect=["machine"])
+def test_what_the_product_promises_does_not_follow_the_machine(machine, looks):
+    deadline, asked = Deadline(10, promised=15), 1
+    while not deadline.is_over():
+        asked += 1
+    assert asked == looks
+
+
 @pytest.mark.parametrize("machine", [3], indirect=True)
 def test_machine_is_measured_only_when_the_time_would_be_over(machine):
     deadline = Deadline(10)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_gq.backends.kubernetes.api.errors import Unreachable
 from jupyter_gq.backends.kubernetes.leader.election import Election, Held, Move, Times, parse_lease
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, Seat
 
@@ -295,3 +296,63 @@ async def test_an_unfit_one_does_not_go_on_with_a_lease_that_it_could_not_give_b
     clock[0] += 15
     assert not await after.stand()
     assert await other.stand()
+
+
+# --- an orderly end
+
+
+class AnswersSlowly(Port):
+    """A cluster that takes longer for each answer than the time between two tries, which is 0 here."""
+
+    async def read_lease(self, namespace, name):
+        await turns_of_the_loop()
+        return await super().read_lease(namespace, name)
+
+    async def replace_lease(self, body):
+        await turns_of_the_loop()
+        return await self.create_lease(body)
+
+
+class RenewalArrivesLate(Port):
+    """A cluster that handles a renewal, which nobody waits for any more, between a read and a write."""
+
+    late = True
+
+    async def replace_lease(self, body):
+        if self.late:
+            self.late = False
+            raise Unreachable("The Lease is not at that version.")
+        return await self.create_lease(body)
+
+
+class IsAway(Port):
+    """A cluster that cannot be reached when the Lease is given back."""
+
+    async def replace_lease(self, body):
+        raise Unreachable("The cluster does not answer.")
+
+
+async def turns_of_the_loop():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("kind", [Port, AnswersSlowly, RenewalArrivesLate])
+async def test_a_leader_that_ends_gives_the_lease_back(kind):
+    port = kind()
+    leader = Stands(port, "leader", [0.0])
+    assert await leader.stand()
+    assert parse_lease(port.body).holder == "leader"
+    await leader.lease.release()
+    assert parse_lease(port.body).holder == ""
+
+
+@pytest.mark.asyncio
+async def test_a_lease_that_cannot_be_given_back_is_left_to_expire_with_a_word(caplog):
+    port = IsAway()
+    leader = Stands(port, "leader", [0.0])
+    assert await leader.stand()
+    await leader.lease.release()
+    assert parse_lease(port.body).holder == "leader"
+    assert "the lease could not be given back: The cluster does not answer." in caplog.text

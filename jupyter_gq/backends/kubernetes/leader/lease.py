@@ -149,17 +149,28 @@ class Lease:
                 log.warning("the lease is renewed again" if led else f"the lease is not renewed: {self.failure}")
 
     async def release(self) -> None:
-        """Give the Lease back if this service holds it; wait `retry` seconds at most.
+        """Give the Lease back if this service holds it; wait `renewed_within` seconds at most.
 
         A failure is logged and harmless, since the Lease expires.
         """
         try:
-            async with asyncio.timeout(self._times.retry):
-                body = await self._port.read_lease(self._seat.namespace, self._seat.name)
-                if body is not None and parse_lease(body).holder == self._seat.identity:
-                    await self._write(body, Move.WAIT)
-        except (BackendError, TimeoutError) as error:
-            log.info("the lease could not be given back: %s", error)
+            # On a busy cluster the answers take longer than a `retry`; the next service would wait much longer.
+            async with asyncio.timeout(self._times.renewed_within):
+                try:
+                    await self._give_back()
+                except BackendError:
+                    # A renewal that was sent before may have changed the Lease between the read and the write.
+                    await self._give_back()
+        except BackendError as error:
+            log.warning("the lease could not be given back: %s", error)
+        except TimeoutError:
+            log.warning("the lease could not be given back: the cluster did not answer in time")
+
+    async def _give_back(self) -> None:
+        body = await self._port.read_lease(self._seat.namespace, self._seat.name)
+        if body is not None and parse_lease(body).holder == self._seat.identity:
+            await self._write(body, Move.WAIT)
+            log.info("the lease is given back")
 
     def close(self) -> None:
         """Close the connections."""

@@ -85,7 +85,7 @@ class Hurried(Reflector):
     def _pause(self, seconds):
         self.pauses.append(seconds)
         told = asyncio.run_coroutine_threadsafe(self._say(), self._loop)
-        told.result(5)
+        told.result(scaled(5))
 
     async def _say(self):
         self.said.append(self.failure)
