@@ -17,8 +17,9 @@ from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
-#: For an answer and for a word of a watch, in seconds; all else waits longer than that and shorter than for ever.
-PATIENCE, SILENCE = 0.1, 0.3
+#: For an answer and for a word of a watch, in seconds; all else waits longer than that and shorter than for ever. On a
+#: slow machine a good answer takes longer.
+PATIENCE, SILENCE = scaled(0.1), scaled(0.3)
 CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -101,7 +102,7 @@ async def reflect():
     yield begin
     for reflector in begun:
         reflector.end()
-        await asyncio.to_thread(reflector._thread.join, 10)
+        await asyncio.to_thread(reflector._thread.join, scaled(10))
         assert not reflector._thread.is_alive()
 
 
