@@ -12,11 +12,12 @@ from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.backends.kubernetes.leader.election import Times
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost, Seat
 from tests.kubernetes.waiting import eventually
+from tests.patience import scaled
 
 pytestmark = pytest.mark.asyncio
 
-#: As the real ones, at a fifth.
-TIMES = Times.of(3)
+#: As the real ones, at a fifth; on a slow machine, where each request takes longer, more.
+TIMES = Times.of(scaled(3))
 
 
 async def fit():
@@ -27,7 +28,7 @@ class Candidate:
     """A service that takes the lease and keeps it until it is cut off."""
 
     def __init__(self, plane, namespaces, identity):
-        self.cluster = Cluster.of(plane.config_for(namespaces.service_user), timeout=2, workers=2)
+        self.cluster = Cluster.of(plane.config_for(namespaces.service_user), timeout=TIMES.renewed_within, workers=2)
         seat = Seat(namespace=namespaces.hub, name=f"{namespaces.release}-gq-service", identity=identity)
         self.lease = Lease(self.cluster, seat, elapsed=time.monotonic, now=time.time, times=TIMES)  # noqa: TID251
         self.working = None
