@@ -15,6 +15,7 @@ The proxy itself has these defects:
   answers that cannot come.
 - Early messages: the proxy drops messages that the server sends before the browser is connected.
 - Slow browsers: the proxy keeps all messages that a browser has not read yet.
+- Log: the proxy logs the addresses of refused requests with their tokens.
 
 See docs/decisions/0020-replace-the-websocket-handler-of-the-python-proxy.md.
 See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
@@ -62,6 +63,11 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         super().initialize(**options)
         self._forwarding: asyncio.Task[None] | None = None
         self._exchange: HttpExchange | None = None
+
+    def _request_summary(self) -> str:
+        """Return the request as tornado logs it, without the values of its query: they may be tokens and codes."""
+        request = self.request
+        return f"{request.method} {request.path}{'?[query]' if request.query else ''} ({request.remote_ip})"
 
     async def get(self, path: str | None = None) -> None:
         """Pass a GET request on; if it opens a WebSocket connection, pass messages on until both sides have closed it.

@@ -352,3 +352,18 @@ async def test_an_answer_that_breaks_off_is_not_shown_as_complete():
     async with http_proxied() as (address, _):
         with pytest.raises(HTTPClientError):
             await AsyncHTTPClient().fetch(f"{address}/answers/broken", request_timeout=scaled(60))
+
+
+async def test_the_log_names_refused_requests_without_their_tokens(capfd):
+    async with http_proxied() as (address, _):
+        for path in ("/nowhere", "/answers/silent", "/kernel"):
+            query = "token=planted&code=planted"
+            answer = await AsyncHTTPClient().fetch(
+                f"{address}{path}?{query}", raise_error=False, request_timeout=scaled(20)
+            )
+            assert answer.code >= 400
+        with pytest.raises(HTTPClientError):
+            await websocket_connect(f"{address.replace('http', 'ws', 1)}/nowhere?token=planted")
+    log = "".join(capfd.readouterr())
+    assert log.count("/nowhere?[query]") >= 2
+    assert "planted" not in log
