@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import jupyterhub
+from traitlets import TraitError
 from traitlets.config.loader import Config, LazyConfigValue
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
@@ -42,7 +43,7 @@ def get_base_url(c: Config) -> str:
 
 def set_template_paths(c: Config) -> None:
     """Add our folder of templates after those of the administrator, unless it is there already."""
-    paths = get_list(c.JupyterHub, "template_paths")
+    paths = [*check_texts("c.JupyterHub.template_paths", get_value(c.JupyterHub, "template_paths", []))]
     if TEMPLATES not in paths:
         c.JupyterHub.template_paths = [*paths, TEMPLATES]
 
@@ -50,8 +51,9 @@ def set_template_paths(c: Config) -> None:
 def set_scopes(c: Config, admins: Collection[str]) -> None:
     """Add the scopes and roles of users, servers, the service and `admins`, as this version of the Hub needs them.
 
-    `admins` also become administrators of the Hub.
+    `admins` also become administrators of the Hub. Raises `TraitError` if a list of names is one text instead.
     """
+    check_texts("configure(c, admins=...)", admins)
     c.JupyterHub.custom_scopes = {**get_dict(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
     roles = get_list(c.JupyterHub, "load_roles")
     if not any(role.get("name") == SERVICE for role in roles):
@@ -59,21 +61,24 @@ def set_scopes(c: Config, admins: Collection[str]) -> None:
     if admins:
         users = sorted(admins)
         roles.append({"name": f"{SERVICE}-admin", "users": users, "scopes": ["custom:gq:admin"]})
-        c.Authenticator.admin_users = {*get_value(c.Authenticator, "admin_users", set()), *users}
+        c.Authenticator.admin_users = {*get_texts(c, "Authenticator", "admin_users"), *users}
     user_role = next((role for role in roles if role.get("name") == "user"), None)
     if user_role is not None:  # the administrator's own role takes precedence, in Hub 6 too
         roles[roles.index(user_role)] = {
             **user_role,
-            "scopes": merge_unique(user_role.get("scopes", ["self"]), USER_SCOPES),
+            "scopes": merge_unique(
+                check_texts("scopes of the role user in c.JupyterHub.load_roles", user_role.get("scopes", ["self"])),
+                USER_SCOPES,
+            ),
         }
     elif jupyterhub.version_info >= (6,):
-        c.JupyterHub.extra_user_scopes = {*get_value(c.JupyterHub, "extra_user_scopes", set()), *USER_SCOPES}
+        c.JupyterHub.extra_user_scopes = {*get_texts(c, "JupyterHub", "extra_user_scopes"), *USER_SCOPES}
     else:
         roles.append({"name": "user", "scopes": ["self", *USER_SCOPES]})
     c.JupyterHub.load_roles = roles
     server = get_value(c.Spawner, "server_token_scopes", ["users:activity!user", "access:servers!server"])
     if not callable(server):
-        c.Spawner.server_token_scopes = merge_unique(server, USER_SCOPES)
+        c.Spawner.server_token_scopes = merge_unique(check_texts("c.Spawner.server_token_scopes", server), USER_SCOPES)
 
 
 def find_seen_namespace(config: Config) -> str:
@@ -95,6 +100,24 @@ def get_value(section: Config, name: str, otherwise: T) -> T:
     value = section[name]
     found: T = value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
     return found
+
+
+def get_texts(c: Config, section: str, name: str) -> Collection[str]:
+    """Return the texts that the file has set, none if it has not; raise `TraitError` if it has set one text."""
+    texts: Collection[str] = get_value(c[section], name, ())
+    return check_texts(f"c.{section}.{name}", texts)
+
+
+def check_texts(setting: str, value: Collection[str]) -> Collection[str]:
+    """Return the value of a setting that is a list of texts or paths; raise `TraitError` for anything else.
+
+    A text is refused because its letters would be taken as the items.
+    """
+    is_text = isinstance(value, str | bytes)
+    if isinstance(value, Collection) and not is_text and all(isinstance(item, str | Path) for item in value):
+        return value
+    example = [value] if isinstance(value, str) else ["ann", "bob"]
+    raise TraitError(f"{setting}: {value!r} is given, and a list of texts is expected, such as {example!r}.")
 
 
 def get_list(section: Config, name: str) -> list[JsonValue]:

@@ -14,7 +14,7 @@ from jupyter_gq.domain.queue import BUILD_ROOT, MAX_PRIORITY, Queue
 
 from . import queue_resources
 from .queue_resources import TRAIT, Defaults, QueueHostResources, host_resources_by_queue
-from .traits import SettingsError, as_float
+from .traits import SettingsError, as_float, check_plain
 
 KEYS = (
     "quota",
@@ -286,4 +286,6 @@ def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:
     if not listed or not all(isinstance(item, str) for item in value):
         fix = f'write ["{key[:-1].replace("manager_", "")}"]'
         raise SettingsError(TRAIT, value, "it is not a list of names", fix, path=(name, key))
+    for item in value:
+        check_plain(TRAIT, item, (name, key))
     return frozenset(value)

@@ -9,6 +9,7 @@ from traitlets import Dict, TraitType
 from jupyter_gq.domain.amount import MilliGpu, parse_request
 from jupyter_gq.domain.errors import AdminError, InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
+from jupyter_gq.domain.plain_text import strip_controls
 
 if TYPE_CHECKING:
     _GpusByName = Dict[str, MilliGpu]
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 else:
     _GpusByName = _EntriesByName = Dict  # generic only for the type checker
 
+
+#: Most characters of a name, as in the requests of the API.
+LONGEST_NAME = 255
 
 G = TypeVar("G")
 S = TypeVar("S")
@@ -154,7 +158,21 @@ def _entries(trait: str, value: object, expected: str) -> dict[str, object]:
     for key in value:
         if not isinstance(key, str) or not key.strip():
             raise SettingsError(trait, key, "a key is not a name", f"write {expected}")
+        check_plain(trait, key, ())
     return dict(value)
+
+
+def check_plain(trait: str, name: str, path: tuple[str, ...]) -> None:
+    """Raise `SettingsError` unless a name can be shown: at most 255 characters, none of which steers the display.
+
+    Refused are control characters, bidirectional controls, noncharacters and halves of characters.
+    """
+    if strip_controls(name) != name:
+        problem = "the name has characters that are not shown, such as control or bidirectional characters"
+        raise SettingsError(trait, name, problem, "write the name without them", path=path)
+    if len(name) > LONGEST_NAME:
+        problem = f"the name has {len(name)} characters"
+        raise SettingsError(trait, name, problem, f"use at most {LONGEST_NAME}", path=path)
 
 
 class _Parsed(int):
