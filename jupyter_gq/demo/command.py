@@ -75,10 +75,12 @@ def default_folder() -> Path:
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo until it is stopped, or play the story; return the exit code.
 
-    An error of the demo is printed and gives 1.
+    An error of the demo, or a folder that cannot be used, is printed and gives 1.
     """
     try:
         _check_packages()
+        if arguments.dir is not None:
+            _check_folder(arguments.dir.resolve())
         return asyncio.run(_play_story(arguments) if arguments.script else _serve(arguments))
     except DemoError as error:
         print(f"\njupyter-gq demo: {error}", file=sys.stderr)
@@ -90,6 +92,18 @@ def _check_packages() -> None:
     missing = next((name for name in _NEEDED_MODULES if find_spec(name) is None), None)
     if missing:
         raise DemoError(f"the Python module {missing} is missing: pip install 'jupyter-gq[demo]'")
+
+
+def _check_folder(folder: Path) -> None:
+    """Make a folder if it is missing; raise `DemoError` if that is impossible or if nothing can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DemoError(
+            f"the folder {folder} cannot be used: {error.strerror}. Choose another one with --dir."
+        ) from error
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
