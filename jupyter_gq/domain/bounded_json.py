@@ -106,8 +106,11 @@ def _make_float(number: int) -> float | str:
 
 
 def _count_separators(text: str) -> int:
-    # Each value but the first follows a comma or opens a list or an object; a colon separates a key from its value.
-    return 1 + text.count(",") + text.count("[") + text.count("{")
+    # Each value but the first follows a comma or opens a list or an object, unless that is empty; a colon separates a
+    # key from its value.
+    opened = text.count("[") + text.count("{")
+    empty = text.count("[]") + text.count("{}")
+    return 1 + text.count(",") + opened - empty
 
 
 def _check_depth(document: JsonValue) -> None:

@@ -317,5 +317,15 @@ def _is_on(workload: Workload, node: str) -> bool:
 
 
 def _restarted(workload: Workload) -> Workload:
-    """Return the workload as pending, without placement, start or stop; its submission, and so its seniority, stays."""
-    return replace(workload, state=State.PENDING, placement=(), started_at=None, stop=None, stale_since=None)
+    """Return the workload as pending, without any place, start or stop; its submission, and so its seniority, stays."""
+    return replace(
+        workload,
+        state=State.PENDING,
+        placement=(),
+        leaving=(),
+        reserved=(),
+        nominated=False,
+        started_at=None,
+        stop=None,
+        stale_since=None,
+    )

@@ -404,6 +404,17 @@ async def test_control_group_shows_what_a_killed_task_has_left(group_world):
     assert not list(group_world.groups.glob(f"*{workload.id}*"))
 
 
+async def test_launch_that_fails_kills_the_control_group_of_the_run(local, tmp_path):
+    """A process that forks all the time escapes signals to the processes that were seen. The group is a mere folder."""
+    local.backend._own_group = tmp_path
+    workload = local.workload()
+    local.backend._starter = replace(local.backend._starter, command=["/no/such/command"])
+    with pytest.raises(BackendError):
+        await local.launch(workload)
+    (group,) = tmp_path.glob("jupyter-gq-*")
+    assert (group / "cgroup.kill").read_text() == "1\n"
+
+
 @pytest.fixture
 def group_world(local, tmp_path):
     """A world whose service may make control groups."""

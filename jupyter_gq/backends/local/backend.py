@@ -220,11 +220,12 @@ class LocalRuns:
         return run
 
     async def _clean_up(self, run: Run) -> None:
-        """Kill the processes of a run that did not start completely, and remove its entry from the ledger.
+        """Kill the processes and the control group of a run that did not start completely; remove its ledger entry.
 
         The entry is removed once they have ended, or after 5 seconds.
         """
         waited = 0.0
+        kill_group(run.group)  # at once, so that no process starts another one between two looks at the table
         while True:
             table = ProcessTable.read()
             self._reap_children()

@@ -32,9 +32,9 @@ MOST_READ = 512 * _MIB
 def read_spool(path: Path, account: Account, start: int) -> LeftOutputs:
     """Return the pieces of a spool from byte `start` on, about `PORTION` bytes; skip what is no piece.
 
-    `following` is None in the last portion, and after a line that is longer than `LONGEST_PIECE`. From `MOST_READ`
-    bytes on, nothing is read, and that is logged. Raises `UnusableFile` for a file that is no regular file of this
-    account.
+    A notice replaces a line that is longer than `LONGEST_PIECE`. `following` is None in the last portion. From
+    `MOST_READ` bytes on, nothing is read, and that is logged. Raises `UnusableFile` for a file that is no regular file
+    of this account.
     """
     if start >= MOST_READ:
         log.warning("%s is larger than %d MiB; the outputs after that are not stored", path, MOST_READ // _MIB)
@@ -45,6 +45,8 @@ def read_spool(path: Path, account: Account, start: int) -> LeftOutputs:
         size = LONGEST_PIECE
         content = read_owned_part(path, account, start=start, size=size)
     whole = content.rfind(b"\n") + 1  # a line that the end of the runner cut short was never a piece
+    if not whole and len(content) == LONGEST_PIECE:
+        whole = LONGEST_PIECE  # the rest of the line begins the next portion, and is no piece
     return LeftOutputs(
         pieces=tuple(_pieces(content[:whole])), following=start + whole if whole and len(content) == size else None
     )

@@ -123,7 +123,7 @@ class OutputShipper:
             spool.trim()
 
     def shorten_close(self, seconds: float) -> None:
-        """Let a `close` that has begun wait at most `seconds` from now."""
+        """Let `close` wait at most `seconds` from now, whether it has begun or not."""
         if self._uploader is not None:
             self._deadline = min(self._deadline, monotonic() + seconds)
             asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
@@ -143,9 +143,10 @@ class OutputShipper:
         delivered = True
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
-            self._deadline = monotonic() + seconds
+            self._deadline = min(self._deadline, monotonic() + seconds)
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
-            delivered = await self._uploader.wait_until_delivered(seconds, refused) or self._uploader.is_unwanted
+            left = max(0.0, self._deadline - monotonic())
+            delivered = await self._uploader.wait_until_delivered(left, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             # A service that accepts the request and never answers must not use up the time for writing the result.

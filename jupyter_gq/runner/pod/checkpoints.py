@@ -134,11 +134,17 @@ class Checkpoints:
         self._child = None
 
     def _record_exit(self, code: int) -> None:
-        """Record how the copying ended; log each success, and the first of several failures in a row."""
+        """Record how the copying ended; log the first of several failures in a row, and the first success after that.
+
+        Other successes are logged for debugging only.
+        """
         self._child = None
         if code == 0:
             self._copied = self._copying
-            log.info("The checkpoint was copied%s.", " after earlier failures" if self._failing else "")
+            if self._failing:
+                log.info("The checkpoint was copied after earlier failures.")
+            else:
+                log.debug("The checkpoint was copied.")
         elif not self._failing:
             reason = self._last_message() or f"signal {-code}"
             log.warning("The checkpoint could not be copied; trying again later: %s", reason)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends.local import spools
 from jupyter_gq.backends.local.accounts import Accounts
 from jupyter_gq.backends.local.spools import PORTION, read_spool
 from jupyter_gq.client.outputs import Output
@@ -65,3 +66,25 @@ def test_lines_that_are_no_pieces_are_skipped(tmp_path: Path) -> None:
     lines = [b"no JSON", b"[]", b"\xff", b"{" * 1000, json.dumps({"seq": 1, "op": "clear"}).encode()]
     (tmp_path / "spool.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     assert read_all(tmp_path / "spool.jsonl") == [{"seq": 1, "op": "clear"}]
+
+
+def test_a_notice_replaces_a_line_longer_than_any_piece_and_the_lines_after_it_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """User code can write such a line, and so can an earlier release of the runner."""
+    monkeypatch.setattr(spools, "PORTION", 1000)
+    monkeypatch.setattr(spools, "LONGEST_PIECE", 4000)
+    spool = Spool(tmp_path / "spool.jsonl")
+    spool.append([{"op": "append", **ABOUT, "output": a_display("x" * 9500)}], run=1, at=5.0)
+    spool.append([{"op": "clear", **ABOUT}], run=1, at=5.0)
+    spool.close()
+    refused, after = read_all(tmp_path / "spool.jsonl")
+    assert (refused["seq"], after["seq"], after["op"]) == (1, 2, "clear")
+    assert "refused it" in refused["output"]["data"]["text/plain"]
+
+
+def test_a_long_line_without_an_end_is_read_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "PORTION", 1000)
+    monkeypatch.setattr(spools, "LONGEST_PIECE", 4000)
+    (tmp_path / "spool.jsonl").write_bytes(b"x" * 9000)
+    assert read_all(tmp_path / "spool.jsonl") == []

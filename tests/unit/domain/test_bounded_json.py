@@ -141,3 +141,15 @@ def test_only_what_a_reader_would_refuse_is_replaced(document, readable):
 def test_a_document_beyond_the_bounds_is_not_made_readable(document, phrase):
     with pytest.raises(InvalidJson, match=phrase):
         bounded_json.make_readable(document, max_nodes=10, max_depth=2)
+
+
+@pytest.mark.parametrize(
+    "document", [[], {}, [[]], [[], []], {"a": {}, "b": [1, []]}, "[] in a text", ["[]", "{}", "[", "{"], [{}, 1, [{}]]]
+)
+def test_each_value_counts_once_also_an_empty_one(document):
+    def values(value):
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + sum(map(values, inner))
+
+    assert bounded_json.count_nodes(json.dumps(document), 0) == values(document)
+    assert bounded_json.count_nodes(json.dumps(document), 10**6) >= values(document), "a bound, also with texts"

@@ -1,12 +1,15 @@
 """Pieces stay in the spool until nothing else is needed to show their outputs again."""
 
 import asyncio
+import socket
+import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.delivery.shipper import OutputShipper
+from jupyter_gq.runner.delivery.shipper import ASK_TIMEOUT, OutputShipper
 from jupyter_gq.runner.delivery.spool import LARGE_SPOOL
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.folder import RunFolder
@@ -62,3 +65,20 @@ def test_a_large_spool_is_trimmed_only_if_service_and_notebook_have_its_pieces(
         await shipper.close(0, refused=0)
 
     asyncio.run(trim())
+
+
+def test_a_close_that_is_shortened_before_it_begins_is_short(tmp_path: Path) -> None:
+    """A request to stop may come in the moment before the end. The service takes connections and never answers."""
+
+    async def close() -> float:
+        silent = socket.create_server(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        shipper = OutputShipper(replace(a_job(tmp_path), url=f"http://127.0.0.1:{port}"), asyncio.Future())
+        shipper.emit([{"op": "run", "state": "start"}])
+        shipper.shorten_close(0.0)
+        began = time.monotonic()  # noqa: TID251 - the time that a caller waits
+        await shipper.close(3600, refused=3600)
+        silent.close()
+        return time.monotonic() - began  # noqa: TID251
+
+    assert asyncio.run(close()) < ASK_TIMEOUT

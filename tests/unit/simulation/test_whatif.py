@@ -6,6 +6,9 @@ import pytest
 
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Leaving, Stop, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes
@@ -107,3 +110,21 @@ def test_where_there_is_no_node_a_new_one_is_like_those_that_the_cluster_would_a
     assert (len(new.devices), new.devices[0].pool, new.cpu_milli) == (8, "train", 64_000)
     there = Cluster().node("a", 2).snapshot()
     assert with_nodes(replace(there, new_nodes=empty.new_nodes), 1, 4).nodes[-1].cpu_milli is None
+
+
+def test_a_job_that_is_restarted_keeps_no_place():
+    """Neither the one that it held, nor the tasks that leave, nor what was kept for it."""
+    task = TaskPlacement(node="box", devices=("box-0", "box-1"))
+    stop = Stop(reason=EvictReason.NODE_EMPTIED, sentence="", by=None, at=NOW, requeue=True)
+    job = replace(
+        a_job("j", "vision", 2),
+        state=State.STOPPING,
+        placement=(task,),
+        leaving=(Leaving(task=task, stop=stop),),
+        reserved=(task,),
+        nominated=True,
+    )
+    snapshot = Cluster().node("box", 4).queue("vision", 4).add(job).snapshot()
+    (restarted,) = apply_change(snapshot, Policy(), "job.j.gpus=1")[0].workloads
+    kept = (restarted.placement, restarted.leaving, restarted.reserved, restarted.nominated)
+    assert kept == ((), (), (), False)

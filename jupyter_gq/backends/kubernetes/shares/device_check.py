@@ -11,6 +11,7 @@ Rules
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +43,8 @@ from jupyter_gq.domain.pod_pool import PodPool, Visibility
 
 if TYPE_CHECKING:
     from jupyter_gq.backends.kubernetes.api.cluster import Cluster
+
+log = logging.getLogger(__name__)
 
 _UNKNOWN = MiB(0)
 #: Seconds between two reads of a pod, and until it is given up.
@@ -124,7 +127,7 @@ class DeviceCheck:
     async def _try(self, what: str, added: PodAdditions) -> Finding:
         """Create a pod with these additions, wait for its end, delete it, and return what its container saw.
 
-        If the cluster refuses the pod, the finding says why.
+        If the cluster refuses the pod, the finding says why. A pod that cannot be deleted is logged.
         """
         pod = self._pod(what, added)
         meta = pod["metadata"]
@@ -134,7 +137,14 @@ class DeviceCheck:
         except ClusterError as error:
             return Finding(problem=error.sentence)
         finally:
-            await self._cluster.delete(PODS, meta["namespace"], meta["name"], grace=1)
+            await self._delete(meta["namespace"], meta["name"])
+
+    async def _delete(self, namespace: str, name: str) -> None:
+        """Delete a pod; log a refusal of the cluster, since what the pod has shown counts all the same."""
+        try:
+            await self._cluster.delete(PODS, namespace, name, grace=1)
+        except ClusterError as error:
+            log.warning("the pod %s/%s could not be deleted, delete it by hand: %s", namespace, name, error.sentence)
 
     async def _wait_for_end(self, namespace: str, name: str) -> Finding:
         last = "nothing was heard of it"
