@@ -45,6 +45,8 @@ class PageContent(BaseModel):
     queues: list[models.QueueView]
     notebooks: list[models.NotebookView]
     jobs: list[models.JobSummary]
+    #: Disk space of the files of the jobs; see `JobList.disk`.
+    disk: str
     policy: str
     runs: str
     #: A sentence for admins about each workload that was set aside.
@@ -148,12 +150,14 @@ class PageData(_Browser):
             raise NotLeading(self._wiring.status.explain_unready())
         owner = "*" if caller.admin else None
         health = self._wiring.status.check_health()
+        jobs = services.jobs.list(caller, limit=MOST_JOBS, before=None, owner=owner)
         content = PageContent(
             me=services.overview.describe_user(caller),
             devices=services.overview.list_devices(caller).devices,
             queues=services.overview.list_queues(caller).queues,
             notebooks=services.tickets.list_notebooks(caller, owner).notebooks,
-            jobs=services.jobs.list(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
+            jobs=jobs.jobs,
+            disk=jobs.disk,
             policy=health.policy if caller.admin else "ok",
             runs=health.runs,
             set_aside=health.set_aside if caller.admin else [],

@@ -23,6 +23,7 @@ from jupyter_gq.store.protocol import Record, Store
 from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView, without
+from .disk_uses import DiskUses
 from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .records.records import Records
@@ -66,6 +67,8 @@ class Context:
     known_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Disk space of the files of each running job, by id, from the last measurement.
     disk_use: dict[str, MiB] = field(default_factory=dict)
+    #: Disk space of the files of all jobs on this machine, from the last measurements.
+    disk_uses: DiskUses = field(default_factory=DiskUses)
     #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
     ended_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.

@@ -100,6 +100,8 @@ export interface components {
             jobs: components["schemas"]["JobSummary"][];
             /** @description Value of `before` for the next page; None = last page. */
             next: string | null;
+            /** @description Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; "" = not measured. */
+            disk: string;
         };
         /** @description A user's request for a job, without its bundle, as a preview needs it. */
         JobRequest: {

@@ -125,6 +125,11 @@ class JobList(BaseModel):
 
     jobs: list[JobSummary]
     next: str | None = Field(default=None, description="Value of `before` for the next page; None = last page.")
+    disk: str = Field(
+        default="",
+        description='Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; '
+        '"" = not measured.',
+    )
 
 
 class Preview(BaseModel):

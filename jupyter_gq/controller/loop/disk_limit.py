@@ -1,9 +1,24 @@
-"""The limit on the disk space of each job: running jobs are measured every minute, and ended above the limit."""
+"""The limits on the disk space of each job and of each user.
+
+Rules
+-----
+Running jobs: each is measured every minute, and ended above `c.TrainingQueues.max_job_disk`.
+
+Other jobs: at most `_MOST_OTHERS` of them are measured in each round, those of the longest ago first, for at most
+    `_LONGEST_ROUND` seconds. So a deletion by their owner is noticed after some minutes.
+
+Users: a user whose jobs take more than `c.TrainingQueues.max_user_disk` can send no new job. Jobs that wait or run are
+    not touched, since their files are needed.
+
+See docs/decisions/0102-refuse-new-jobs-above-the-disk-limit-of-a-user.md.
+"""
 
 import asyncio
 import logging
+from collections.abc import Collection
 
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.disk_uses import DiskUse
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import DetailChange
 from jupyter_gq.domain.amount import MiB, format_memory
@@ -18,16 +33,18 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two measurements.
 EVERY = 60.0
+#: Jobs that do not run and are measured in one round, and the longest time that this may take in seconds.
+_MOST_OTHERS, _LONGEST_ROUND = 50, 20.0
 
 
 class DiskLimit:
-    """Measures the files of running jobs, and ends jobs whose files take too much space."""
+    """Measures the files of jobs, and ends running jobs whose files take too much space."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     async def run(self) -> None:
-        """Measure all running jobs every `EVERY` seconds until cancelled. Failures are logged."""
+        """Measure running jobs, and some others, every `EVERY` seconds until cancelled. Failures are logged."""
         while True:
             try:
                 await self.measure()
@@ -36,16 +53,36 @@ class DiskLimit:
             await asyncio.sleep(EVERY)
 
     async def measure(self) -> None:
-        """Measure each running job once, and tell those above the limit to end."""
+        """Measure each running job once, and tell those above the limit to end; then measure some of the others."""
         running = [record for record in self._context.records.holding() if record.workload.kind is Kind.TRAINING]
         names = {record.workload.id for record in running}
         self._context.disk_use = {name: use for name, use in self._context.disk_use.items() if name in names}
         for record in running:
-            # In a thread: a folder of many files, or on a slow disk, must not keep requests waiting.
-            use = await asyncio.to_thread(self._context.bundles.disk_use, record.workload.id)
+            use = await self._measure_job(record.workload.id, record.workload.owner)
             if use is not None:
                 self._context.disk_use[record.workload.id] = use
                 self._end_above_limit(record.workload.id, use)
+        await self._measure_others(names)
+
+    async def _measure_others(self, running: Collection[str]) -> None:
+        """Measure some of the jobs that do not run, and forget those without files."""
+        jobs = await asyncio.to_thread(self._context.bundles.jobs)
+        uses, began = self._context.disk_uses, self._context.clock.elapsed()
+        uses.forget_others(jobs)
+        for job in uses.least_recent(set(jobs) - set(running), _MOST_OTHERS):
+            if self._context.clock.elapsed() - began > _LONGEST_ROUND:
+                break
+            record = await asyncio.to_thread(self._context.store.get, job)
+            await self._measure_job(job, "" if record is None else record.workload.owner)
+
+    async def _measure_job(self, job: str, owner: str) -> MiB | None:
+        """Measure the files of a job, and return their space; None if they are not on this machine."""
+        # In a thread: a folder of many files, or on a slow disk, must not keep requests waiting.
+        used = await asyncio.to_thread(self._context.bundles.disk_use, job)
+        if used is not None:
+            now = self._context.clock.now()
+            self._context.disk_uses.record(job, DiskUse(owner=owner, used=used, measured_at=now))
+        return used
 
     def _end_above_limit(self, job: str, use: MiB) -> None:
         """Tell a job to end if its files take more space than the limit; do nothing if it is ending already."""

@@ -28,7 +28,7 @@ from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
-from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
+from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, format_memory, parse_request
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
@@ -84,6 +84,7 @@ class Jobs:
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         self._check_limits(caller, submission.queue)
+        self._check_disk(caller)
         self._context.store.require_room()
         workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
@@ -155,7 +156,12 @@ class Jobs:
         last = found[-1].workload.id if found else None
         more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)
-        return JobList(jobs=jobs, next=last if more else None)
+        return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
+
+    def _describe_disk(self, owner: str | None) -> str:
+        """Return a phrase on the disk space of a user's jobs, or of those of all users; "" if it is not measured."""
+        limit, uses = self._context.settings.max_user_disk, self._context.disk_uses
+        return uses.describe_users(limit) if owner is None else uses.describe_user(owner, limit)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
@@ -251,6 +257,18 @@ class Jobs:
         ):
             if found >= most:
                 raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
+
+    def _check_disk(self, caller: Caller) -> None:
+        """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow."""
+        limit, uses = self._context.settings.max_user_disk, self._context.disk_uses
+        used = uses.of_user(caller.user)
+        if limit and used > limit:
+            job, most = uses.largest_job(caller.user)
+            raise LimitReached(
+                f"The files of your jobs take {format_memory(used)} of disk, and at most {format_memory(limit)} are "
+                f"allowed. Delete checkpoints that you do not need, such as those of {job} ({format_memory(most)}), "
+                "and try again some minutes later; or ask your administrator for c.TrainingQueues.max_user_disk."
+            )
 
     def _needs_admin(self, caller: Caller, job: Workload) -> bool:
         """Tell whether the caller may send the job only as an administrator.

@@ -80,6 +80,8 @@ class Settings:
     max_jobs_per_queue: int = 10_000
     #: Disk space of the files of one job, on one machine; 0 = no limit.
     max_job_disk: MiB = MiB(0)  # noqa: RUF009 - it is an integer
+    #: Disk space of the files of all jobs of one user, on one machine; 0 = no limit.
+    max_user_disk: MiB = MiB(0)  # noqa: RUF009 - it is an integer
     max_waiting_jobs_per_user: int = 1000
     max_waiting_jobs_per_queue: int = 10_000
     max_waiting_tickets_per_user: int = 16
@@ -268,6 +270,7 @@ def build_settings(
         max_jobs_per_user=int(training.max_jobs_per_user),
         max_jobs_per_queue=int(training.max_jobs_per_queue),
         max_job_disk=MiB(int(training.max_job_disk * 1024)),
+        max_user_disk=MiB(int(training.max_user_disk * 1024)),
         max_waiting_jobs_per_user=int(training.max_waiting_jobs_per_user),
         max_waiting_jobs_per_queue=int(training.max_waiting_jobs_per_queue),
         max_waiting_tickets_per_user=int(training.max_waiting_tickets_per_user),

@@ -86,6 +86,12 @@ class TrainingQueues(Configurable):
         "that takes more is ended. They are measured every minute while the job runs. On a cluster, the pods' own "
         "limits count. 0 = no limit. Default: 100.",
     ).tag(config=True)
+    max_user_disk = Number(
+        500,
+        unit="GiB",
+        help="GiB of disk that the files of all jobs of one user may take on this machine, also of jobs that have "
+        "ended. A user above the limit can send no new job; jobs that wait or run go on. 0 = no limit. Default: 500.",
+    ).tag(config=True)
     max_jobs_per_queue = Number(
         10_000,
         minimum=1,

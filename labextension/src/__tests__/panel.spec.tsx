@@ -205,6 +205,19 @@ describe('a row of the panel', () => {
   });
 });
 
+describe('the disk space of the files of jobs', () => {
+  it('is shown if it is measured', async () => {
+    const { panel, training } = await aPanel();
+    training.state = { ...training.state, jobs: [aJob()], disk: '12 GiB of at most 500 GiB' };
+    await draw(panel);
+    expect(panel.node.textContent).toContain('Files on disk: 12 GiB of at most 500 GiB');
+    training.state = { ...training.state, disk: '' };
+    await draw(panel);
+    expect(panel.node.textContent).not.toContain('Files on disk');
+    panel.dispose();
+  });
+});
+
 describe('older jobs', () => {
   it('can be fetched, and a failure is said', async () => {
     const { panel, training } = await aPanel();

@@ -12,7 +12,8 @@ import { aJob, aNotebook } from './builders';
 
 const page = (ids: number[], next: string | null = null): JobList => ({
   jobs: ids.map(id => aJob({ id: `job-${id}`, submitted_at: id })),
-  next
+  next,
+  disk: `${ids.length} GiB`
 });
 
 describe('the live state', () => {
@@ -22,6 +23,7 @@ describe('the live state', () => {
     const again = applyFirstPage(older, page([10, 9], 'job-9'));
     expect(again.jobs.map(job => job.id)).toEqual(['job-10', 'job-9', 'job-8', 'job-7', 'job-6']);
     expect(again.next).toBe('job-6');
+    expect(again.disk).toBe('2 GiB');
   });
 
   it('starts over when there is a gap', () => {

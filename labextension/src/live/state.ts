@@ -15,6 +15,8 @@ export interface ILiveState {
   readonly jobs: readonly JobSummary[];
   /** The `before` of the next page of older jobs; null if there are none. */
   readonly next: string | null;
+  /** Disk space of the files of the user's jobs, as a phrase; empty if it is not measured. */
+  readonly disk: string;
   readonly notebooks: readonly NotebookView[];
   readonly queues: readonly QueueView[];
   readonly me: Me | null;
@@ -29,6 +31,7 @@ export const INITIAL_STATE: ILiveState = {
   loaded: false,
   jobs: [],
   next: null,
+  disk: '',
   notebooks: [],
   queues: [],
   me: null,
@@ -57,7 +60,8 @@ export function applyFirstPage(state: ILiveState, page: JobList): ILiveState {
     message: '',
     loaded: true,
     jobs: keeps ? mergeJobs(state.jobs, page.jobs) : mergeJobs([], page.jobs),
-    next: keeps ? state.next : page.next
+    next: keeps ? state.next : page.next,
+    disk: page.disk
   };
 }
 

@@ -126,6 +126,7 @@ function Jobs(props: IPanelProps): React.JSX.Element {
   const { active, over } = splitByPhase(state.jobs);
   return (
     <>
+      {state.disk && <p className="jp-gq-disk">Files on disk: {state.disk}</p>}
       <ul className="jp-gq-list" aria-label="Jobs">
         {[...active, ...over].map(job => (
           <JobRow

@@ -1,12 +1,13 @@
-"""A full disk costs no job: starts wait, and the reason is shown."""
+"""A full disk costs no job: starts wait, and the reason is shown. Jobs and users have limits."""
 
 import pytest
 
+from jupyter_gq.controller.loop import disk_limit
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import StorageFull
+from jupyter_gq.domain.errors import LimitReached, StorageFull
 from tests.fakes import HasNoRoom
 
-from .world import ADMIN, ANN, World, a_submission
+from .world import ADMIN, ANN, CAROL, World, a_submission
 
 pytestmark = pytest.mark.asyncio
 
@@ -50,6 +51,48 @@ async def test_job_above_the_limit_of_disk_space_is_ended_and_others_go_on(world
     assert world.job(small).phase == "running"
     await world.controller.disk_limit.measure()
     assert world.job(large).disk is None, "the job has ended, and its files may be deleted"
+
+
+async def test_user_above_the_limit_sends_no_new_job_until_files_are_deleted(world):
+    world.settings.change(max_user_disk=MiB(1024), max_jobs_per_user=10)
+    ended, running = world.send(ANN, "vision", "0.5"), world.send(ANN, "vision", "0.5")
+    await world.step(2)
+    world.controller.jobs.cancel(ANN, ended)
+    await world.step(10)
+    world.bundles.used = {ended: MiB(1000), running: MiB(25)}
+    await world.controller.disk_limit.measure()
+    with pytest.raises(LimitReached, match=rf"take 1025 MiB .* such as those of {ended} \(1000 MiB\)"):
+        world.controller.jobs.submit(ANN, a_submission(), None)
+    world.send(CAROL, "vision", "0.5")  # another user's files do not count
+    await world.step(5)
+    assert world.job(running).phase == "running"
+    world.bundles.used[ended] = MiB(0)
+    await world.controller.disk_limit.measure()
+    world.send(ANN, "vision", "0.5")
+
+
+async def test_disk_space_of_a_user_is_shown_to_the_user_and_that_of_all_to_admins(world):
+    world.settings.change(max_user_disk=MiB(2048))
+    first, second = world.send(ANN, "vision", "0.5"), world.send(CAROL, "vision", "0.5")
+    assert world.controller.jobs.list(ANN, limit=10, before=None).disk == "", "nothing was measured"
+    world.bundles.used = {first: MiB(512), second: MiB(1024)}
+    world.bundles.kept["without a record"] = {}
+    await world.controller.disk_limit.measure()
+    assert world.controller.jobs.list(ANN, limit=10, before=None).disk == "512 MiB of at most 2 GiB"
+    everybody = world.controller.jobs.list(ADMIN, limit=10, before=None, owner="*")
+    assert everybody.disk == "carol 1 GiB, ann 512 MiB; at most 2 GiB each"
+
+
+async def test_one_round_measures_a_bounded_number_of_jobs_that_do_not_run_the_oldest_first(world, monkeypatch):
+    monkeypatch.setattr(disk_limit, "_MOST_OTHERS", 2)
+    jobs = [world.send(ANN, "vision", "0.5") for _ in range(5)]
+    found = []
+    for used in (1024, 512, 256):
+        world.bundles.used = dict.fromkeys(jobs, MiB(used))
+        world.clock.forward(60)
+        await world.controller.disk_limit.measure()
+        found.append(world.controller.jobs.list(ANN, limit=10, before=None).disk)
+    assert found == ["2 GiB", "3 GiB", "2560 MiB"]
 
 
 async def test_limit_of_zero_is_no_limit(world):
