@@ -9,7 +9,7 @@ Inside the file: pages that SQLite uses before it asks the disk for more. So no 
 For changes of state: while less than half of the reserve is left, and the disk has no room to restore it, new outputs
     and new jobs are refused. Starts, stops and ends are recorded all the same.
 
-PostgreSQL keeps no such reserve; its disk is the business of its administrator.
+PostgreSQL has another one: see `postgresql_reserve`.
 See docs/decisions/0091-keep-a-reserve-inside-the-database.md.
 """
 

@@ -36,7 +36,7 @@ class SqlStore:
     """
 
     def __init__(self, url: str, *, reserve: int = 0) -> None:
-        """`reserve` is the size in bytes of the reserve that a SQLite file keeps for changes of state."""
+        """`reserve` is the size in bytes of the reserve that the database keeps for changes of state."""
         self._database = Transactions(url, reserve=reserve)
         try:
             self._database.migrate()

@@ -28,6 +28,7 @@ from jupyter_gq.domain.errors import DamagedDatabase, StorageFull, StoreUnavaila
 from . import statements
 from .engine import WRITES, describe_database, open_engine
 from .failures import translate_error
+from .postgresql_reserve import PostgresqlReserve
 from .reserve import choose_growth, fill_reserve, free_reserve, is_short, measure_reserve, reuse_journal
 from .schema import expect_newest, migrate
 
@@ -54,6 +55,9 @@ class Transactions:
         self._epoch = 0
         #: Bytes of the reserve that a SQLite file keeps; see `reserve`.
         self._reserve = reserve
+        self._postgresql_reserve = PostgresqlReserve(reserve)
+        #: Whether the disk has refused a write since `keep_reserve` looked last.
+        self._refused = False
         #: Why the database takes neither new outputs nor new jobs; "" = it has room.
         self.shortage = ""
         #: Why the database is away; None while it answers.
@@ -164,18 +168,27 @@ class Transactions:
         self._require_epoch(epoch)
 
     def keep_reserve(self) -> None:
-        """Restore the reserve of a SQLite file if it is short, and set `shortage` if the disk has no room for that."""
-        if not self._reserve or self._engine.dialect.name != "sqlite":
+        """Restore the reserve if it is short, and set `shortage` if the disk has no room for that."""
+        if not self._reserve:
             return
-        self.shortage = ""
+        if self._engine.dialect.name == "sqlite":
+            is_full = self._keep_sqlite_reserve()
+        else:
+            refused, self._refused = self._refused, False
+            is_full = self._postgresql_reserve.keep(self.write, refused=refused)
+        self.shortage = SHORTAGE.format(place=self._place) if is_full else ""
+
+    def _keep_sqlite_reserve(self) -> bool:
+        """Restore the reserve of a SQLite file if it is short; return whether the disk has no room for that."""
         with self.read() as connection:
             reserve = measure_reserve(connection)
         file = Path(self._place)
-        if is_short(reserve, self._reserve, file) and not self._grow(choose_growth(reserve, self._reserve, file)):
-            self.shortage = SHORTAGE.format(place=self._place)
+        short = is_short(reserve, self._reserve, file)
+        is_full = short and not self._grow(choose_growth(reserve, self._reserve, file))
         # A journal that cannot be copied now is copied at the next step.
         with closing(self._engine.raw_connection()) as raw, suppress(self._engine.dialect.loaded_dbapi.Error):
             reuse_journal(raw)
+        return is_full
 
     def _grow(self, growth: int) -> bool:
         """Enlarge the reserve by so many bytes; return False if the disk refuses, or if `growth` is 0."""
@@ -233,4 +246,5 @@ class Transactions:
                 raise
             if isinstance(better, StoreUnavailable):
                 self._away = better
+            self._refused = self._refused or isinstance(better, StorageFull)
             raise better from error

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import traceback
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -221,6 +222,40 @@ def test_a_user_without_rights_is_told_what_to_change(postgresql):
     postgresql.execute("CREATE ROLE guest LOGIN PASSWORD 'p'")
     with pytest.raises(AdminError, match="Make its user the owner of the database"):
         SqlStore(postgresql.tcp_url(name, user="guest", password="p"))
+
+
+def test_on_a_full_disk_states_are_stored_and_read_and_outputs_wait_for_room(postgresql):
+    """Such as the cancellation and the end of each job; the same words as on SQLite."""
+    folder = postgresql.folder / "reserved"
+    with mounted(folder, "32m"):
+        postgresql.own(folder)
+        (inside := folder / "space").mkdir()
+        postgresql.own(inside)
+        postgresql.execute(f"CREATE TABLESPACE reserved LOCATION '{inside}'")
+        store = SqlStore(postgresql.new_database("TABLESPACE reserved"), reserve=4 * 2**20)
+        store.take_over()
+        store.confirm()
+        records = [a_record(f"job-{number}") for number in range(100)]
+        store.save(records)
+        fill(folder)
+        with pytest.raises(StorageFull, match="refused a write"):
+            store.append_outputs("job-0", [OutputPiece(seq=n, payload={"text": str(n) * 2000}) for n in range(1, 2000)])
+        store.confirm()  # as the next step of the service does
+        with pytest.raises(StorageFull, match="Work that runs goes on"):
+            store.append_outputs("job-0", [OutputPiece(seq=1, payload={"text": "1"})])
+        for run in range(1, 6):
+            store.save([replace(record, workload=replace(record.workload, run=run)) for record in records])
+            store.confirm()
+        assert {record.workload.run for record in store.unfinished()} == {5}
+        assert store.shortage
+        (folder / "filler").unlink()
+        for _ in range(20):
+            store.confirm()
+        assert not store.shortage
+        assert store.append_outputs("job-0", [OutputPiece(seq=1, payload={"text": "1"})]) == 1
+        store.close()
+        postgresql.execute(f"DROP DATABASE {store._database._engine.url.database}")
+        postgresql.execute("DROP TABLESPACE reserved")
 
 
 def test_a_full_disk_is_reported_and_changes_nothing(postgresql, tmp_path):

@@ -85,6 +85,7 @@ async def test_disk_space_of_a_user_is_shown_to_the_user_and_that_of_all_to_admi
 
 async def test_one_round_measures_a_bounded_number_of_jobs_that_do_not_run_the_oldest_first(world, monkeypatch):
     monkeypatch.setattr(disk_limit, "_MOST_OTHERS", 2)
+    world.settings.change(max_user_disk=MiB(0))
     jobs = [world.send(ANN, "vision", "0.5") for _ in range(5)]
     found = []
     for used in (1024, 512, 256):
@@ -92,7 +93,7 @@ async def test_one_round_measures_a_bounded_number_of_jobs_that_do_not_run_the_o
         world.clock.forward(60)
         await world.controller.disk_limit.measure()
         found.append(world.controller.jobs.list(ANN, limit=10, before=None).disk)
-    assert found == ["2 GiB", "3 GiB", "2560 MiB"]
+    assert found == ["2 GiB", "3 GiB", "2.5 GiB"]
 
 
 async def test_limit_of_zero_is_no_limit(world):
