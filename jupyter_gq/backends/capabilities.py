@@ -247,5 +247,7 @@ class Capabilities:
     pace: Callable[[], Pace | None] = unlimited_pace
     #: Returns pods that have existed without a run for so long that an administrator should be told.
     strays: Callable[[], Sequence[Stray]] = no_strays
+    #: What keeps jobs within the CPU and memory that they request, as one sentence for administrators; "" = their pods.
+    limits: str = ""
     #: Returns how strictly a share of a device of a pool is enforced, as its owner reads it; "" if unknown.
     enforcement: Callable[[str], str] = unknown_enforcement

@@ -16,15 +16,15 @@ _MIB = 1024 * 1024
 #: Bytes with which each JSON value counts at least.
 VALUE_SIZE = 32
 #: Bytes and values of a request with pieces of output.
-REQUEST_SIZE = 32 * _MIB
+REQUEST_SIZE = 40 * _MIB
 REQUEST_VALUES = REQUEST_SIZE // VALUE_SIZE
-#: Bytes and values of a single output.
-SINGLE_SIZE = 8 * _MIB
+#: Bytes and values of a single output: a heat map of 1000 by 1000 has a little more than a million values.
+SINGLE_SIZE = 32 * _MIB
 SINGLE_VALUES = SINGLE_SIZE // VALUE_SIZE
 #: Levels of lists and objects of a single output; a request or a notebook has a few levels around the output.
 SINGLE_DEPTH = bounded_json.MAX_DEPTH - 10
 #: Bytes of all displays of a cell, and characters of all text of a cell.
-CELL_SIZE = 24 * _MIB
+CELL_SIZE = 36 * _MIB
 CELL_TEXT = _MIB
 #: Bytes of the outputs of a job; the cell that reaches this number may exceed it by `CELL_SIZE`.
 JOB_SIZE = 128 * _MIB

@@ -7,7 +7,7 @@ Released in need: once the server has refused a write for lack of room, the tabl
 Made again: after a while the table is made again. Once that succeeds, there is room, and everything is taken again. An
     attempt that fails leaves nothing behind.
 
-See docs/decisions/0103-drop-a-table-when-postgresql-is-full.md.
+See docs/decisions/0091-keep-a-reserve-inside-the-database.md.
 """
 
 import logging
@@ -77,6 +77,6 @@ def _fill(connection: sa.Connection, size: int) -> None:
     """Make the table anew with `size` bytes, rounded up to MiB."""
     connection.execute(sa.text("DROP TABLE IF EXISTS reserve"))
     connection.execute(sa.text("CREATE TABLE reserve (room bytea)"))
-    connection.execute(sa.text("ALTER TABLE reserve ALTER COLUMN room SET STORAGE EXTERNAL"))  # it is not compressed
+    connection.execute(sa.text("ALTER TABLE reserve ALTER COLUMN room SET STORAGE EXTERNAL"))  # without compression
     for _ in range(-(-size // _MIB)):  # in short statements, for their time is limited
         connection.execute(sa.text("INSERT INTO reserve VALUES (decode(repeat('00', :size), 'hex'))"), {"size": _MIB})

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.local.control_groups import find_own_group
+from jupyter_gq.backends.local.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.backends.processes import ProcessTable, boot_id
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.kubernetes.waiting import eventually
@@ -406,13 +407,24 @@ async def test_control_group_shows_what_a_killed_task_has_left(group_world):
 
 async def test_launch_that_fails_kills_the_control_group_of_the_run(local, tmp_path):
     """A process that forks all the time escapes signals to the processes that were seen. The group is a mere folder."""
-    local.backend._own_group = tmp_path
+    local.backend._parent_group = ParentGroup(folder=tmp_path)
     workload = local.workload()
     local.backend._starter = replace(local.backend._starter, command=["/no/such/command"])
     with pytest.raises(BackendError):
         await local.launch(workload)
     (group,) = tmp_path.glob("jupyter-gq-*")
     assert (group / "cgroup.kill").read_text() == "1\n"
+
+
+async def test_group_of_a_run_limits_what_its_tasks_request_together(local, tmp_path):
+    local.backend._parent_group = ParentGroup(folder=tmp_path, controllers=frozenset({"cpu", "memory", "pids"}))
+    workload = local.workload(tasks=2)
+    workload = replace(workload, request=replace(workload.request, cpu_milli=2000, memory=MiB(512)))
+    await local.launch(workload)
+    (group,) = tmp_path.glob("jupyter-gq-*")
+    names = ("memory.max", "memory.swap.max", "cpu.weight", "pids.max")
+    assert [(group / name).read_text().strip() for name in names] == [str(2**30), "0", "157", "32768"]
+    assert (group / "cgroup.procs").read_text().split(), "the tasks are in it"
 
 
 @pytest.fixture

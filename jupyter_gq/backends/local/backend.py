@@ -25,10 +25,19 @@ from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, Workload
 
 from .accounts import Account, Accounts
-from .control_groups import add_process, find_own_group, kill_group, make_group, remove_group
+from .control_groups import (
+    RunLimits,
+    add_process,
+    describe_limits,
+    find_own_group,
+    kill_group,
+    make_group,
+    prepare_parent,
+    remove_group,
+)
 from .environment import base_environment, gang_environment
 from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
@@ -48,7 +57,6 @@ class LocalRuns:
     """The backend for training workloads on this machine; see `backends.protocol.Backend` for the guarantees."""
 
     kinds = frozenset({Kind.TRAINING})
-    capabilities = Capabilities(keeps_unknown=True)
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
@@ -67,7 +75,10 @@ class LocalRuns:
         self._starter = TaskStarter(state_dir=self._root, command=options.command)
         self._ledger = Ledger(self._root / "runs")
         self._members = Members(self._accounts)
-        self._own_group = find_own_group()
+        self._parent_group = prepare_parent(find_own_group())
+        limits = describe_limits(self._parent_group)
+        log.info("%s", limits)
+        self.capabilities = Capabilities(keeps_unknown=True, limits=limits)
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()
@@ -117,7 +128,9 @@ class LocalRuns:
             boot=boot_id(),
             placement=workload.placement,
             token_hash=hash_token(launch.token),
-            group=make_group(self._own_group, f"jupyter-gq-{workload.id}-{workload.run}"),
+            group=make_group(
+                self._parent_group, f"jupyter-gq-{workload.id}-{workload.run}", self._choose_limits(workload)
+            ),
         )
         try:
             self._record(run)
@@ -182,6 +195,17 @@ class LocalRuns:
             self._exit_codes.pop(process.pid, None)
             run = _with_process(run, task, process)
             self._record(run)
+
+    def _choose_limits(self, workload: Workload) -> RunLimits:
+        """Return what a run may use: the sums of the requests of its tasks, without limit if a task names no amount."""
+        requests = [workload.request_of(task.group) for task in workload.placement]
+        requests = requests or [workload.request] * workload.tasks
+        cpus, memory = [each.cpu_milli or 0 for each in requests], [each.memory or 0 for each in requests]
+        return RunLimits(
+            cpu_milli=sum(cpus) if all(cpus) else 0,
+            memory_mib=sum(memory) if all(memory) else 0,
+            processes=self._options.max_processes * len(requests),
+        )
 
     def _share_environment(self, launch: Launch, task: int) -> dict[str, str]:
         """Return the variables that tell one task its own devices; empty if the task has no place."""

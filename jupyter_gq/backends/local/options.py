@@ -22,3 +22,4 @@ class LocalOptions:
     gang_grace: float = 10.0
     cpu_milli: MilliCpu | None = None
     memory: MiB | None = None
+    max_processes: int = 16_384

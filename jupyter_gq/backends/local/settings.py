@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from traitlets import Bool, Float, List, TraitError, TraitType, Unicode, default
+from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq.devices.probe import DeviceProbe
@@ -71,13 +71,20 @@ class LocalBackend(LoggingConfigurable):
     node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)
     cpus = _Amount(
         parse_cpus,
-        help="CPU cores of this machine that all jobs together may request. Requests are counted, but use is not "
-        "limited. Default: all cores that the service may use.",
+        help="CPU cores of this machine that all jobs together may request. A job may use more while others leave it; "
+        "control groups then weigh jobs by their requests. Default: all cores that the service may use.",
     ).tag(config=True)
     memory = _Amount(
         parse_memory,
         help="Memory of this machine that all jobs together may request: GiB as a number, or text such as `48 GiB`. A "
         "smaller value leaves room for notebooks, which are not counted. Default: all memory that the service may use.",
+    ).tag(config=True)
+
+    max_processes = Integer(
+        16_384,
+        min=0,
+        help="Most processes and threads of each task of a job, where control groups of version 2 are delegated to the "
+        "service. 0 = no limit. Default: 16384.",
     ).tag(config=True)
 
     @default("command")
@@ -99,6 +106,7 @@ class LocalBackend(LoggingConfigurable):
             env_keep=tuple(self.env_keep),
             linger_timeout=self.linger_timeout,
             gang_grace=self.gang_grace,
+            max_processes=self.max_processes,
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )

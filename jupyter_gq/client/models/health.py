@@ -24,6 +24,9 @@ class Health(BaseModel):
         default="", description='For admins: "ok", or the message of a configuration error that is being ignored.'
     )
     runs: str = Field(default="", description='For admins: "ok", or why nothing is started or ended at present.')
+    limits: str = Field(
+        default="", description='For admins: what keeps jobs within the CPU and memory that they request; "" = pods.'
+    )
     failures: list[str] = Field(default_factory=list, description="For admins: what fails and is tried again.")
     warnings: list[str] = Field(
         default_factory=list,

@@ -10,6 +10,7 @@ from jupyter_gq.controller.loop.leadership import Leadership
 from jupyter_gq.controller.loop.name_check import NameCheck
 from jupyter_gq.controller.views.overview import describe_devices
 from jupyter_gq.devices.probe import ProbeState
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.wording import UNOBSERVED
 
 
@@ -48,6 +49,7 @@ class ServiceStatus:
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
+            limits=context.backend_of(Kind.TRAINING).capabilities.limits,
             failures=[
                 *filter(None, [context.store.shortage]),
                 *(f"{what}: {failure}" for what, failure in sorted(self.failures.items())),

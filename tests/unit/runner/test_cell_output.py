@@ -229,13 +229,13 @@ CHART = "application/vnd.plotly.v1+json"
 @pytest.mark.parametrize(
     ("output", "why"),
     [
-        ({"data": {CHART: [[1] * 1000] * 300}, "metadata": {}}, "it has more than 262144 values"),
+        ({"data": {CHART: [[1] * 1000] * 1100}, "metadata": {}}, "it has more than 1048576 values"),
         ({"data": {CHART: nested(120)}, "metadata": {}}, "it is nested more than 90 levels deep"),
         ({"data": {CHART: nested(3000)}, "metadata": {}}, "it is nested more than 90 levels deep"),
         ({"data": {CHART: 1}, "metadata": {"a": nested(120)}}, "it is nested more than 90 levels deep"),
-        ({"data": {CHART: "\u20ac" * 3_000_000}, "metadata": {}}, "a job keeps single outputs up to 8.0 MiB"),
-        ({"data": {CHART: "\0" * 2_000_000}, "metadata": {}}, "a job keeps single outputs up to 8.0 MiB"),
-        ({"data": {CHART: 1}, "metadata": {"a": "x" * 9_000_000}}, "a job keeps single outputs up to 8.0 MiB"),
+        ({"data": {CHART: "\u20ac" * 12_000_000}, "metadata": {}}, "a job keeps single outputs up to 32.0 MiB"),
+        ({"data": {CHART: "\0" * 6_000_000}, "metadata": {}}, "a job keeps single outputs up to 32.0 MiB"),
+        ({"data": {CHART: 1}, "metadata": {"a": "x" * 34_000_000}}, "a job keeps single outputs up to 32.0 MiB"),
     ],
     ids=["values", "levels", "very many levels", "levels of metadata", "bytes", "escapes", "bytes of metadata"],
 )
@@ -276,7 +276,7 @@ def test_all_outputs_of_a_cell_fit_into_one_request() -> None:
     """The longest text in JSON is that of control characters; values count as if each had 32 bytes."""
     cell = a_cell(Bounds())
     for number in range(4):
-        data = {"text/html": "x" * 4_000_000, CHART: [[]] * 30_000}
+        data = {"text/html": "x" * 6_000_000, CHART: [[]] * 45_000}
         cell.add({"output_type": "display_data", "data": data, "metadata": {"number": number}})
     cell.write_text("stdout", "\0" * output_bounds.CELL_TEXT)
     for number in range(3_000):
@@ -286,6 +286,22 @@ def test_all_outputs_of_a_cell_fit_into_one_request() -> None:
     ((body,),) = _batches([piece])
     request = b'{"events":[' + body + b"]}"
     assert piece["op"] == "set"
+    assert len(request) < output_bounds.REQUEST_SIZE
+    assert parse_model(OutputReport, request, output_bounds.REQUEST_VALUES).events == [piece]
+
+
+def test_a_heat_map_of_a_thousand_by_a_thousand_is_kept_and_fits_into_a_request() -> None:
+    """With numbers of full length, as Plotly writes a list of lists."""
+    figure = {"data": [{"type": "heatmap", "z": [[0.1234567890123456 + x for x in range(1000)]] * 1000}], "layout": {}}
+    output = {"output_type": "display_data", "data": {CHART: figure}, "metadata": {}}
+    cell = a_cell(Bounds())
+    cell.add(output)
+    cell.write_text("stdout", "\0" * output_bounds.CELL_TEXT)
+    cell._resend_all = True
+    (piece,) = cell.take_pieces()
+    assert output in piece["outputs"]
+    ((body,),) = _batches([piece])
+    request = b'{"events":[' + body + b"]}"
     assert len(request) < output_bounds.REQUEST_SIZE
     assert parse_model(OutputReport, request, output_bounds.REQUEST_VALUES).events == [piece]
 
