@@ -46,6 +46,7 @@ CONFIGURABLE = (
     "jupyter_gq.hub.kubernetes.spawner:GQKubeSpawner",
     "jupyter_gq.devices.simulated:SimulatedDevices",
     "jupyter_gq.service:SchedulerService",
+    "jupyter_gq.api.connection_settings:ServiceConnections",
     "jupyter_gq.backends.local:LocalBackend",
     "jupyter_gq.backends.servers:ServersBackend",
     "jupyter_gq.backends.kubernetes:KubernetesBackend",

@@ -7,6 +7,7 @@ from pathlib import Path
 from traitlets import TraitError
 from traitlets.config import Config, Configurable
 
+from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
@@ -89,6 +90,7 @@ def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]
     config = Config() if file.last_good is None else file.last_good.to_config()
     try:
         SchedulerService(config=config)
+        ServiceConnections(config=config)
         for backend in backends:
             backend(config=config)
     except TraitError as error:

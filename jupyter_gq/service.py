@@ -21,6 +21,7 @@ from traitlets.config import Application, Config
 from traitlets.utils.nested_update import nested_update
 
 from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.api.listener import Listener
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.api.standby import Standby
@@ -65,9 +66,8 @@ def set_the_interpreter() -> None:
     """Make Python look for reference cycles rarely, and switch between threads ten times as often.
 
     A step makes thousands of small objects that live as long as their workload: with 7,000 workloads, to look through
-    them again and again took a fifth of the step and freed next to nothing. And threads that write to the network
-    compute for a moment, ten times per request: beside a step each of these moments waited for a whole switch interval
-    of 5 ms.
+    them took a fifth of the step and freed next to nothing. And threads that write to the network compute for a moment,
+    ten times per request: beside a step each of these moments waited for a switch interval of 5 ms.
     """
     gc.set_threshold(*_GARBAGE)
     sys.setswitchinterval(_TURN)
@@ -78,7 +78,7 @@ def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
 
     `backends` are the classes of the backend in use, whose traits are included.
     """
-    classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
+    classes: tuple[type[HasTraits], ...] = (SchedulerService, ServiceConnections, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
         "GPUShareMixin": GPU_SHARE_TRAITS,
@@ -247,6 +247,7 @@ class SchedulerService(Application):
             url=os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089"),
             prefix=os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/"),
             authenticator=HubAuthenticator(*_hub_api(), service=name),
+            connections=ServiceConnections(parent=self).make_registry(),
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, listener.ended.set)

@@ -4,9 +4,10 @@ import logging
 import re
 import secrets
 
-from tornado.httpserver import HTTPServer
 from tornado.routing import URLSpec
 from tornado.web import Application, RequestHandler
+
+from jupyter_gq.connections.server import LimitedServer
 
 from .endpoint import DRAINED, Endpoint
 from .route import Route
@@ -41,12 +42,21 @@ def make_application(wiring: Wiring, prefix: str = "/", *, page: bool = False) -
         compress_response=True,
         log_function=log_request,
         cookie_secret=secrets.token_bytes(32),  # after a restart a browser logs in again, without being asked
+        connections=wiring.connections,
     )
 
 
-def make_server(application: Application) -> HTTPServer:
-    """Return a server, not yet listening, for the application; the server unpacks compressed bodies."""
-    return HTTPServer(application, decompress_request=True, max_body_size=DRAINED, xheaders=False)
+def make_server(application: Application) -> LimitedServer:
+    """Return a server, not yet listening, for the application; the server unpacks compressed bodies.
+
+    The connections of the server are those of the application's `Wiring`, with their limits.
+    """
+    return LimitedServer(
+        application,
+        connections=application.settings["connections"],
+        decompress_request=True,
+        max_body_size=DRAINED,
+    )
 
 
 def log_request(handler: RequestHandler) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from jupyter_gq.connections.limits import ConnectionCounts
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.errors import NotLeading
 from jupyter_gq.domain.identity import PodIdentity
@@ -47,6 +48,8 @@ class Call:
     #: Returns the requester as the token shows them now; None if the token does not open this route any more. Long
     #: answers ask now and then.
     current_caller: Callable[[], Awaitable[Caller | None]]
+    #: Returns the numbers of open, closed and refused connections of the server.
+    count_connections: Callable[[], ConnectionCounts] = ConnectionCounts
 
     @property
     def services(self) -> Services:

@@ -18,6 +18,7 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
+from .claim import begin_stream, claim_connection
 from .errors import ApiRefusal, refusal
 from .incident import LogsIncidents
 from .parse import parse_count, parse_model, parse_parameter
@@ -30,8 +31,6 @@ log = logging.getLogger(__name__)
 #: A refused body is still read and thrown away up to this many bytes: a client that is cut off while it sends sees no
 #: answer.
 DRAINED = 256 * 1024 * 1024
-#: Seconds after which the reader of a stream who takes nothing is disconnected.
-SLOW_READER = 30.0
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -55,6 +54,8 @@ class Endpoint(LogsIncidents):
         self._body = bytearray()
         self._limit = SMALL_BODY
         self._pump: asyncio.Future[Reply] | asyncio.Future[None] | None = None
+        #: Refuses a body that does not come in time.
+        self._body_timer: asyncio.TimerHandle | None = None
 
     @property
     def user(self) -> str:
@@ -80,12 +81,25 @@ class Endpoint(LogsIncidents):
             self._route = self._find()
             self._limit = self._wiring.body_limit(self._route.size)
             self._requester = await self._authorise(self._route)
+            claim_connection(self.request, self._requester, self.path_kwargs)
             if self._declared_length() > self._limit:
                 raise errors.body_too_large(self._limit)
         except JupyterGQError as error:
             if not self._has_body() or self._declared_length() > DRAINED:
                 raise
             self._refused = error
+        if self._has_body():
+            timeout = self._wiring.connections.limits.body_timeout
+            self._body_timer = asyncio.get_running_loop().call_later(timeout, self._refuse_slow_body, timeout)
+
+    def _refuse_slow_body(self, timeout: float) -> None:
+        """Answer with the refusal before the body is complete, and close the connection."""
+        error = self._refused or errors.body_too_slow(timeout)
+        self.send_error(exc_info=(type(error), error, None))
+
+    def _stop_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
 
     def data_received(self, chunk: bytes) -> None:
         """Collect a chunk of the body; throw the body away once the request is refused or exceeds its limit."""
@@ -101,6 +115,7 @@ class Endpoint(LogsIncidents):
 
         Raises the refusal that `prepare` or `data_received` has kept, and a refusal of 400 or 422 for invalid input.
         """
+        self._stop_body_timer()
         if self._refused is not None:
             raise self._refused
         route = self._find()
@@ -116,6 +131,7 @@ class Endpoint(LogsIncidents):
             headers=self._declared_headers(route),
             body=self._parsed(route),
             current_caller=self._current_caller,
+            count_connections=self._wiring.connections.counts,
         )
         self._body.clear()
         reply = route.run(call)
@@ -291,6 +307,7 @@ class Endpoint(LogsIncidents):
         if self.request.method == "HEAD":
             await stream.aclose()
             return
+        begin_stream(self.request)
         self._pump = asyncio.create_task(self._copy(stream))
         await asyncio.wait({self._pump})
         if not self._pump.cancelled():
@@ -299,22 +316,22 @@ class Endpoint(LogsIncidents):
     async def _copy(self, stream: AsyncGenerator[bytes, None]) -> None:
         """Write each piece of a stream to the connection, and close the stream in the end.
 
-        A reader who is gone, or who takes nothing for `SLOW_READER` seconds, is disconnected.
+        The next piece is made once the reader has taken the last one. A reader who takes nothing for too long is
+        disconnected by the server; see `connections`.
         """
         try:
             async for piece in stream:
                 self.write(piece)
-                async with asyncio.timeout(SLOW_READER):
-                    await self.flush()
-        except (StreamClosedError, TimeoutError):
+                await self.flush()
+        except StreamClosedError:
             log.debug("stream_ended path=%s: the reader is gone or too slow", self.request.path)
-            self.request.connection.stream.close()  # type: ignore[union-attr]
         finally:
             await stream.aclose()
 
     def on_connection_close(self) -> None:
         """Cancel the pending answer or stream, because the requester has disconnected."""
         super().on_connection_close()
+        self._stop_body_timer()
         if self._pump is not None:
             self._pump.cancel()
 
@@ -328,6 +345,8 @@ class Endpoint(LogsIncidents):
         if isinstance(error, HTTPError) and status_code < 500:
             refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
         self.set_status(refused.status)
+        if refused.status == 429:
+            self._wiring.connections.refused += 1
         for name, value in refused.headers.items():
             self.set_header(name, value)
         self.set_header("Content-Type", "application/json; charset=utf-8")

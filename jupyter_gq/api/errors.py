@@ -137,3 +137,35 @@ def body_too_large(limit: int) -> ApiRefusal:
         f"This request is larger than the limit of {limit / 2**20:.1f} MiB. Send less: clear large outputs and "
         "attachments, or put data into files instead of cells.",
     )
+
+
+def body_too_slow(seconds: float) -> ApiRefusal:
+    """Return the refusal of 408 for a body that has not come completely within its time-out, in seconds."""
+    return refusal(
+        408,
+        "too_slow",
+        f"The body of this request was not complete after {seconds:g} s. Send it again over a faster connection, or "
+        "send less.",
+        Connection="close",
+    )
+
+
+def too_many_requests(limit: int) -> ApiRefusal:
+    """Return the refusal of 429 for a request of a user who has `limit` requests under way."""
+    return refusal(
+        429,
+        "too_many_requests",
+        f"You have {limit} requests under way, and at most {limit} are possible at one time. Try again when some of "
+        "them have been answered.",
+        Retry_After="1",
+    )
+
+
+def no_connection_left() -> ApiRefusal:
+    """Return the refusal of 503 for an authorised request while requests and streams of users hold all connections."""
+    return refusal(
+        503,
+        "no_connection_left",
+        "The scheduler service has as many requests and event streams as it can hold. Try again in a moment.",
+        Retry_After="5",
+    )

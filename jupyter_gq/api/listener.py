@@ -15,6 +15,7 @@ from tornado.netutil import bind_sockets, bind_unix_socket
 
 from jupyter_gq.client.service_address import SocketPlace
 from jupyter_gq.client.service_port import is_in_use
+from jupyter_gq.connections.registry import Connections
 from jupyter_gq.domain.errors import AdminError
 
 from .app import make_application, make_server
@@ -33,6 +34,8 @@ class Listener:
     authenticator: HubAuthenticator
     #: Unix socket of a service on one machine; None on a cluster.
     socket: SocketPlace | None = None
+    #: The open connections, with their limits.
+    connections: Connections = field(default_factory=Connections)
     #: Set by a signal: the service ends.
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     #: Renews the lease beside everything else; None if there is no lease.
@@ -75,6 +78,7 @@ class Listener:
             bundle_limit=bundle_limit,
             bundle_values=bundle_values,
             pods=pods,
+            connections=self.connections,
         )
         server = make_server(make_application(wiring, self.prefix, page=page))
         try:

@@ -5,7 +5,9 @@ A service that waits for its place has one metric, which says so: Prometheus wou
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
+from jupyter_gq.connections.limits import ConnectionCounts
 from jupyter_gq.controller.caller import Caller
 
 from .services import Services, Status
@@ -15,26 +17,29 @@ _EVERYTHING = Caller(user="service/metrics", groups=frozenset(), admin=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gauge:
+class Metric:
     """A metric with its present values."""
 
     name: str
     help: str
+    #: A counter only grows, until the service starts again.
+    kind: Literal["gauge", "counter"] = "gauge"
     #: (labels, value)
     samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
 
 
-def exposition(status: Status, services: Services | None) -> str:
+def exposition(status: Status, services: Services | None, counts: ConnectionCounts) -> str:
     """Return all metrics in the text format of Prometheus; `services` is None while another service leads."""
-    return "".join(line + "\n" for gauge in gauges(status, services) for line in _lines(gauge))
+    return "".join(line + "\n" for metric in metrics(status, services, counts) for line in _lines(metric))
 
 
-def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
+def metrics(status: Status, services: Services | None, counts: ConnectionCounts) -> Iterator[Metric]:
     """Yield all metrics with their present values; if `services` is None, only `jupyter_gq_service_leads`."""
     leads = services is not None
     yield _gauge("jupyter_gq_service_leads", "1 on the service that leads, 0 on a service that waits.", leads)
     if services is None:
         return
+    yield from _connections(counts)
     health = status.check_health()
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
@@ -55,37 +60,66 @@ def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
         ("jupyter_gq_queue_running_jobs", "Jobs that hold devices.", "running"),
     ):
         labelled = [({"queue": queue.name}, float(getattr(queue, attribute))) for queue in queues]
-        yield Gauge(name=name, help=help_text, samples=labelled)
+        yield Metric(name=name, help=help_text, samples=labelled)
     devices = services.overview.list_devices(_EVERYTHING).devices
     places = [({"pool": device.pool, "device": device.id}, device) for device in devices]
-    yield Gauge(
+    yield Metric(
         name="jupyter_gq_device_used_gpus",
         help="Part of the device that workloads hold.",
         samples=[(labels, float(device.used)) for labels, device in places],
     )
-    yield Gauge(
+    yield Metric(
         name="jupyter_gq_device_found_healthy",
         help="1 while the device can be used.",
         samples=[(labels, float(device.healthy)) for labels, device in places],
     )
-    yield Gauge(
+    yield Metric(
         name="jupyter_gq_device_found_drained",
         help="1 while the device is taken out of service.",
         samples=[(labels, float(device.draining)) for labels, device in places],
     )
 
 
-def _gauge(name: str, help_text: str, value: float) -> Gauge:
-    return Gauge(name=name, help=help_text, samples=[({}, float(value))])
+def _connections(counts: ConnectionCounts) -> Iterator[Metric]:
+    """Yield the metrics of the connections to the service."""
+    yield _gauge("jupyter_gq_service_opened_connections", "Open connections to the service.", counts.connections)
+    yield _gauge("jupyter_gq_service_running_requests", "Authorised requests under way.", counts.requests)
+    yield _gauge("jupyter_gq_service_opened_streams", "Open event streams.", counts.streams)
+    yield _counter(
+        "jupyter_gq_service_evicted_connections_total",
+        "Connections without an authorised request that were closed to make room.",
+        counts.evicted,
+    )
+    yield _counter(
+        "jupyter_gq_service_stalled_connections_total",
+        "Connections that were closed because the client did not read.",
+        counts.stalled,
+    )
+    yield _counter(
+        "jupyter_gq_service_refused_requests_total",
+        "Requests that were refused because their user or queue has too many of something.",
+        counts.refused,
+    )
+    yield _counter(
+        "jupyter_gq_service_paused_accepts_total", "Times at which new connections had to wait.", counts.pauses
+    )
 
 
-def _lines(gauge: Gauge) -> Iterable[str]:
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return Metric(name=name, help=help_text, samples=[({}, float(value))])
+
+
+def _counter(name: str, help_text: str, value: int) -> Metric:
+    return Metric(name=name, help=help_text, kind="counter", samples=[({}, float(value))])
+
+
+def _lines(metric: Metric) -> Iterable[str]:
     """Yield the lines of a metric in the text format of Prometheus: help, type, and one line for each value."""
-    yield f"# HELP {gauge.name} {gauge.help}"
-    yield f"# TYPE {gauge.name} gauge"
-    for labels, value in gauge.samples:
+    yield f"# HELP {metric.name} {metric.help}"
+    yield f"# TYPE {metric.name} {metric.kind}"
+    for labels, value in metric.samples:
         named = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-        yield f"{gauge.name}{'{' + named + '}' if named else ''} {value:g}"
+        yield f"{metric.name}{'{' + named + '}' if named else ''} {value:g}"
 
 
 def _escaped(text: str) -> str:

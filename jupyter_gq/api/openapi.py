@@ -21,12 +21,13 @@ MEANINGS = {
     401: "No token, or one that is not valid.",
     403: "The token lacks a scope or is another pod's, or a quota or membership forbids it.",
     404: "There is no such object, or it is not yours.",
+    408: "The body was not complete within its time-out.",
     409: "The object is not in a state in which that can be done.",
     413: "The body is larger than the limit.",
     422: "A value is wrong; `field` says which.",
-    429: "The user or the queue has as many of these as the settings allow.",
-    503: "JupyterHub (or the cluster, for pods) cannot be asked who you are, the database does not answer, or another "
-    "service leads.",
+    429: "The user or the queue has as many of these as the settings allow, or too many requests are under way.",
+    503: "JupyterHub (or the cluster, for pods) cannot be asked who you are, the database does not answer, another "
+    "service leads, or all connections are in use.",
     507: "The disk of the service is full; nothing was kept.",
 }
 #: The data of events: models that no route has as its request or response.
@@ -84,13 +85,13 @@ def refusal_statuses(route: Route) -> list[int]:
     """Return the HTTP statuses of all refusals that this route can answer with, in ascending order."""
     found = {422, *route.refusals}  # 422: every route refuses query parameters that it does not have
     if route.access not in {Access.PUBLIC, Access.OPEN}:
-        found |= {401}
+        found |= {401, 429}
     if route.access.scope is not None or route.access in _PODS:
         found |= {403, 503}
     if "{" in route.path:
         found |= {404}
     if route.request is not None:
-        found |= {400, 413}
+        found |= {400, 408, 413}
     return sorted(found)
 
 

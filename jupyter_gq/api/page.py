@@ -23,6 +23,8 @@ from jupyter_gq.domain.errors import NotLeading
 
 from . import errors
 from .access import Access
+from .call import Requester
+from .claim import claim_connection
 from .endpoint import SECURITY_HEADERS, permitted_caller
 from .errors import ApiRefusal
 from .incident import LogsIncidents
@@ -83,7 +85,8 @@ class _Browser(HubOAuthenticated, LogsIncidents):  # type: ignore[misc]  # jupyt
     async def caller(self) -> Caller | None:
         """Return the user whom the browser's cookie names; None if the browser is not, or no longer, logged in.
 
-        Raises an `ApiRefusal` of 403 for a user who may not read, and of 503 if the Hub cannot be asked.
+        Raises an `ApiRefusal` of 403 for a user who may not read, of 429 for a user with too many requests under way,
+        and of 503 if the Hub cannot be asked.
         """
         # Set here, because tornado's way to it would ask the Hub from another thread while this one waits.
         self.current_user = await self.hub_auth.get_user(self, sync=False)
@@ -91,11 +94,13 @@ class _Browser(HubOAuthenticated, LogsIncidents):  # type: ignore[misc]  # jupyt
             return None
         token = self.hub_auth.get_token(self)
         try:
-            return await permitted_caller(self._wiring.authenticator, token or "", Access.READ)
+            caller = await permitted_caller(self._wiring.authenticator, token or "", Access.READ)
         except ApiRefusal as refused:
             if refused.status == 401:  # the login was revoked a moment ago
                 return None
             raise
+        claim_connection(self.request, Requester(caller=caller), {})
+        return caller
 
 
 class Page(_Browser):

@@ -1,8 +1,9 @@
 """The objects that all endpoints of the API share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from jupyter_gq.connections.registry import Connections
 from jupyter_gq.domain import output_bounds
 
 from .auth import Authenticator
@@ -34,6 +35,8 @@ class Wiring:
     bundle_values: Callable[[], int] = lambda: DEFAULT_BUNDLE_VALUES
     #: Checks the tokens of pods; None: the routes for pods are not found.
     pods: PodAuthenticator | None = None
+    #: The open connections of the server, with their limits.
+    connections: Connections = field(default_factory=Connections)
 
     def body_limit(self, size: Size) -> int:
         """Return how many bytes a body of this size class may have.

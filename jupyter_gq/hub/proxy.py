@@ -16,6 +16,7 @@ The proxy itself has these defects:
 - Early messages: the proxy drops messages that the server sends before the browser is connected.
 - Slow browsers: the proxy keeps all messages that a browser has not read yet.
 - Log: the proxy logs the addresses of refused requests with their tokens.
+- Silent browsers: connections that send nothing, or half a request, take all files that the proxy may open.
 
 See docs/decisions/0020-replace-the-websocket-handler-of-the-python-proxy.md.
 See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
@@ -23,11 +24,9 @@ See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
 
 import asyncio
 import contextlib
-import resource
 import sys
 from collections import Counter
 from collections.abc import Coroutine
-from functools import partial
 from typing import ClassVar
 
 try:
@@ -36,15 +35,25 @@ try:
 except ModuleNotFoundError:
     sys.exit("The Hub's proxy is not installed. Install it with: pip install 'jupyter-gq[local]'")
 from tornado.httpclient import HTTPClientError
-from tornado.httpserver import HTTPServer
+from tornado.web import Application
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, websocket_connect
 
+from jupyter_gq.connections.connection import Connection
+from jupyter_gq.connections.limits import ConnectionLimits, raise_file_limit
+from jupyter_gq.connections.registry import Connections
+from jupyter_gq.connections.server import LimitedServer
 from jupyter_gq.hub.http_exchange import HttpExchange, ServerFailed
 
 #: Seconds in which a browser has to send a request's head, and in which an idle connection is closed.
 IDLE = 75
-#: Descriptors that are kept for the Hub's own requests, log files and the like.
+#: Seconds in which a browser has to send a request's body.
+SLOWEST_BODY = 3600
+#: Seconds after which a browser is disconnected that reads nothing; a laptop may have been asleep for a while.
+SLOWEST_READER = 900
+#: Descriptors that are kept for the Hub's own requests, log files and the like, and for connections without a request.
 SPARE = 200
+#: Most connections without a request, beside exchanges.
+NEWCOMERS = 100
 #: Largest message in bytes: messages of servers and browsers pass, and the proxy's memory is still bounded.
 LARGEST_MESSAGE = 1024**3
 
@@ -98,6 +107,9 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             await self.handle_proxy_error(503, f"too many requests at one time: {self.exchanges[route]} to {route}")
             return
         self.exchanges[route] += 1
+        connection = self.request.connection.stream
+        if isinstance(connection, Connection):
+            connection.registry.claim(connection, None)  # `exchanges` counts
         try:
             await exchange
         finally:
@@ -175,14 +187,28 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
 
 def allow_many_connections() -> int:
     """Raise this process's limit of open files as far as possible; return how many exchanges fit, at least 40."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return max(40, (hard - SPARE) // 2)
+    return max(40, (raise_file_limit() - SPARE) // 2)
+
+
+def make_server(application: Application) -> LimitedServer:
+    """Return a server, not yet listening, with room for all exchanges and for some newcomers.
+
+    A newcomer, who has not sent a whole request yet, makes room for the next one.
+    """
+    most = BrowserHandler.most_exchanges + NEWCOMERS
+    limits = ConnectionLimits(
+        connections=most,
+        anonymous_per_peer=most,  # all browsers may come through one proxy before this one
+        idle_timeout=IDLE,
+        body_timeout=SLOWEST_BODY,
+        write_timeout=SLOWEST_READER,
+    )
+    return LimitedServer(application, connections=Connections(limits))
 
 
 if __name__ == "__main__":
     BrowserHandler.most_exchanges = allow_many_connections()
     # The proxy has no setting for its handler class, nor for the options of its server.
     configproxy.ProxyHandler = BrowserHandler
-    cli.HTTPServer = partial(HTTPServer, idle_connection_timeout=IDLE)
+    cli.HTTPServer = make_server
     sys.exit(cli.main())

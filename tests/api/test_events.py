@@ -10,6 +10,8 @@ from jupyter_gq.api.auth import MAX_CACHE
 from jupyter_gq.api.events import event_stream
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.connections.limits import ConnectionLimits
+from jupyter_gq.connections.registry import Connections
 from jupyter_gq.controller.caller import Caller
 from tests.patience import scaled
 
@@ -100,12 +102,10 @@ async def test_pings_come_while_nothing_happens_and_the_stream_ends_when_the_tok
     assert subscription.closed.is_set()
 
 
-async def test_a_reader_that_takes_nothing_is_let_go(serve, monkeypatch):
-    from jupyter_gq.api import endpoint
-
-    monkeypatch.setattr(endpoint, "SLOW_READER", 0.2)
+async def test_a_reader_that_takes_nothing_is_let_go(serve):
     streams = Streams()
-    served = await serve(streams)
+    connections = Connections(ConnectionLimits(write_timeout=0.2))
+    served = await serve(streams, connections=connections)
     host, port = served.url.split("/")[2].split(":")
     _reader, writer = await asyncio.open_connection(host, int(port), limit=1)
     writer.write(b"GET /services/jupyter-gq/api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: token ann\r\n\r\n")
@@ -113,6 +113,7 @@ async def test_a_reader_that_takes_nothing_is_let_go(serve, monkeypatch):
     for _ in range(100):
         subscription.put(ServiceEvent(id=1, kind="job", data={"text": "x" * 1_000_000}))
     await asyncio.wait_for(subscription.closed.wait(), scaled(60))
+    assert connections.counts().stalled == 1
     writer.close()
 
 

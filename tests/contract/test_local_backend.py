@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import pwd
+import resource
 import shutil
 import signal
 import stat
@@ -130,6 +131,18 @@ async def test_the_tasks_of_a_gang_find_each_other_and_see_their_own_devices(loc
     assert {e["MASTER_ADDR"] for e in seen} == {"127.0.0.1"}
     assert len({e["MASTER_PORT"] for e in seen}) == 1
     assert [e["CUDA_VISIBLE_DEVICES"] for e in seen] == ["GPU-sim-0", "GPU-sim-1", "GPU-sim-3"]
+
+
+async def test_a_job_may_open_as_many_files_as_if_the_service_had_not_raised_its_limit(local):
+    at_start = resource.getrlimit(resource.RLIMIT_NOFILE)
+    other = (at_start[1] // 2 if at_start[0] == at_start[1] else at_start[1], at_start[1])
+    workload = local.workload()
+    resource.setrlimit(resource.RLIMIT_NOFILE, other)
+    try:
+        await local.launch(workload)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, at_start)
+    assert resource.prlimit(local.leader(workload), resource.RLIMIT_NOFILE) == at_start
 
 
 async def test_gang_whose_second_task_cannot_start_leaves_no_task(local):

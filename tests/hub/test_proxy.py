@@ -242,6 +242,21 @@ async def test_idle_streams_leave_everybody_else_served_and_end_when_the_browser
             await eventually(lambda: Stream.listening == 0)
 
 
+async def test_a_thousand_silent_connections_leave_everybody_else_served():
+    with many_files():
+        async with http_proxied(files=200 + 2 * 80) as (address, _):
+            host, port = address.removeprefix("http://").split(":")
+            silent = []
+            for _ in range(10):
+                silent += await asyncio.gather(*(asyncio.open_connection(host, int(port)) for _ in range(100)))
+            for _, writer in silent:
+                writer.write(b"GET /stream HTTP/1.1\r\nHost")
+            for _ in range(10):
+                assert await ask(address, "/answers/cookies") == 200
+            stream = await open_stream(address)
+            await close_all([*silent, stream])
+
+
 async def ask(address, path):
     """Return the status of an answer that the proxy gives, or passes on."""
     return (await AsyncHTTPClient().fetch(f"{address}{path}", raise_error=False, request_timeout=scaled(60))).code

@@ -18,6 +18,7 @@ import yaml
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport
 from jupyter_gq.client.service_address import ServiceAddress
+from tests.api.crowd import a_crowd
 from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually, free_port
 from tests.patience import scaled
 
@@ -307,3 +308,22 @@ async def answers(client):
 
 def now():
     return datetime.now(tz=UTC).timestamp()  # noqa: TID251 - the test plays a notebook server, which has a clock
+
+
+async def test_storms_of_connections_through_the_proxy_leave_other_users_served(hub):
+    async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, a_crowd() as crowd:
+        await eventually(lambda: me(ann))
+        await eventually(lambda: me(bob))
+        for client in await crowd.connect_many(hub.url, 1_100):
+            client.send(b"GET /services/jupyter-gq/api/v1/me HTTP/1.1\r\nHost")
+        assert (await asyncio.wait_for(me(bob), scaled(20)))["user"] == "bob"
+        statuses = []
+        for _ in range(10):
+            for client in (streams := await crowd.connect_many(hub.url, 100)):
+                client.ask("api/v1/events", ann.token)
+            statuses += [await client.status() for client in streams]
+        assert (statuses.count(200), statuses.count(429)) == (64, 936)
+        stream = await crowd.connect(hub.url)
+        stream.ask("api/v1/events", bob.token)
+        assert await stream.status() == 200
+        assert (await asyncio.wait_for(me(bob), scaled(20)))["user"] == "bob"

@@ -28,7 +28,7 @@ def read_metrics(call: Call) -> Reply:
 
     A service that waits for its place answers everybody, and only with the metric that says so.
     """
-    text = exposition(call.status, call.leading)
+    text = exposition(call.status, call.leading, call.count_connections())
     return Reply(text=text, media="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jupyter_gq.backends.processes import read_process
 from jupyter_gq.client.user_files import LARGE_FILE
+from jupyter_gq.connections.limits import restore_file_limit
 from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
@@ -75,6 +76,7 @@ class TaskStarter:
                 umask=0o077,
                 **_user_arguments(account),
             )
+        restore_file_limit(process.pid)
         # The backend reaps its children by process id; the Popen object must not reap this one first.
         process.returncode = 0
         found = read_process(process.pid)

@@ -1,0 +1,63 @@
+"""A connection of a client, as one file descriptor with a use."""
+
+import socket
+import struct
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from tornado.iostream import IOStream
+
+if TYPE_CHECKING:
+    from .registry import Connections
+
+#: The credentials of the other end of a Unix socket: process, user, group.
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Use(Enum):
+    """The use of a connection."""
+
+    #: The head of a request has not come, or not completely.
+    IDLE = auto()
+    #: A request is here, and its sender is not known yet.
+    UNKNOWN = auto()
+    #: A request of a sender who is authorised.
+    REQUEST = auto()
+    #: An answer that goes on.
+    STREAM = auto()
+
+
+class Connection(IOStream):
+    """A connection that tells its registry when it is closed, also after a handler has detached it."""
+
+    def __init__(self, accepted: socket.socket, peer: str, registry: "Connections") -> None:
+        """Wrap an accepted socket; `peer` names the other end, see `find_peer`."""
+        super().__init__(accepted)
+        self.peer, self.registry = peer, registry
+        self.use = Use.IDLE
+        #: The authorised sender of the request, as the registry counts requests; None = not counted.
+        self.user: str | None = None
+        #: Ticks of the registry since the last change of use.
+        self.age = 0
+        #: Ticks of the registry for which the client has read nothing of what was written.
+        self.stalled = 0
+
+    def write_to_fd(self, data: memoryview) -> int:
+        """Write to the socket and return the number of bytes that it took; these show that the client reads."""
+        written = super().write_to_fd(data)
+        if written:  # tornado also returns None, for none
+            self.stalled = 0
+        return written
+
+    def close_fd(self) -> None:
+        """Close the socket, and leave the registry."""
+        super().close_fd()
+        self.registry.remove(self)
+
+
+def find_peer(accepted: socket.socket, address: object) -> str:
+    """Return a name for the other end of an accepted socket: its address, or on a Unix socket the system user."""
+    if accepted.family == socket.AF_UNIX:
+        _, user, _ = _CREDENTIALS.unpack(accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        return f"system user {user}"
+    return str(address[0]) if isinstance(address, tuple) else ""
