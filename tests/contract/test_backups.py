@@ -132,7 +132,7 @@ def an_entry(number):
 def test_what_is_written_during_a_restore_is_in_the_kept_file_or_in_the_restored_database(url, tmp_path, monkeypatch):
     fill(url).close()
     backups.back_up(url, tmp_path / "yesterday.sqlite")
-    delete, written = backups.delete_rows, []
+    keep, written = backups._write, []
 
     def write():
         with closing(Transactions(url)) as other, other.append() as connection:
@@ -141,12 +141,13 @@ def test_what_is_written_during_a_restore_is_in_the_kept_file_or_in_the_restored
 
     beside = threading.Thread(target=write)
 
-    def after_the_kept_file(connection):
+    def then_write(database, file):
+        rows = keep(database, file)
         beside.start()
         beside.join(0.2)  # until it has written, or waits for the lock
-        delete(connection)
+        return rows
 
-    monkeypatch.setattr(backups, "delete_rows", after_the_kept_file)
+    monkeypatch.setattr(backups, "_write", then_write)
     monkeypatch.setattr(threading, "excepthook", lambda told: None)  # it may be refused, and is not written then
     backups.restore(tmp_path / "yesterday.sqlite", url, kept=tmp_path / "kept.sqlite")
     beside.join()

@@ -4,9 +4,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import jupyter_gq
 from jupyter_gq.backends.capabilities import Capabilities
-from tests.fakes import FakeServers, FixedClock
+from tests.fakes import FakeBackend, FakeServers, FixedClock
+
+from .world import World
 
 PACKAGE = Path(jupyter_gq.__file__).parent
 
@@ -58,3 +62,16 @@ def test_what_a_backend_does_not_name_it_cannot_do():
 def test_a_port_is_the_object_that_does_it():
     servers = FakeServers(FixedClock(), ())
     assert servers.capabilities.process_attachment is servers
+
+
+class LimitsNothing(FakeBackend):
+    """A machine without control groups for the service."""
+
+    capabilities = Capabilities(limits="Nothing limits the memory of jobs.")
+
+
+@pytest.mark.asyncio
+async def test_health_tells_administrators_what_keeps_jobs_within_their_requests(tmp_path):
+    world = World(tmp_path, backend=LimitsNothing)
+    assert world.controller.status.check_health().limits == "Nothing limits the memory of jobs."
+    world.close()
