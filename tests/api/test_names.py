@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.api.access import Access
+from jupyter_gq.api.routes import ROUTES
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
@@ -13,7 +16,7 @@ from jupyter_gq.controller.views.mentions import ShowNames
 from tests.patience import scaled
 
 from .hubs import READ, SUBMIT, user
-from .world import World
+from .world import World, submission
 
 pytestmark = pytest.mark.asyncio
 
@@ -76,8 +79,6 @@ async def test_owners_read_their_own_names_also_in_refusals(served):
 
 
 async def test_outputs_are_passed_on_as_the_job_wrote_them(served, world, bundle):
-    from .world import submission
-
     job, _ = world.controller.jobs.submit(ANN, submission(bundle), None)
     forged = "\ufdd0carol\ufdd1another user\ufdd1carol\ufdd2"
     piece = {"seq": 1, "run": 1, "at": 0, "op": "append", "cell": "c", "role": "target", "output": {"text": forged}}
@@ -87,8 +88,6 @@ async def test_outputs_are_passed_on_as_the_job_wrote_them(served, world, bundle
 
 
 async def test_groups_are_known_after_a_restart(world, bundle):
-    from .world import submission
-
     if world.show_names is not ShowNames.GROUP:
         return
     world.controller.jobs.submit(Caller(user="eve", groups=frozenset({"vision", "night"})), submission(bundle), None)
@@ -97,3 +96,35 @@ async def test_groups_are_known_after_a_restart(world, bundle):
     assert mentions.may_see(Caller(user="fred", groups=frozenset({"night"})), "eve")
     assert not mentions.may_see(Caller(user="fred", groups=frozenset({"day"})), "eve")
     assert not mentions.may_see(None, "eve")
+
+
+#: All routes that a holder of a token of the Hub may read; a new one is asked here too.
+READABLE = [
+    route
+    for route in ROUTES
+    if route.method == "GET" and route.path != "events" and route.access in {Access.OPEN, Access.PUBLIC, Access.READ}
+]
+
+
+async def test_no_route_tells_names_of_others_to_a_reader_who_may_not_see_them(served, world, bundle):
+    if world.show_names is not ShowNames.NOBODY:
+        return
+    for name, group in (("ann", "vision"), ("carol", "vision"), ("bob", "nlp")):
+        caller = Caller(user=name, groups=frozenset({group}))
+        for number in range(2):
+            request = submission(bundle, name=f"job-of-{name}-{number}", queue=group, gpus="0.5")
+            job = world.controller.jobs.submit(caller, request, None)[0].id
+    await world.steps(5)
+    ticket = json.loads((await served.ask("GET", "api/v1/notebooks", "bob")).body)["notebooks"][0]["id"]
+    parts = {"job": job, "ticket": ticket, "server": "-", "node": "box", "drain": "box"}
+    asked = [(route.method, route.path.format_map(parts), None) for route in READABLE]
+    asked.append(("POST", "jobs/preview", {"queue": "nlp", "gpus": "1"}))
+    asked.append(("POST", "tickets", {"server": "another", "gpus": "0.25"}))
+    for method, path, body in asked:
+        for token in ("bob", "eve", "prometheus", None):
+            told = (await served.ask(method, f"api/v1/{path}", token, body)).body.decode()
+            found = re.search(r"\bann\b|carol|secret-lab|job-of-ann|dora", told)
+            assert found is None, (token, path, told[max(0, found.start() - 100) :][:200])
+    metrics = (await served.ask("GET", "api/v1/metrics", "prometheus")).body.decode()
+    assert "jupyter_gq_queue_waiting_jobs" in metrics
+    assert re.search(r"\bann\b|carol|secret-lab|bob|dora|job-of", metrics) is None

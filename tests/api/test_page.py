@@ -10,6 +10,9 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.web import create_signed_value
 
 from jupyter_gq.api import app as composition
+from jupyter_gq.client.models import TicketRequest
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes.trouble import CannotBeObserved
 
@@ -86,8 +89,6 @@ async def test_who_is_not_logged_in_is_sent_to_the_hub(browse):
 
 
 async def test_the_page_and_its_data(browse, bundle):
-    from jupyter_gq.controller.caller import Caller
-
     for who, group in (("ann", "vision"), ("bob", "nlp")):
         caller = Caller(user=who, groups=frozenset({group}))
         browse.world.controller.jobs.submit(caller, submission(bundle, name=f"job of {who}", queue=group), None)
@@ -109,9 +110,34 @@ async def test_the_page_and_its_data(browse, bundle):
     assert all(device["holders"] == [] for device in overview["devices"])
 
 
-async def test_an_admin_sees_everybody(browse, bundle):
-    from jupyter_gq.controller.caller import Caller
+@pytest.mark.parametrize(
+    ("show", "reader", "sees"),
+    [
+        (ShowNames.NOBODY, "bob", False),
+        (ShowNames.GROUP, "bob", False),
+        (ShowNames.ALL, "bob", True),
+        (ShowNames.NOBODY, "root", True),
+    ],
+)
+async def test_the_page_names_others_only_where_the_setting_says_so(browse, tmp_path, show, reader, sees):
+    (tmp_path / "named").mkdir()
+    world = World(tmp_path / "named", show_names=show)
+    for user, group in (("ann", "vision"), ("carol", "vision"), ("bob", "nlp")):
+        caller = Caller(user=user, groups=frozenset({group}))
+        gpus = "0.25" if user == "bob" else "0.5"
+        world.controller.tickets.open(caller, TicketRequest(server=f"lab-of-{user}", gpus=gpus))
+        await world.steps()
+    browser = await browse(reader, world.controller)
+    data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
+    (notebook,) = [each for each in json.loads(data.body)["notebooks"] if each["owner"] == "bob"]
+    assert notebook["phase"] == "waiting"
+    told = data.body.decode()
+    assert any(name in told for name in ("lab-of-ann", "carol")) == sees
+    assert ("another user's notebook" in told) != sees
+    world.close()
 
+
+async def test_an_admin_sees_everybody(browse, bundle):
     caller = Caller(user="ann", groups=frozenset({"vision"}))
     browse.world.controller.jobs.submit(caller, submission(bundle), None)
     browser = await browse("root")
