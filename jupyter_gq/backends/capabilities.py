@@ -138,6 +138,13 @@ class AgentReports(Protocol):
 class ProcessAttachment(Protocol):
     """The attachment of processes that were started elsewhere to the shares that they hold."""
 
+    def check_process(self, owner: str, pid: int, started: float) -> None:
+        """Raise `Conflict` unless this process exists and may hold a share of its owner.
+
+        `started` is its start in seconds since the epoch.
+        """
+        ...
+
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
         """Record that this process holds the share of a run; `started` is its start in seconds since the epoch.
 

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -55,6 +56,46 @@ async def test_a_process_of_another_user_is_refused(servers):
     with pytest.raises(Conflict, match="not a notebook server of ann"):
         await servers.launch(workload, user="bob")
     assert (await servers.observed(workload)).phase is Phase.STARTING
+
+
+async def test_a_process_that_the_hub_did_not_start_is_not_believed_whatever_its_environment_says(servers):
+    """All servers run under one account here, and any of their programs can be called ann's."""
+    workload = servers.workload()
+    await servers.backend.launch(Launch(workload=workload))
+    command = ["/bin/sh", "-c", "/bin/sleep 60 & echo $!; wait"]
+    environment = {**os.environ, "JUPYTERHUB_USER": workload.owner, "JUPYTER_GQ_TICKET": workload.id}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as shell:  # noqa: ASYNC220
+        pid = int(shell.stdout.readline())
+        try:
+            for check in (
+                lambda: servers.backend.check_process(workload.owner, pid, started(pid)),
+                lambda: servers.backend.attach(workload.id, 1, pid, started(pid)),
+            ):
+                with pytest.raises(Conflict, match="is not a notebook server of ann"):
+                    check()
+            assert (await servers.observed(workload)).phase is Phase.STARTING
+            servers.backend.attach(workload.id, 1, shell.pid, started(shell.pid))  # a child of the Hub
+        finally:
+            shell.kill()
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_server_that_was_accepted_before_outlives_its_hub(servers):
+    """Its parent is then another process, and the service takes the process of its record."""
+    workload = servers.workload()
+    process = await servers.start(workload)
+    servers.backend._hub_processes = set
+    detail = WorkloadDetail(pid=process.pid, pid_started=started(process.pid))
+    await servers.backend.launch(Launch(workload=workload, detail=detail))
+    assert (await servers.observed(workload)).phase is Phase.RUNNING
+
+
+async def test_the_hub_is_the_parent_of_the_service_or_of_its_keeper():
+    code = "from jupyter_gq.backends.servers.server_process import find_hub_processes as f; print(sorted(f()))"
+    keeper = f"import subprocess, sys; print(subprocess.check_output([sys.executable, '-c', {code!r}], text=True))"
+    with subprocess.Popen([sys.executable, "-c", keeper], stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
+        found = process.stdout.readline()
+    assert found == f"{sorted({process.pid, os.getpid()})}\n"
 
 
 async def test_a_process_that_started_at_another_time_is_refused(servers):

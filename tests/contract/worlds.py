@@ -144,7 +144,9 @@ class ServersWorld(World):
         super().__init__(folder)
 
     def new_backend(self):
-        return ServerRuns(stopper=self.hub, now=self.clock.now, attach_timeout=180.0)
+        return ServerRuns(
+            stopper=self.hub, now=self.clock.now, attach_timeout=180.0, hub_processes=lambda: {os.getpid()}
+        )
 
     def workload(self, id=None, run=1, **fields):
         return a_notebook("ann", id=id or f"nb-{secrets.token_hex(4)}", run=run, **fields)

@@ -161,9 +161,12 @@ class FakeServers(FakeBackend):
         self.processes: set[int] = set() if processes is None else processes
         self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
-    def attach(self, workload: str, run: int, pid: int, started: float) -> None:
+    def check_process(self, owner: str, pid: int, started: float) -> None:
         if pid not in self.processes:
             raise Conflict(f"There is no process {pid}.")
+
+    def attach(self, workload: str, run: int, pid: int, started: float) -> None:
+        self.check_process("", pid, started)
         if (workload, run) not in self.runs:
             raise Conflict(f"{workload} holds no share now.")
         held = self.runs[(workload, run)].pids

@@ -6,27 +6,19 @@ Rules
   reports the end earlier.
 - No memory on disk: after a restart of the service the controller launches each live notebook again, with the process
   that it has recorded.
-- Checked processes: a process counts as the server only if its start time and the user in its environment agree.
+- Checked processes: a process counts as the server only if its start time agrees and the kernel shows whose it is; see
+  `server_process`.
 """
 
 import asyncio
 import logging
-import os
-import pwd
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
-from jupyter_gq.backends.processes import (
-    Process,
-    ProcessTable,
-    ProcessTableCache,
-    environment_of,
-    read_process,
-    user_of,
-)
+from jupyter_gq.backends.processes import Process, ProcessTable, ProcessTableCache, read_process, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.amount import Instant, Seconds
@@ -34,12 +26,12 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
+from .server_process import find_hub_processes, find_process, may_belong_to
+
 log = logging.getLogger(__name__)
 
 #: Variable with the ticket in the environment of every process of a server.
 _MARK = "JUPYTER_GQ_TICKET"
-#: Seconds by which two readings of a start time may differ, because of rounding or a correction of the clock.
-_START_TOLERANCE = 2.0
 #: Seconds until the Hub is asked again after a failed request to stop a server.
 _RETRY_INTERVAL = 5.0
 #: Seconds for which processes that a dead server left behind may run on before they are killed.
@@ -83,15 +75,23 @@ class ServerRuns:
 
     kinds = frozenset({Kind.NOTEBOOK})
 
-    def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
+    def __init__(
+        self,
+        *,
+        stopper: ServerStopper,
+        now: Callable[[], float],
+        attach_timeout: float = 180.0,
+        hub_processes: Callable[[], Collection[int]] = find_hub_processes,
+    ) -> None:
         """Create a backend without servers.
 
         `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
-        after its launch counts as lost.
+        after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub.
         """
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
+        self._hub_processes = hub_processes
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
@@ -114,11 +114,15 @@ class ServerRuns:
         server = _Server(workload=workload, launched_at=self._now())
         pid = launch.detail.pid
         if pid is not None:
-            process = _find_process(pid, launch.detail.pid_started)
-            # Checked as in `attach`: a process that is accepted here may be killed later.
-            accepted = process is not None and _may_belong_to(pid, workload.owner)
+            process = find_process(pid, launch.detail.pid_started)
+            # The parent was checked when the process was reported; a Hub that was restarted is not the parent any more.
+            accepted = process is not None and may_belong_to(process, workload.owner)
             self._set_process(server, process if process is not None and accepted else _dead_process(pid))
         self._servers[key] = server
+
+    def check_process(self, owner: str, pid: int, started: float) -> None:
+        """Raise `Conflict` unless the process runs, and is one that the Hub has started as a server of its owner."""
+        self._require_server_process(owner, pid, started)
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
         """Record the process of a launched server, identified by its id and its start time in seconds since the epoch.
@@ -129,15 +133,20 @@ class ServerRuns:
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
             raise Conflict(f"{workload} holds no share now, so no process can be attached to it.")
-        process = _find_process(pid, started)
-        if process is None:
-            raise Conflict(f"There is no process {pid} that was started at {started:.1f}.")
-        if not _may_belong_to(pid, server.workload.owner):
-            raise Conflict(f"The process {pid} is not a notebook server of {server.workload.owner}.")
+        process = self._require_server_process(server.workload.owner, pid, started)
         known = server.process
         if known is not None and (known.pid, known.ticks) != (process.pid, process.ticks) and _is_alive(known):
             raise Conflict(f"Another process holds the share of {workload}.")
         self._set_process(server, process)
+
+    def _require_server_process(self, owner: str, pid: int, started: float) -> Process:
+        """Return the process of a server that its owner reports; raise `Conflict` if it cannot be the owner's."""
+        process = find_process(pid, started)
+        if process is None:
+            raise Conflict(f"There is no process {pid} that was started at {started:.1f}.")
+        if not may_belong_to(process, owner, self._hub_processes()):
+            raise Conflict(f"The process {pid} is not a notebook server of {owner}.")
+        return process
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Ask the Hub to stop a server; `observe` kills what is left of it after `grace` seconds.
@@ -265,35 +274,6 @@ class ServerRuns:
             )
         finally:
             server.asking = None
-
-
-def _find_process(pid: int, started: float) -> Process | None:
-    """Return the living process with this id that started within 2 s of `started`; None if there is none."""
-    process = read_process(pid)
-    if process is None or process.dead or abs(process.started - started) > _START_TOLERANCE:
-        return None
-    return process
-
-
-def _may_belong_to(pid: int, user: str) -> bool:
-    """Return whether the process runs as the account of this user of the Hub, or as the service's own, for this user.
-
-    A process of any other account is never accepted, whatever its environment says. Where servers share the service's
-    account, the environment tells them apart. The environment of a process of the user's own account may be unreadable.
-    """
-    uid, account = user_of(pid), _account_of(user)
-    if uid is None or uid not in {os.geteuid(), account}:
-        return False
-    environment = environment_of(pid)
-    return uid == account if environment is None else environment.get("JUPYTERHUB_USER") == user
-
-
-def _account_of(user: str) -> int | None:
-    """Return the uid of the system user of that name; None if there is none."""
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except (KeyError, ValueError):
-        return None
 
 
 def _dead_process(pid: int) -> Process:

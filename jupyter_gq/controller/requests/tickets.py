@@ -101,7 +101,8 @@ class Tickets:
     def attach(self, caller: Caller, ticket: str, report: ProcessReport) -> None:
         """Store the process that holds the share of a ticket, and hand it to the backend if the backend waits for it.
 
-        Raises `Conflict` if the ticket has ended, still waits for its share, or has another process.
+        Raises `Conflict` if the ticket has ended, still waits for its share, or has another process, or if the process
+        is not a server of the ticket's owner.
         """
         record = self._find_ticket(caller, ticket)
         workload = record.workload
@@ -111,6 +112,8 @@ class Tickets:
         if not expected and workload.request.devices:
             raise Conflict("This ticket still waits for its share; start the server when it is admitted.")
         attachment = self._context.backend_of(Kind.NOTEBOOK).capabilities.process_attachment
+        if attachment is not None:  # also before the launch, which takes the recorded process as checked
+            attachment.check_process(workload.owner, report.pid, report.started)
         known = (workload.id, workload.run) in self._context.known_runs
         if expected and known and attachment is not None:
             attachment.attach(workload.id, workload.run, report.pid, report.started)

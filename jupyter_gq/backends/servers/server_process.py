@@ -1,0 +1,62 @@
+"""Which process may be the notebook server of a user.
+
+Rules
+-----
+- Account: a process that runs as the system user of the owner's name is the owner's. The kernel says so.
+- Parent: where servers share the service's account, the account tells no users apart. There a reported process must
+  have been started by the Hub itself: its parent is the Hub. The Hub gave it the name of its user, in an environment
+  that no user chose at that time.
+- Nobody else: a process of any other account is never accepted, whatever its environment says.
+
+See docs/decisions/0093-believe-the-parent-of-a-server.md.
+"""
+
+import os
+import pwd
+from collections.abc import Collection
+
+from jupyter_gq.backends.processes import Process, environment_of, read_process, user_of
+
+#: Seconds by which two readings of a start time may differ, because of rounding or a correction of the clock.
+_START_TOLERANCE = 2.0
+
+
+def find_process(pid: int, started: float) -> Process | None:
+    """Return the living process with this id that started within 2 s of `started`; None if there is none."""
+    process = read_process(pid)
+    if process is None or process.dead or abs(process.started - started) > _START_TOLERANCE:
+        return None
+    return process
+
+
+def may_belong_to(process: Process, user: str, parents: Collection[int] | None = None) -> bool:
+    """Return whether a process may be the notebook server of this user of the Hub.
+
+    A process of the service's account must have one of the `parents`; None = any, for a process that was accepted
+    before.
+    """
+    uid, account = user_of(process.pid), _account_of(user)
+    if uid is None or uid not in {os.geteuid(), account}:
+        return False
+    if uid == account != os.geteuid():
+        return True
+    environment = environment_of(process.pid) or {}
+    return environment.get("JUPYTERHUB_USER") == user and (parents is None or process.parent in parents)
+
+
+def find_hub_processes() -> set[int]:
+    """Return the ids of the processes that may be the Hub: the parent of this process, and the parent of that one.
+
+    The Hub starts the service through `keep_running`, which ends with the Hub.
+    """
+    parent = os.getppid()
+    found = read_process(parent)
+    return {parent} if found is None else {parent, found.parent}
+
+
+def _account_of(user: str) -> int | None:
+    """Return the uid of the system user of that name; None if there is none."""
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError):
+        return None
