@@ -2,6 +2,8 @@
 
 All handlers and formatters of the process get such records, whatever their format. The service and the agents make all
 their records plain; the Hub and notebook servers, which run the code of others too, those of this package.
+
+See docs/decisions/0100-make-only-our-own-log-records-plain.md.
 """
 
 import logging
