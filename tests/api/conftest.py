@@ -122,4 +122,5 @@ def fuzzed(request, database, tmp_path_factory) -> "Iterator[FuzzedService]":
     with FuzzedService(tmp_path_factory.mktemp("service"), database) as running:
         yield running
     told = f"{running.answers.total()} requests, {database.partition(':')[0] or 'sqlite'}"
-    request.config.pluginmanager.get_plugin("terminalreporter").write_line(told)
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        request.config.pluginmanager.get_plugin("terminalreporter").write_line(f"\n{told}")
