@@ -1,6 +1,7 @@
 """`python -m tests.api.crowded_process FILES HELD`: a service that may open few files, for the tests of storms.
 
-The process prints its port. With HELD = "held", all free descriptors are in use until a line comes on standard input.
+The process prints its port. With HELD = "held", all free descriptors are in use until a line comes on standard input,
+and until accepting has paused three times.
 """
 
 import asyncio
@@ -43,6 +44,8 @@ async def main() -> None:
     print(sockets[0].getsockname()[1], connections.limits.connections, flush=True)
     loop = asyncio.get_running_loop()
     while await loop.run_in_executor(None, sys.stdin.readline):
+        while taken and connections.counts().pauses < 3:
+            await asyncio.sleep(0.01)
         for descriptor in taken:
             os.close(descriptor)
         taken.clear()
