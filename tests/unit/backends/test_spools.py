@@ -37,7 +37,7 @@ def read_all(path: Path) -> list[dict]:
     return found
 
 
-@pytest.mark.parametrize("data", [2**64, nested(120), [None] * 1_100_000], ids=["number", "levels", "values"])
+@pytest.mark.parametrize("data", [2**64, nested(120), [None] * 1_400_000], ids=["number", "levels", "values"])
 def test_a_notice_stands_in_the_place_of_a_piece_beyond_the_bounds(tmp_path: Path, data: object) -> None:
     """An earlier release of the runner, or user code, has written the piece."""
     spool = Spool(tmp_path / "spool.jsonl")
