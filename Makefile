@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak-worlds soak-api test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak-worlds soak-api test-server test-hub test-lab test-demo test-browser test-kubernetes test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,6 +83,7 @@ contracts: setup
 prose: setup
 	$(PYTEST) tests/style
 
+# A failed test keeps the logs of its processes in test-results/TIER/TEST.
 test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
@@ -117,6 +118,9 @@ test-demo: setup
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) tests/browser
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py
+
+test-repeat: setup ## Run the tests of TIER (such as hub) TIMES (10) times in a row, beside BUSY (0) busy processes
+	$(BIN)/python -m tests.repeat $(or $(TIER),hub) --times $(or $(TIMES),10) --busy $(or $(BUSY),0)
 
 .PHONY: chromium
 chromium:
@@ -178,4 +182,4 @@ release-check: setup ## Build sdist and wheel, check their metadata, install eac
 	.ci/release-check
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) $(HUB55) dist build labextension/node_modules labextension/lib jupyter_gq/labextension
+	rm -rf $(VENV) $(HUB55) dist build test-results labextension/node_modules labextension/lib jupyter_gq/labextension

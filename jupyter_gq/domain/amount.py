@@ -136,10 +136,13 @@ def _decimal(value: object, of: Resource = Resource.GPU, written: object = None)
     told = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of)
+    text = str(value).strip()
     try:
-        number = Decimal(str(value).strip())
+        number = Decimal(text)
     except InvalidOperation as error:
         raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of) from error
+    if not text.isascii() or "_" in text:  # Python reads "1_0" as 10, and digits of all alphabets
+        raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of)
     if not number.is_finite():
         raise InvalidAmount(told, "it is not a finite number", _EXPECTED[of], of)
     if number.adjusted() > _MOST_DIGITS:  # asked before any arithmetic: a large exponent would fill the memory

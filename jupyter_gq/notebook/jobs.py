@@ -7,6 +7,7 @@ here).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -52,7 +53,7 @@ def checkpoint_dir() -> Path:
 def progress(done: float, total: float | None = None, text: str = "") -> None:
     """Show in the jobs panel how far the job is, as in `progress(12, 100, "epoch 12")`.
 
-    Without `total`, `done` is a part from 0 to 1. Does nothing outside a job.
+    Without `total`, `done` is a part from 0 to 1. Does nothing outside a job, or if the disk is full.
     """
     global _last_progress  # a module in the user's kernel is the one place that lives as long as the kernel
     run_dir = os.environ.get(_RUN_DIR)
@@ -63,17 +64,21 @@ def progress(done: float, total: float | None = None, text: str = "") -> None:
     if now == _last_progress:
         return
     temporary = os.path.join(run_dir, f"progress.{os.getpid()}.tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump({"fraction": fraction, "text": str(text)}, file)
-    os.replace(temporary, os.path.join(run_dir, "progress.json"))
-    _last_progress = now
+    with contextlib.suppress(OSError):  # a training must not end because nobody can see how far it is
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump({"fraction": fraction, "text": str(text)}, file)
+        os.replace(temporary, os.path.join(run_dir, "progress.json"))
+        _last_progress = now
 
 
 def _fraction(done: float, total: float | None) -> float | None:
-    """Return `done` divided by `total` (None = 1), limited to 0 to 1; None if that is not defined."""
+    """Return `done` divided by `total` (None = 1), limited to 0 to 1; None if that is not defined or not a number."""
     if total is None:
         total = 1
     if not total > 0:
         return None
-    part = float(done) / float(total)
+    try:
+        part = float(done) / float(total)
+    except OverflowError:  # integers have no limit, and numbers with a point do
+        return None
     return min(1.0, max(0.0, part)) if part == part else None

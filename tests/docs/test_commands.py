@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -90,11 +92,18 @@ def test_what_a_command_in_a_sentence_names_exists(page):
             check_command(words)
 
 
+@pytest.fixture
+def short_folder():
+    """A folder with a short path: the path of a Unix socket in it has at most 107 bytes."""
+    with TemporaryDirectory(prefix="gq-") as folder:
+        yield Path(folder)
+
+
 @each([block for block in PYTHON if block.mark is None])
-def test_a_piece_of_python_works(block, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_piece_of_python_works(block, short_folder, monkeypatch):
+    monkeypatch.chdir(short_folder)
     if re.search(r"^c\.|\(c\)", block.text, re.MULTILINE):
-        load_settings(block.text, tmp_path)
+        load_settings(block.text, short_folder)
     else:
         exec(compile(block.text, block.id, "exec"), user_code())
 

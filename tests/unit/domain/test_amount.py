@@ -26,7 +26,7 @@ def test_a_tenth_and_two_tenths_fit_a_quota_of_three_tenths():
     assert parse_request("0.1") + parse_request(0.2) == parse_quota("0.3")
 
 
-@pytest.mark.parametrize("value", ["abc", "", "nan", "inf", None, True, [], "1,5", "0x1"])
+@pytest.mark.parametrize("value", ["abc", "", "nan", "inf", None, True, [], "1,5", "0x1", "1_0", "\u0661"])
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(InvalidAmount, match="is not a"):
         parse_request(value)
