@@ -3,12 +3,11 @@
 import socket
 import struct
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tornado.iostream import IOStream
 
-if TYPE_CHECKING:
-    from .registry import Connections
+from .limits import ConnectionLimits
 
 #: The credentials of the other end of a Unix socket: process, user, group.
 _CREDENTIALS = struct.Struct("3i")
@@ -27,10 +26,33 @@ class Use(Enum):
     STREAM = auto()
 
 
+class Registry(Protocol):
+    """The part of `registry.Connections` that a connection and its users call."""
+
+    limits: ConnectionLimits
+
+    @property
+    def is_full(self) -> bool:
+        """Whether authorised requests and streams hold all connections that they may hold."""
+        ...
+
+    def remove(self, connection: "Connection") -> None:
+        """Forget a connection that was closed."""
+        ...
+
+    def claim(self, connection: "Connection", user: str | None) -> bool:
+        """Mark a connection as used by an authorised request; return False if there is no room for it."""
+        ...
+
+    def begin_stream(self, connection: "Connection") -> None:
+        """Mark a connection as used by a stream."""
+        ...
+
+
 class Connection(IOStream):
     """A connection that tells its registry when it is closed, also after a handler has detached it."""
 
-    def __init__(self, accepted: socket.socket, peer: str, registry: "Connections") -> None:
+    def __init__(self, accepted: socket.socket, peer: str, registry: Registry) -> None:
         """Wrap an accepted socket; `peer` names the other end, see `find_peer`."""
         super().__init__(accepted)
         self.peer, self.registry = peer, registry
