@@ -54,7 +54,7 @@ class SocketPlace:
 
         Otherwise the socket lies in `folder`, or if that is empty too, in the folder "socket" of the state folder.
         """
-        found = Path(path) if path else Path(folder or state_dir / "socket") / "service.sock"
+        found = Path(path) if path else Path(folder or state_dir / "socket") / "gq.sock"
         return cls(path=found.absolute(), account=os.geteuid())
 
     def url(self, prefix: str) -> str:

@@ -296,7 +296,7 @@ def test_a_folder_whose_socket_would_have_too_long_a_path_is_refused_with_the_se
     c = Config()
     c.SchedulerService.socket_dir = "/run/gq"
     configure(c, state_dir=str(tmp_path / (120 * "x")))
-    assert "%2Frun%2Fgq%2Fservice.sock" in c.GPUShareMixin.service_url
+    assert "%2Frun%2Fgq%2Fgq.sock" in c.GPUShareMixin.service_url
 
 
 @pytest.mark.parametrize("content", ["", "80 80", "0", "65536", "-1", "\u0663", "9" * 5000])

@@ -51,7 +51,7 @@ async def answers_at(place):
 
 
 def test_a_service_on_one_machine_answers_all_accounts_at_its_socket(tmp_path):
-    place = SocketPlace(path=tmp_path / "made" / "service.sock", account=os.geteuid())
+    place = SocketPlace(path=tmp_path / "made" / "gq.sock", account=os.geteuid())
     before = os.umask(0o077)
     try:
         for _ in range(2):  # the second time an earlier service has left its socket
@@ -68,7 +68,7 @@ def test_a_service_on_one_machine_answers_all_accounts_at_its_socket(tmp_path):
     [(0o777, None, "other accounts can write in its folder"), (0o700, "x", "exists and is not a socket")],
 )
 def test_a_socket_that_others_could_replace_is_an_error_with_a_sentence(tmp_path, mode, file, sentence):
-    place = SocketPlace(path=tmp_path / "service.sock", account=os.geteuid())
+    place = SocketPlace(path=tmp_path / "gq.sock", account=os.geteuid())
     tmp_path.chmod(mode)
     if file is not None:
         place.path.write_text(file)
@@ -85,7 +85,7 @@ def test_two_services_of_one_account_do_not_share_a_port(tmp_path):
             url=f"http://127.0.0.1:{listening.getsockname()[1]}",
             prefix="/",
             authenticator=HubAuthenticator("http://hub", ""),
-            socket=SocketPlace(path=tmp_path / "service.sock", account=os.geteuid()),
+            socket=SocketPlace(path=tmp_path / "gq.sock", account=os.geteuid()),
         )
 
         async def listen():

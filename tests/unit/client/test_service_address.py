@@ -52,7 +52,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def place(folder):
-    return SocketPlace(path=folder / "service.sock", account=os.geteuid())
+    return SocketPlace(path=folder / "gq.sock", account=os.geteuid())
 
 
 @pytest.fixture
@@ -99,10 +99,10 @@ async def refusal(place):
 
 
 def test_the_address_names_the_socket_and_its_account():
-    place = SocketPlace(path=Path("/var/lib/jupyter gq/ä/service.sock"), account=7)
+    place = SocketPlace(path=Path("/var/lib/jupyter gq/ä/gq.sock"), account=7)
     address = ServiceAddress.parse(place.url("/lab/services/gq/"))
     assert address == ServiceAddress(http="http://localhost/lab/services/gq/", socket=place)
-    assert address.shown == "/var/lib/jupyter gq/ä/service.sock"
+    assert address.shown == "/var/lib/jupyter gq/ä/gq.sock"
 
 
 @pytest.mark.parametrize(("user", "account"), [("", os.geteuid()), ("7@", 7), ("@", 0), ("ann@", 0), ("\u0667@", 0)])

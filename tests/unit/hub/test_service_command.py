@@ -17,7 +17,7 @@ def entry(tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise SystemExit(3)")
     monkeypatch.chdir(tmp_path)
     c = Config()
-    place = SocketPlace(path=tmp_path / "service.sock", account=0)
+    place = SocketPlace(path=tmp_path / "gq.sock", account=0)
     hub_config._set_service(c, 8089, tmp_path / "state", place)
     return c.JupyterHub.services[0]
 
