@@ -201,7 +201,9 @@ async def test_one_acts_and_who_comes_back_from_the_dead_ends(start, control_pla
     assert not holder(control_plane, namespace_set), "it was given back, so that the next one need not wait"
 
 
-@pytest.mark.parametrize("lease", [round(scaled(15))])  # the usual one: it has to outlast what a silent database costs
+@pytest.mark.parametrize(
+    "lease", [round(scaled(15))], ids=["usual"]
+)  # the usual one: it has to outlast what a silent database costs
 async def test_while_the_database_is_frozen_nobody_acts_and_afterwards_the_same_one_goes_on(
     start, control_plane, namespace_set, postgresql
 ):
