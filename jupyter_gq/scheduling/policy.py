@@ -96,3 +96,10 @@ class Policy:
     stale_after: Seconds = A_MINUTE
     #: Time since its start before which a run is not moved.
     moved_after: Seconds = TEN_MINUTES
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if a number is too small."""
+        if self.reservations < 0:
+            raise ValueError(f"reservations is {self.reservations}; expected 0 or more.")
+        if self.reclaim_margin < 1:
+            raise ValueError(f"reclaim_margin is {self.reclaim_margin}; expected 1 or more.")

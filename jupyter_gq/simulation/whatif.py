@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 from jupyter_gq.domain.amount import ONE_GPU, MiB, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
@@ -166,22 +167,24 @@ def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> 
         return replace(target, **{name: _with_setting(current, path[1:], value, whole)})
     if len(path) > 1:
         raise InvalidChange(f"policy.{whole} does not exist: {name!r} has no parts.")
-    parse = _parser_like(current)
-    return replace(target, **{name: _checked(lambda: parse(value), f"policy.{whole}", value)})
+    parse = _parser_of(get_type_hints(type(target))[name])
+    return _checked(lambda: replace(target, **{name: parse(value)}), f"policy.{whole}", value)
 
 
-def _parser_like(current: object) -> Callable[[str], object]:
-    """Return the function that reads a value of the same kind as `current`: a name, a flag or an integer.
+def _parser_of(kind: object) -> Callable[[str], object]:
+    """Return the function that reads a value of this declared type: a name, a flag, a number, or seconds.
 
-    If `current` is a number of seconds or None, the function reads seconds, or "none" as None. The function raises
-    `ValueError` for other text.
+    If the type allows None, the function reads "none" as None. The function raises `ValueError` for other text.
     """
-    if isinstance(current, StrEnum):
-        kind = type(current)
+    options = [each for each in get_args(kind) if each is not NoneType]
+    if options:
+        parse = _parser_of(options[0])
+        return lambda text: _or_none(parse, text)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
         return lambda text: _member(kind, text)
-    if isinstance(current, bool):
+    if kind is bool:
         return _flag
-    return int if isinstance(current, int) else lambda text: _or_none(_not_negative, text)
+    return int if kind is int else _not_negative
 
 
 def _setter(known: Mapping[str, T], kind: str, field: str) -> T:

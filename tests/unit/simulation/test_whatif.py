@@ -10,7 +10,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Leaving, Stop, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, cordoned, drained
 
@@ -128,3 +128,19 @@ def test_a_job_that_is_restarted_keeps_no_place():
     (restarted,) = apply_change(snapshot, Policy(), "job.j.gpus=1")[0].workloads
     kept = (restarted.placement, restarted.leaving, restarted.reserved, restarted.nominated)
     assert kept == ((), (), (), False)
+
+
+@pytest.mark.parametrize(("fractions", "value"), [(None, "spread"), (PlacementStrategy.PACK, "none")])
+def test_a_setting_is_read_by_its_type_and_not_by_its_present_value(fractions, value):
+    before = Policy(fraction_placement=fractions, reserve_after=None)
+    _, after = apply_change(Cluster().snapshot(), before, f"policy.fraction_placement={value}")
+    assert after.fraction_placement == (None if value == "none" else PlacementStrategy.SPREAD)
+    _, after = apply_change(Cluster().snapshot(), after, "policy.reserve_after=60")
+    _, after = apply_change(Cluster().snapshot(), after, "policy.reservations=0")
+    assert (after.reserve_after, after.reservations) == (60, 0)
+
+
+@pytest.mark.parametrize("wrong", [{"reservations": -1}, {"reclaim_margin": 0.9}])
+def test_no_policy_has_a_number_that_is_too_small(wrong):
+    with pytest.raises(ValueError, match="expected"):
+        Policy(**wrong)
