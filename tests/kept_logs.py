@@ -43,8 +43,10 @@ class _Process:
 
 
 def _read_end(file: Path) -> bytes | None:
-    """Return the last `MOST_KEPT` bytes of a file; None if it is gone."""
+    """Return the last `MOST_KEPT` bytes of a file; None if it is gone, or is no file: to open a pipe waits for ever."""
     try:
+        if not file.is_file():
+            return None
         with file.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - MOST_KEPT))
             return log.read()

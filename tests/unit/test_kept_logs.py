@@ -58,6 +58,19 @@ def kept(pytester, test):
     return {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
 
 
+def test_pipe_in_place_of_a_log_is_left_alone(pytester, tier):
+    done = tier("""
+import os
+
+def test_bad(server):
+    (server / "ann").mkdir()
+    os.mkfifo(server / "ann/log")
+    assert not "a reason"
+""")
+    done.assert_outcomes(failed=1)
+    assert kept(pytester, "test_it.test_bad").keys() == {"report-call.txt"}
+
+
 def test_failure_keeps_logs_of_all_its_processes_and_names_their_folder(pytester, tier):
     done = tier("""
 def test_good(hub, server):
