@@ -65,9 +65,9 @@ _TURN = 0.0005
 def set_the_interpreter() -> None:
     """Make Python look for reference cycles rarely, and switch between threads ten times as often.
 
-    A step makes thousands of small objects that live as long as their workload: with 7,000 workloads, to look through
-    them took a fifth of the step and freed next to nothing. And threads that write to the network compute for a moment,
-    ten times per request: beside a step each of these moments waited for a switch interval of 5 ms.
+    A step makes thousands of small objects that live as long as their workload. With 7,000 workloads, the search for
+    cycles took a fifth of the step and freed next to nothing. Threads that write to the network compute for a moment,
+    ten times per request. Beside a step, each of these moments waited for a switch interval of 5 ms.
     """
     gc.set_threshold(*_GARBAGE)
     sys.setswitchinterval(_TURN)

@@ -1,4 +1,4 @@
-"""The claim of an authorised requester on the connection of a request: it is kept, and counted for the requester."""
+"""The claim of an authorised request on its connection: the connection is not evicted, and the request is counted."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ def claim_connection(request: HTTPServerRequest, requester: Requester, path: Map
     """Protect the connection of an authorised request, and count the request; does nothing without a requester.
 
     `path` holds the variable parts of the request's path. Raises a refusal of 429 if the requester has too many
-    requests under way, and of 503 if all connections are needed.
+    requests under way, and of 503 if requests and streams hold all connections that they may hold.
     """
     connection = _connection_of(request)
     if connection is None or requester == Requester():
@@ -40,7 +40,7 @@ def begin_stream(request: HTTPServerRequest) -> None:
 def count_as(requester: Requester, path: Mapping[str, str]) -> str | None:
     """Return the name under which a request is counted: that of a user, a pod, or a task of the job in the path.
 
-    Services of the Hub are not counted: administrators install them, and they ask for everybody.
+    Returns None for services of the Hub: administrators install them, and their requests are those of many users.
     """
     if requester.caller is not None:
         return None if requester.caller.user.startswith(_SERVICE) else f"user {requester.caller.user}"

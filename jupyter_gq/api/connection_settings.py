@@ -14,24 +14,25 @@ class ServiceConnections(Configurable):
         4096,
         minimum=16,
         unit="connections",
-        help="""Most open connections to the service. One more closes the oldest connection that carries no authorised
-        request; if there is none, new connections wait. The number is lower if the process may not open so many
-        files, see `reserved_files`. Default: 4096.""",
+        help="""The maximum number of open connections to the service. At the maximum, a new connection closes one that
+        carries no authorised request: the oldest of the address with most of them. If there is none, new connections
+        wait. The maximum is lower if the process may not open so many files, see `reserved_files`. Default: 4096.""",
     ).tag(config=True)
     max_anonymous_per_address = Number(
         512,
         minimum=1,
         unit="connections",
-        help="""Most connections of one address (at a Unix socket: of one system user) that carry no authorised request:
-        nothing or half a request has come, or the last one is answered. One more closes the oldest of them. All
-        browsers share the address of the Hub's proxy. Default: 512.""",
+        help="""The maximum number of connections of one address that carry no authorised request: nothing or half a
+        request has come, or the last request is answered. At a Unix socket, a system user counts as an address. At the
+        maximum, a new connection closes the oldest. All browsers share the address of the Hub's proxy. Default:
+        512.""",
     ).tag(config=True)
     max_requests_per_user = Number(
         64,
         minimum=1,
         unit="requests",
-        help="""Most requests of one user, of one pod, or of one task of a job that are under way at one time; one more
-        is refused with status 429. Event streams are counted by `c.TrainingQueues.max_streams_per_user`; services of
+        help="""The maximum number of requests of one user, one pod or one task of a job at one time. Further requests
+        are refused with status 429. Event streams are counted by `c.TrainingQueues.max_streams_per_user`; services of
         the Hub are not limited. Default: 64.""",
     ).tag(config=True)
     idle_timeout = Number(
@@ -56,7 +57,7 @@ class ServiceConnections(Configurable):
         256,
         minimum=16,
         unit="files",
-        help="""Open files that connections leave to the service itself: for the database, jobs and requests to the Hub.
+        help="""Open files that are kept for the service itself: for the database, jobs and requests to the Hub.
         The service raises its limit of open files (`ulimit -n`) to the hard limit when it starts. At most half of the
         limit is reserved. Default: 256.""",
     ).tag(config=True)

@@ -93,7 +93,10 @@ class Endpoint(LogsIncidents):
             self._body_timer = asyncio.get_running_loop().call_later(timeout, self._refuse_slow_body, timeout)
 
     def _refuse_slow_body(self, timeout: float) -> None:
-        """Answer with the refusal before the body is complete, and close the connection."""
+        """Refuse a request whose body is not complete after `timeout` seconds, and close the connection.
+
+        A request that was refused already gets that earlier refusal.
+        """
         error = self._refused or errors.body_too_slow(timeout)
         self.send_error(exc_info=(type(error), error, None))
 

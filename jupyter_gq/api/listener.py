@@ -27,7 +27,7 @@ from .wiring import DEFAULT_BUNDLE, DEFAULT_BUNDLE_VALUES, Wiring
 
 @dataclass(kw_only=True, slots=True)
 class Listener:
-    """Serves the API on its addresses until the service is told to end."""
+    """The server of the API on its addresses, until the service is told to end."""
 
     url: str
     prefix: str
@@ -68,8 +68,9 @@ class Listener:
     ) -> AsyncIterator[None]:
         """Listen on the addresses, and answer requests while the context is open.
 
-        Without `services`, only say why not. `page` adds the web page; the other arguments are fields of `Wiring`. In
-        the end all connections are closed. Raises `AdminError` if an address cannot be used.
+        Without `services`, each request is refused with the reason in `status`. `page` adds the web page; the other
+        arguments are fields of `Wiring`. In the end all connections are closed. Raises `AdminError` if an address
+        cannot be used.
         """
         wiring = Wiring(
             status=status,
@@ -93,21 +94,22 @@ class Listener:
     def _listen_on_port(self, server: HTTPServer) -> None:
         """Bind the server to the port in `url`; raise `AdminError` with a sentence if that is refused.
 
-        On one machine the Hub has reserved the port, and shares it with programs of its account.
+        On one machine the Hub holds the port, and shares it with programs of its account.
         """
         address = urlsplit(self.url)
         port, is_shared = address.port or 80, self.socket is not None
         if is_shared and is_in_use(port):  # otherwise each of two services would get half of the requests
-            raise self._refused_port("another program uses it")
+            raise self._make_port_error("another program uses it")
         try:
             server.add_sockets(bind_sockets(port, address.hostname, reuse_port=is_shared))
         except OSError as error:
             in_use = error.errno == errno.EADDRINUSE
-            raise self._refused_port("another program uses it" if in_use else error.strerror or str(error)) from error
+            why = "another program uses it" if in_use else error.strerror or str(error)
+            raise self._make_port_error(why) from error
 
-    def _refused_port(self, why: str) -> AdminError:
+    def _make_port_error(self, why: str) -> AdminError:
         return AdminError(
-            f"It cannot listen on {self.url}: {why}. End that program, or choose another port for the service."
+            f"The service cannot listen on {self.url}: {why}. End that program, or choose another port for the service."
         )
 
     async def run_until_ended(self, *working: Coroutine[object, None, None]) -> None:
@@ -140,11 +142,11 @@ def _listen_on_socket(server: HTTPServer, place: SocketPlace) -> None:
         server.add_socket(bind_unix_socket(str(place.path), mode=0o666))
         fault = place.find_fault()
     except (OSError, ValueError) as error:
-        raise AdminError(f"It cannot listen at the Unix socket {place.path}: {error}.") from error
+        raise AdminError(f"The service cannot listen at the Unix socket {place.path}: {error}.") from error
     if fault:
         raise AdminError(
-            f"Its Unix socket {place.path} is not safe: {fault}. Correct the folder, or choose another one with "
-            "c.SchedulerService.socket_dir."
+            f"The Unix socket {place.path} of the service is not safe: {fault}. Correct the folder, or choose another "
+            "one with c.SchedulerService.socket_dir."
         )
 
 

@@ -97,11 +97,13 @@ def _connections(counts: ConnectionCounts) -> Iterator[Metric]:
     )
     yield _counter(
         "jupyter_gq_service_refused_requests_total",
-        "Requests that were refused because their user or queue has too many of something.",
+        "Requests that were refused with 429, because their user or queue has reached a limit.",
         counts.refused,
     )
     yield _counter(
-        "jupyter_gq_service_paused_accepts_total", "Times at which new connections had to wait.", counts.pauses
+        "jupyter_gq_service_paused_accepts_total",
+        "How often the service stopped accepting connections for a while.",
+        counts.pauses,
     )
 
 

@@ -85,8 +85,8 @@ class _Browser(HubOAuthenticated, LogsIncidents):  # type: ignore[misc]  # jupyt
     async def caller(self) -> Caller | None:
         """Return the user whom the browser's cookie names; None if the browser is not, or no longer, logged in.
 
-        Raises an `ApiRefusal` of 403 for a user who may not read, of 429 for a user with too many requests under way,
-        and of 503 if the Hub cannot be asked.
+        Raises an `ApiRefusal`: 403 for a user who may not read, 429 for a user with too many requests under way, and
+        503 if the Hub cannot be asked or no connection is left.
         """
         # Set here, because tornado's way to it would ask the Hub from another thread while this one waits.
         self.current_user = await self.hub_auth.get_user(self, sync=False)

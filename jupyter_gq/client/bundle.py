@@ -19,7 +19,7 @@ class CellsMissing(UserError, LookupError):
 
 
 class InvalidNotebook(UserError, ValueError):
-    """The notebook of a bundle is not one of nbformat 4, or lacks a cell that the manifest names."""
+    """An error: the notebook of a bundle is not nbformat 4, or lacks a cell that the manifest names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,10 +47,10 @@ def normalize_notebook(notebook: JsonMapping, wanted: Sequence[str]) -> JsonObje
     nbformat 4 cells, or lacks one of them.
     """
     if notebook.get("nbformat", 4) != 4:
-        raise InvalidNotebook("It has another format than nbformat 4. Open it in JupyterLab and save it")
+        raise InvalidNotebook("the notebook has another format than nbformat 4. Open it in JupyterLab and save it")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
-        raise InvalidNotebook("It has no list of cells")
+        raise InvalidNotebook("the notebook has no list of cells")
     copy = {**notebook, "cells": [_normalize_cell(cell, number) for number, cell in enumerate(cells, 1)]}
     missing = list(wanted)
     for cell in copy["cells"]:
@@ -58,7 +58,8 @@ def normalize_notebook(notebook: JsonMapping, wanted: Sequence[str]) -> JsonObje
             missing.pop(0)
     if missing:
         raise InvalidNotebook(
-            f"It lacks the code cell {missing[0]!r} that the manifest names. Cells must be in the order of the manifest"
+            f"the notebook lacks the code cell {missing[0]!r} that the manifest names. Cells must be in the order of "
+            "the manifest"
         )
     return copy
 
@@ -66,14 +67,14 @@ def normalize_notebook(notebook: JsonMapping, wanted: Sequence[str]) -> JsonObje
 def _normalize_cell(cell: JsonValue, number: int) -> JsonObject:
     """Return a copy of a cell with its source as one text; raise `InvalidNotebook` if it is no cell of nbformat 4."""
     if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
-        raise InvalidNotebook(f"Cell {number} is no object with a cell_type")
+        raise InvalidNotebook(f"cell {number} of the notebook is no object with a cell_type")
     lines = cell.get("source")
     if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
         lines = "".join(lines)
     if not isinstance(lines, str):
-        raise InvalidNotebook(f"Cell {number} has a source that is neither text nor a list of lines")
+        raise InvalidNotebook(f"cell {number} of the notebook has a source that is neither text nor a list of lines")
     if not isinstance(cell.get("id", ""), str):
-        raise InvalidNotebook(f"Cell {number} has an id that is no text")
+        raise InvalidNotebook(f"cell {number} of the notebook has an id that is no text")
     return {**cell, "source": lines}
 
 

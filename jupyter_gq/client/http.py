@@ -24,9 +24,9 @@ class ServiceClient:
     """A client of the service for the holder of `token`, a Hub token with the service's scopes.
 
     `url` is the address of the service with its prefix; see `service_address` for its forms. Every method raises
-    `ServiceError` if the service refuses (`.status`, `.problem.code`, `.problem.message`, `.problem.field`). Every
-    method raises `ServiceUnavailable`, a subclass of it, if nobody answers within `timeout` seconds, for an answer of
-    502, 503 or 504, or if another program listens at the service's socket. Nothing is retried. Use a client in one
+    `ServiceError` if the service refuses (`.status`, `.problem.code`, `.problem.message`, `.problem.field`). The
+    subclass `ServiceUnavailable` means that nobody answered within `timeout` seconds, that the answer was 502, 503 or
+    504, or that another program listens at the service's socket. Nothing is retried. Use a client in one
     event loop, and `close` it at the end.
     """
 

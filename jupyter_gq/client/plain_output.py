@@ -1,7 +1,7 @@
 """Log records and printed lines that no text of a user can falsify, since they have no control characters.
 
 All handlers and formatters of the process get such records, whatever their format. The service and the agents make all
-their records plain; the Hub and notebook servers, which run the code of others too, those of this package.
+their records plain. The Hub and notebook servers also run code of others, and make only records of this package plain.
 
 See docs/decisions/0100-make-only-our-own-log-records-plain.md.
 """
@@ -38,7 +38,7 @@ def log_plainly() -> None:
 
 
 def log_own_records_plainly() -> None:
-    """Make all later log records plain that code of this package writes; those of other code stay as they are.
+    """Make all later log records of this package's code plain; records of other code stay as they are.
 
     Does nothing if that was done before.
     """

@@ -2,10 +2,10 @@
 
 Rules
 -----
-- Checked before a byte is sent: the folder of the socket, the socket itself and the program that listens at it belong
-  to root or to the service's account, and no other account can write to the folder. Then the holder of a token never
-  sends it to a program of another user, also while the service is down.
-- No second way: a client with the address of a socket never uses TCP, where any account may open a port.
+- Check first: before a byte is sent, the client checks that the folder of the socket, the socket itself and the program
+  that listens belong to root or to the service's account. No other account may be able to write to the folder. So no
+  token is sent to a program of another user, also while the service is down.
+- No fallback: a client with the address of a socket never uses TCP, where any account may open a port.
 
 See docs/decisions/0092-reach-the-service-through-a-unix-socket.md.
 """
@@ -32,9 +32,9 @@ from .problems import PlainProblem, ServiceUnavailable
 SOCKET_VARIABLE = "JUPYTER_GQ_SOCKET"
 #: The scheme with which JupyterHub writes addresses of Unix sockets.
 _SCHEME = "http+unix"
-#: Most bytes of the path of a Unix socket on Linux.
+#: The maximum length in bytes of the path of a Unix socket on Linux.
 _LONGEST_PATH = 107
-#: Seconds to connect, and between two attempts while the service has too many new connections.
+#: Seconds in which a connection must succeed, and between two attempts while the socket's queue is full.
 _CONNECT_TIMEOUT, _CONNECT_PAUSE = 5.0, 0.05
 #: The identity of the process that listens: pid, uid and gid.
 _CREDENTIALS = struct.Struct("iII")
@@ -85,7 +85,7 @@ class SocketPlace:
         return "" if self._is_trusted(owner) else f"it belongs to {_name_account(owner)}"
 
     def find_false_listener(self, connection: socket.socket) -> str:
-        """Return why the program at the other end of a connection is not the service; "" if it may be."""
+        """Return why the program at the other end of a connection is not the service; "" if its account is right."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         uid = _CREDENTIALS.unpack(credentials)[1]
         return "" if self._is_trusted(uid) else f"a program of {_name_account(uid)} listens there"
@@ -124,12 +124,12 @@ class ServiceAddress:
         return self.http if self.socket is None else str(self.socket.path)
 
     def make_client(self) -> TCPClient:
-        """Return a new maker of connections: to the socket, if there is one, and nowhere else."""
+        """Return a new TCP client for tornado; if there is a socket, the client connects only to that."""
         return TCPClient() if self.socket is None else _SocketClient(self.socket)
 
 
 class _SocketClient(TCPClient):
-    """A maker of connections to one Unix socket, whatever host and port are asked for."""
+    """A client for tornado that connects to one Unix socket, whatever host and port are asked for."""
 
     def __init__(self, place: SocketPlace) -> None:
         super().__init__()
@@ -141,13 +141,13 @@ class _SocketClient(TCPClient):
         Raises `ServiceUnavailable` if a check fails, and `OSError` if nobody listens or the service takes no connection
         within 5 s.
         """
-        _refuse(self._place, self._place.find_fault())
+        _require_no_fault(self._place, self._place.find_fault())
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.setblocking(False)
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 await _connect(connection, str(self._place.path))
-            _refuse(self._place, self._place.find_false_listener(connection))
+            _require_no_fault(self._place, self._place.find_false_listener(connection))
         except BaseException:
             connection.close()
             raise
@@ -163,8 +163,8 @@ async def _connect(connection: socket.socket, path: str) -> None:
         await asyncio.sleep(_CONNECT_PAUSE)
 
 
-def _refuse(place: SocketPlace, fault: str) -> None:
-    """Raise `ServiceUnavailable` with a sentence if there is a fault: this socket is not the service's."""
+def _require_no_fault(place: SocketPlace, fault: str) -> None:
+    """Raise `ServiceUnavailable` with a sentence if `fault` says why the socket is not the service's."""
     if fault:
         raise ServiceUnavailable(
             503,

@@ -2,10 +2,10 @@
 
 Rules
 -----
-- Reserved: the Hub and its proxy hold the port for as long as they run. A program of another account cannot listen
-  there, also while the service is down, and so browsers never reach a stranger through the proxy.
+- Held: the Hub and its proxy hold the port for as long as they run. A program of another account cannot listen there,
+  also while the service is down. So the proxy never passes a browser on to such a program.
 - By the kernel: the sockets of the Hub, the proxy and the service share the port (`SO_REUSEPORT`), which Linux permits
-  to sockets of one account only. A reservation does not listen, so connections are refused while the service is down.
+  to sockets of one account only. Only the service listens, so connections are refused while the service is down.
 
 See docs/decisions/0092-reach-the-service-through-a-unix-socket.md.
 """
@@ -15,21 +15,21 @@ import socket
 HOST = "127.0.0.1"
 
 
-def reserve_port(port: int) -> socket.socket | None:
-    """Return a socket that reserves this port of the loopback interface until it is closed.
+def hold_port(port: int) -> socket.socket | None:
+    """Return a socket that holds this port of the loopback interface until it is closed, and does not listen.
 
-    Returns None if a program that does not share the port holds it. Programs of this account may share it: the Hub, its
-    proxy and the service do.
+    Returns None if a program has the port that does not share it. The Hub, its proxy and the service, which run as one
+    account, share the port.
     """
-    reservation = socket.socket()
-    # Without SO_REUSEADDR: that would let other accounts listen beside a socket that does not.
-    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held = socket.socket()
+    # Without SO_REUSEADDR, which would let other accounts listen beside a socket that does not listen.
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        reservation.bind((HOST, port))
+        held.bind((HOST, port))
     except OSError:
-        reservation.close()
+        held.close()
         return None
-    return reservation
+    return held
 
 
 def is_in_use(port: int) -> bool:

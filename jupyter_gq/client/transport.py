@@ -101,7 +101,7 @@ class Transport:
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
         """Send a request, and return the response of any status; raise `ServiceUnavailable` if none comes in time."""
         if self._client is None:  # made here, because it belongs to the event loop that runs now
-            # Tornado's own client, whatever is configured: only that one takes our maker of connections.
+            # Tornado's own client, whatever is configured: no other one can connect to a Unix socket.
             client = SimpleAsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
             client.tcp_client = self.service.make_client()
             self._client = client

@@ -16,13 +16,13 @@ _CREDENTIALS = struct.Struct("3i")
 class Use(Enum):
     """The use of a connection."""
 
-    #: The head of a request has not come, or not completely.
+    #: No complete head of a request has come.
     IDLE = auto()
-    #: A request is here, and its sender is not known yet.
+    #: A request has come, and its sender is not authorised yet.
     UNKNOWN = auto()
     #: A request of a sender who is authorised.
     REQUEST = auto()
-    #: An answer that goes on.
+    #: An answer that goes on until the client or the server ends it.
     STREAM = auto()
 
 
@@ -41,7 +41,7 @@ class Registry(Protocol):
         ...
 
     def claim(self, connection: "Connection", user: str | None) -> bool:
-        """Mark a connection as used by an authorised request; return False if there is no room for it."""
+        """Mark a connection as used by an authorised request; return False if `user` has too many requests."""
         ...
 
     def begin_stream(self, connection: "Connection") -> None:
@@ -78,7 +78,7 @@ class Connection(IOStream):
 
 
 def find_peer(accepted: socket.socket, address: object) -> str:
-    """Return a name for the other end of an accepted socket: its address, or on a Unix socket the system user."""
+    """Return a name for the other end of an accepted socket: its IP address, or on a Unix socket its system user."""
     if accepted.family == socket.AF_UNIX:
         _, user, _ = _CREDENTIALS.unpack(accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         return f"system user {user}"

@@ -13,11 +13,11 @@ _AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)
 class ConnectionLimits:
     """The limits on the connections of one server. Times are in seconds."""
 
-    #: Most open connections.
+    #: The maximum number of open connections.
     connections: int = 4096
-    #: Most connections of one peer that carry no authorised request.
+    #: The maximum number of connections of one peer that carry no authorised request.
     anonymous_per_peer: int = 512
-    #: Most requests of one user at one time, without streams.
+    #: The maximum number of requests of one user at one time; streams are not counted.
     requests_per_user: int = 64
     #: Time in which the whole head of a request has to come, from the opening or from the last answer on.
     idle_timeout: float = 75.0
@@ -41,9 +41,9 @@ class ConnectionCounts:
     evicted: int = 0
     #: Connections that were closed because the client did not read.
     stalled: int = 0
-    #: Requests that were refused because their user has too many of something.
+    #: Requests that were refused with 429, because their user or queue has reached a limit.
     refused: int = 0
-    #: Times at which no further connection was accepted for a while.
+    #: How often the server has stopped accepting connections for a while.
     pauses: int = 0
 
 

@@ -5,12 +5,12 @@ Rules
 - Anonymous: a connection is anonymous until an authorised request uses it, and again after the answer. Connections
   that have sent nothing, half a head, or a body without a valid token are anonymous.
 - Eviction: if there are too many connections, or too many anonymous ones of one peer, an anonymous one is closed for
-  the new one. First choice is the oldest connection without a complete head, of the peer that has most anonymous
-  connections. A request whose sender is not known yet is chosen only after `_PATIENCE` ticks, because authorisation
+  the new one. The first choice is the oldest connection without a complete head, of the peer that has most anonymous
+  connections. A request whose sender is not known yet is chosen only after `_GRACE_TICKS`, because authorisation
   takes a moment.
 - Protection: a connection with an authorised request or a stream is never evicted. Requests are limited for each user,
-  and the event broker limits streams, so one user cannot hold all connections. Users together hold at most
-  `_CLAIMABLE` of the connections; the rest are for newcomers, who are then told that the service is full.
+  and the event broker limits streams, so one user cannot hold all connections. All users together hold at
+  most `_CLAIMABLE` of the connections. The rest are for new connections, whose requests are then refused with 503.
 - Stalled: a client that reads nothing of what was written for the write time-out is disconnected, whatever it uses.
 
 All browsers share the address of the Hub's proxy. The proxy sends whole heads, so these connections are anonymous for
@@ -25,7 +25,7 @@ from .connection import Connection, Use
 from .limits import ConnectionCounts, ConnectionLimits
 
 #: Ticks for which a request whose sender is not known yet is not evicted.
-_PATIENCE = 2
+_GRACE_TICKS = 2
 #: Part of the connections that authorised requests and streams may hold.
 _CLAIMABLE = 7 / 8
 
@@ -146,6 +146,7 @@ class Connections:
             self._anonymous.pop(connection.peer, None)
 
     def _evict(self, victim: Connection | None) -> bool:
+        """Close and count a victim, and return True; return False if there is none."""
         if victim is None:
             return False
         self._evicted += 1
@@ -167,4 +168,4 @@ class Connections:
         """Return the anonymous connection of one peer to evict; None if there is none that may be closed now."""
         anonymous = self._anonymous.get(peer, {})
         idle = next((connection for connection in anonymous if connection.use is Use.IDLE), None)
-        return idle or next((connection for connection in anonymous if connection.age >= _PATIENCE), None)
+        return idle or next((connection for connection in anonymous if connection.age >= _GRACE_TICKS), None)

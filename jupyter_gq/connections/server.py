@@ -31,7 +31,7 @@ _BURST = 64
 #: Errors of `accept` that say that the process or the machine has no descriptor or memory left.
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 #: Ticks of the registry between two log lines of one kind.
-_QUIET = 60
+_LOG_PAUSE = 60
 
 
 class LimitedServer(HTTPServer):
@@ -57,7 +57,8 @@ class LimitedServer(HTTPServer):
         self._registry = connections
         self._listening: list[socket.socket] = []
         self._accepts = False
-        self._evictions_told = 0
+        #: Evictions that the log has named.
+        self._logged_evictions = 0
         #: Ticks until a log line of this kind may be written again.
         self._quiet = {"pause": 0, "eviction": 0}
         self._ticking = PeriodicCallback(self._tick, 1000 * connections.tick_length)
@@ -86,10 +87,10 @@ class LimitedServer(HTTPServer):
         self._registry.await_request(connection)
         self._resume_if_room()
         receiver = super().start_request(server_conn, request_conn)
-        return _NotesHead(receiver, partial(self._registry.begin_request, connection))
+        return _HeadNotifier(receiver, partial(self._registry.begin_request, connection))
 
     def on_close(self, server_conn: object) -> None:
-        """Forget a connection that is closed, and accept others again."""
+        """Forget a connection that is closed, and accept new ones again if there is room."""
         super().on_close(server_conn)
         self._resume_if_room()
 
@@ -146,7 +147,7 @@ class LimitedServer(HTTPServer):
         self._suspend()
         self._registry.pauses += 1
         if not self._quiet["pause"]:
-            self._quiet["pause"] = _QUIET
+            self._quiet["pause"] = _LOG_PAUSE
             counts = self._registry.counts()
             log.warning(
                 "accepting_paused connections=%d limit=%d: %s; new connections wait",
@@ -156,21 +157,21 @@ class LimitedServer(HTTPServer):
             )
 
     def _tick(self) -> None:
-        """Let the registry look after its connections, log evictions, and accept again after a pause."""
+        """Run the tick of the registry, log evictions, and accept again after a pause if there is room."""
         self._registry.tick()
         self._quiet = {kind: max(0, ticks - 1) for kind, ticks in self._quiet.items()}
         evicted = self._registry.counts().evicted
-        if evicted > self._evictions_told and not self._quiet["eviction"]:
+        if evicted > self._logged_evictions and not self._quiet["eviction"]:
             log.warning(
                 "connections_evicted count=%d: too many connections carried no authorised request",
-                evicted - self._evictions_told,
+                evicted - self._logged_evictions,
             )
-            self._evictions_told, self._quiet["eviction"] = evicted, _QUIET
+            self._logged_evictions, self._quiet["eviction"] = evicted, _LOG_PAUSE
         self._resume_if_room()
 
 
-class _NotesHead(HTTPMessageDelegate):
-    """The receiver of a request, which says when the head of the request is complete."""
+class _HeadNotifier(HTTPMessageDelegate):
+    """A wrapper of the receiver of a request; calls `on_head` when the head of the request is complete."""
 
     def __init__(self, receiver: HTTPMessageDelegate, on_head: Callable[[], None]) -> None:
         self._receiver, self._on_head = receiver, on_head
@@ -178,18 +179,18 @@ class _NotesHead(HTTPMessageDelegate):
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
-        """Say that the head is complete, and pass the head on."""
+        """Call `on_head`, and pass the head on to the wrapped receiver."""
         self._on_head()
         return self._receiver.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Pass a piece of the body on."""
+        """Pass a piece of the body on to the wrapped receiver."""
         return self._receiver.data_received(chunk)
 
     def finish(self) -> None:
-        """Pass the end of the request on."""
+        """Tell the wrapped receiver that the request is complete."""
         self._receiver.finish()
 
     def on_connection_close(self) -> None:
-        """Pass on that the client has closed the connection before the end of the request."""
+        """Tell the wrapped receiver that the client has closed the connection before the end of the request."""
         self._receiver.on_connection_close()

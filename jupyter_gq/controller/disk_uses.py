@@ -34,7 +34,7 @@ class DiskUses:
         self._jobs = {job: use for job, use in self._jobs.items() if job in jobs}
 
     def least_recent(self, jobs: Collection[str], most: int) -> list[str]:
-        """Return at most `most` of these jobs: those that were never measured, then those measured longest ago."""
+        """Return at most `most` of these jobs: first jobs that were never measured, then jobs measured longest ago."""
         return sorted(jobs, key=lambda job: (self._jobs[job].measured_at if job in self._jobs else -1, job))[:most]
 
     def of_user(self, user: str) -> MiB:
@@ -59,5 +59,5 @@ class DiskUses:
         ranked = sorted(owners, key=lambda user: (-self.of_user(user), user))
         named = [f"{user} {format_memory(self.of_user(user))}" for user in ranked[:_MOST_NAMED]]
         if len(ranked) > _MOST_NAMED:
-            named.append(f"{len(ranked) - _MOST_NAMED} others less")
+            named.append(f"{len(ranked) - _MOST_NAMED} others with less")
         return ", ".join(named) + (f"; at most {format_memory(limit)} each" if named and limit else "")

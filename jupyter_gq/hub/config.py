@@ -7,7 +7,7 @@ Rules
   the same again, above all the same port.
 - Two addresses: programs that send tokens reach the service through a Unix socket, which no other account can imitate.
   The Hub's proxy passes browsers on to a port. The port is chosen once, nothing moves it silently, and the Hub and its
-  proxy reserve it; see `client.service_port`.
+  proxy hold it; see `client.service_port`.
 - No secrets: no token is made here. The Hub makes one for the service at each start and keeps only its hash.
 """
 
@@ -28,7 +28,7 @@ from traitlets.config import Config
 from traitlets.log import get_logger
 
 from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
-from jupyter_gq.client.service_port import HOST, is_in_use, reserve_port
+from jupyter_gq.client.service_port import HOST, hold_port, is_in_use
 from jupyter_gq.domain.errors import AdminError
 
 from .config_parts import SERVICE, get_base_url, get_list, get_value, make_page_login, set_scopes, set_template_paths
@@ -42,8 +42,8 @@ _PROXY_TIMEOUT = "3600000"
 _PORTS = range(20_000, 32_000)
 #: Attempts at the last port while an earlier service ends, and seconds between two of them.
 _PORT_TRIES, _PORT_PAUSE = 30, 0.1
-#: The reservations of this Hub by port. They last as long as the Hub.
-_reservations: dict[int, socket.socket] = {}
+#: The sockets that hold ports for this Hub, by port. No socket is closed before the Hub ends.
+_held_ports: dict[int, socket.socket] = {}
 
 ProxyChoice = Literal["auto", "python", "node"]
 
@@ -250,13 +250,13 @@ def _record_port(file: Path, port: int) -> None:
 
 
 def _await_port(port: int, source: str) -> None:
-    """Reserve the port for as long as the Hub runs, once nobody listens there.
+    """Hold the port for as long as the Hub runs, once nobody listens there.
 
     Wait up to 3 s, as the service of a killed Hub needs a moment to end. Raise `TraitError` if the port stays taken;
     `source` says where its number comes from.
     """
     for _ in range(_PORT_TRIES):
-        if _reserve(port):
+        if _hold(port):
             return
         time.sleep(_PORT_PAUSE)
     raise TraitError(
@@ -266,16 +266,16 @@ def _await_port(port: int, source: str) -> None:
     )
 
 
-def _reserve(port: int) -> bool:
-    """Reserve a port for as long as the Hub runs; return False if another program holds the port or listens there."""
-    reservation = _reservations.get(port) or reserve_port(port)
-    if reservation is None:
+def _hold(port: int) -> bool:
+    """Hold a port for as long as the Hub runs; return False if another program has the port or listens there."""
+    held = _held_ports.get(port) or hold_port(port)
+    if held is None:
         return False
     if is_in_use(port):  # by another service of this account
-        reservation.close()
-        _reservations.pop(port, None)
+        held.close()
+        _held_ports.pop(port, None)
         return False
-    _reservations[port] = reservation
+    _held_ports[port] = held
     return True
 
 
@@ -291,9 +291,9 @@ def _choose_port() -> int:
 
 
 def _is_free(port: int) -> bool:
-    """Return whether no program holds this port of the loopback interface, or listens there."""
-    reservation = reserve_port(port)
-    if reservation is None:
+    """Return whether no program has this port of the loopback interface or listens there."""
+    held = hold_port(port)
+    if held is None:
         return False
-    reservation.close()
+    held.close()
     return not is_in_use(port)

@@ -1,22 +1,22 @@
 """`python -m jupyter_gq.hub.hold_port PORT COMMAND...`: become a command that holds the port of the service.
 
 The Hub's proxy is started this way: a proxy outlives a killed Hub, and passes requests of browsers on to that port. The
-command need not know about the reservation, which is an open file of its process.
+command need not know about the socket that holds the port, which is an open file of its process.
 """
 
 import os
 import sys
 
-from jupyter_gq.client.service_port import reserve_port
+from jupyter_gq.client.service_port import hold_port
 
 
 def main() -> None:
-    """Reserve the port, then replace this process by the command; exit with a sentence if the port is taken."""
+    """Hold the port, then replace this process by the command; exit with a sentence if the port is taken."""
     port, command = int(sys.argv[1]), sys.argv[2:]
-    reservation = reserve_port(port)
-    if reservation is None:
+    held = hold_port(port)
+    if held is None:
         sys.exit(f"The port {port} of the scheduler service is in use by another program, so the proxy does not start.")
-    reservation.set_inheritable(True)
+    held.set_inheritable(True)
     os.execvp(command[0], command)  # noqa: S606 - no shell; the command is the admin's
 
 

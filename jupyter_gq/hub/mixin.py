@@ -108,7 +108,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     _attaching: "asyncio.Task[None] | None" = None
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        log_own_records_plainly()  # names of servers and sentences of the service stand in the Hub's log
+        log_own_records_plainly()  # the Hub's log has names of servers and sentences of the service
         self._board = StatusBoard()
         super().__init__(*args, **kwargs)
 

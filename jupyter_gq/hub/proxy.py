@@ -52,8 +52,8 @@ SLOWEST_BODY = 3600
 SLOWEST_READER = 900
 #: Descriptors that are kept for the Hub's own requests, log files and the like, and for connections without a request.
 SPARE = 200
-#: Most connections without a request, beside exchanges.
-NEWCOMERS = 100
+#: The maximum number of connections without a request, beside exchanges.
+ANONYMOUS = 100
 #: Largest message in bytes: messages of servers and browsers pass, and the proxy's memory is still bounded.
 LARGEST_MESSAGE = 1024**3
 
@@ -191,11 +191,11 @@ def allow_many_connections() -> int:
 
 
 def make_server(application: Application) -> LimitedServer:
-    """Return a server, not yet listening, with room for all exchanges and for some newcomers.
+    """Return a server, not yet listening, with room for all exchanges and for `ANONYMOUS` other connections.
 
-    A newcomer, who has not sent a whole request yet, makes room for the next one.
+    Beyond that, a new connection closes one that has not sent the whole head of a request.
     """
-    most = BrowserHandler.most_exchanges + NEWCOMERS
+    most = BrowserHandler.most_exchanges + ANONYMOUS
     limits = ConnectionLimits(
         connections=most,
         anonymous_per_peer=most,  # all browsers may come through one proxy before this one

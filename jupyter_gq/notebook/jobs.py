@@ -64,7 +64,7 @@ def progress(done: float, total: float | None = None, text: str = "") -> None:
     if now == _last_progress:
         return
     temporary = os.path.join(run_dir, f"progress.{os.getpid()}.tmp")
-    with contextlib.suppress(OSError):  # a training must not end because nobody can see how far it is
+    with contextlib.suppress(OSError):  # training must not end because its progress cannot be shown
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump({"fraction": fraction, "text": str(text)}, file)
         os.replace(temporary, os.path.join(run_dir, "progress.json"))
@@ -79,6 +79,6 @@ def _fraction(done: float, total: float | None) -> float | None:
         return None
     try:
         part = float(done) / float(total)
-    except OverflowError:  # integers have no limit, and numbers with a point do
+    except OverflowError:  # integers have no limit, but floats do
         return None
     return min(1.0, max(0.0, part)) if part == part else None

@@ -137,7 +137,7 @@ def _expect_new(file: Path) -> None:
 
 
 def _move_to_new(part: Path, file: Path) -> None:
-    """Rename `part` to the new name `file` and write that to the disk; raise `FileExistsError` if the name is taken.
+    """Rename `part` to the new name `file` and flush that to the disk; raise `FileExistsError` if the name is taken.
 
     The name is taken first, because a rename would replace a file that came meanwhile. A hard link would not, but exFAT
     and many network file systems have none.
@@ -153,7 +153,7 @@ def _move_to_new(part: Path, file: Path) -> None:
 
 
 def _sync(path: Path, flags: int) -> None:
-    """Write a file or a folder to the disk."""
+    """Flush a file or a folder from memory to the disk; `flags` are those with which it is opened."""
     handle = os.open(path, flags | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -2,10 +2,10 @@
 
 Rules
 -----
-Released in need: once the server has refused a write for lack of room, the table is dropped, which needs no room. What
-    it leaves is used by changes of state, since new outputs and new jobs are refused from then on.
-Made again: after a while the table is made again. Once that succeeds, there is room, and everything is taken again. An
-    attempt that fails leaves nothing behind.
+Released in need: once the server has refused a write for lack of room, the table is dropped, which needs no room.
+    Changes of state use the room, since new outputs and new jobs are refused from then on.
+Made again: after a while the table is made again. Once that succeeds, there is room, and new outputs and new jobs are
+    accepted again. An attempt that fails leaves nothing behind.
 
 See docs/decisions/0091-keep-a-reserve-inside-the-database.md.
 """
@@ -78,5 +78,5 @@ def _fill(connection: sa.Connection, size: int) -> None:
     connection.execute(sa.text("DROP TABLE IF EXISTS reserve"))
     connection.execute(sa.text("CREATE TABLE reserve (room bytea)"))
     connection.execute(sa.text("ALTER TABLE reserve ALTER COLUMN room SET STORAGE EXTERNAL"))  # without compression
-    for _ in range(-(-size // _MIB)):  # in short statements, for their time is limited
+    for _ in range(-(-size // _MIB)):  # in many statements, because the time of each is limited
         connection.execute(sa.text("INSERT INTO reserve VALUES (decode(repeat('00', :size), 'hex'))"), {"size": _MIB})

@@ -96,7 +96,7 @@ class PageSize:
     def take(self, entries: Iterable[Entry], size_of: Callable[[Entry], int]) -> list[Entry]:
         """Return the first entries that fit the page, at least one; `size_of` returns the bytes of an entry.
 
-        Of the others, at most one is taken from the iterable.
+        At most one further entry is taken from the iterable.
         """
         found: list[Entry] = []
         size = 0

@@ -127,9 +127,9 @@ class Transactions:
 
     @contextmanager
     def exclusive(self) -> Iterator[sa.Connection]:
-        """Provide a transaction with the present schema in which nobody else writes, and after which none else may.
+        """Provide a transaction with the present schema in which nobody else can write, and become the writer.
 
-        Whatever was written before is readable in the block, and later writes of all others raise `Superseded`. If the
+        Whatever was written before can be read in the block. Later writes of earlier writers raise `Superseded`. If the
         block raises, nothing has changed: neither the schema nor the writer. Raises `AdminError` if a newer release
         wrote the database, and `StoreUnavailable` if the database is away or another program does not stop writing.
         """

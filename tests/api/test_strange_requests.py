@@ -143,13 +143,13 @@ def changed(bundle, **cell):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"source": 5}, "Cell 1 has a source that is neither text nor a list of lines"),
-        ({"source": ["a", 1]}, "Cell 1 has a source"),
-        ({"source": None}, "Cell 1 has a source"),
+        ({"source": 5}, "cell 1 of the notebook has a source that is neither text nor a list of lines"),
+        ({"source": ["a", 1]}, "cell 1 of the notebook has a source"),
+        ({"source": None}, "cell 1 of the notebook has a source"),
         ({"cell_type": "markdown"}, "lacks the code cell 'abc'"),
-        ({"cell_type": 3}, "Cell 1 is no object with a cell_type"),
+        ({"cell_type": 3}, "cell 1 of the notebook is no object with a cell_type"),
         ({"id": "other"}, "lacks the code cell 'abc'"),
-        ({"id": ["abc"]}, "Cell 1 has an id that is no text"),
+        ({"id": ["abc"]}, "cell 1 of the notebook has an id that is no text"),
     ],
 )
 async def test_a_cell_that_could_only_fail_in_the_job_is_refused_before_it_waits(served, bundle, changes, words):
@@ -164,7 +164,7 @@ async def test_a_cell_that_could_only_fail_in_the_job_is_refused_before_it_waits
     ("notebook", "words"),
     [
         ({"cells": {}}, "no list of cells"),
-        ({"cells": ["print(1)"]}, "Cell 1 is no object"),
+        ({"cells": ["print(1)"]}, "cell 1 of the notebook is no object"),
         ({"nbformat": 3, "worksheets": []}, "another format than nbformat 4"),
     ],
 )

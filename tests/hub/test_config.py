@@ -190,8 +190,8 @@ def new_hub(monkeypatch):
     monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
 
     def end():
-        while hub_config._reservations:
-            hub_config._reservations.popitem()[1].close()
+        while hub_config._held_ports:
+            hub_config._held_ports.popitem()[1].close()
 
     end()
     yield end
@@ -201,7 +201,7 @@ def new_hub(monkeypatch):
 def test_reading_the_file_from_elsewhere_leaves_no_traces(tmp_path):
     port_of(tmp_path / "looked-at")
     assert not (tmp_path / "looked-at").exists()
-    assert not hub_config._reservations
+    assert not hub_config._held_ports
 
 
 def test_the_port_of_the_service_is_the_same_at_the_next_start(tmp_path, monkeypatch, new_hub):

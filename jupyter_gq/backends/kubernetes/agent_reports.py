@@ -2,7 +2,7 @@
 
 Rules
 -----
-- The own-node rule: an agent speaks for the pods of its node only; what it says of others is dropped.
+- The own-node rule: an agent speaks for the pods of its node only; its reports on other pods are dropped.
 - The stop rule: a pod that sees devices of others is stopped, and its node takes nothing new for a while.
 """
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class KubernetesAgentReports:
-    """Takes in the reports on the pods of notebooks and jobs."""
+    """The receiver of the agents' reports on the pods of notebooks and jobs."""
 
     agents: Agents
     nodes: Nodes
@@ -44,7 +44,7 @@ class KubernetesAgentReports:
         see just its own devices in two reports in a row is stopped, and its node takes nothing new for a while.
         """
         if self.are_nodes_listed() and node not in self.nodes.names():
-            # The last report of a node that is gone: what it says would be kept for ever.
+            # The node is gone, and nothing would ever delete the report.
             return AgentOrders()
         # An agent speaks for its own node: a report on pods of other nodes, or on foreign pods, is not believed.
         own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
@@ -67,7 +67,7 @@ class KubernetesAgentReports:
             pod
             for index in (self.notebooks.pods, self.training.pods)
             for pod in index.on_node(node)
-            # Including pods without a device: they shall see none. Only sidecars run on where the work is over.
+            # Pods without a device are checked too: they must see none. In a pod that is over, only sidecars run on.
             if pod.has_begun and not pod.is_over
         ]
         return [

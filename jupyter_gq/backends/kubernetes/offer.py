@@ -39,14 +39,14 @@ class Offer:
     notebooks: NotebookRuns
     training: TrainingRuns
     server_pods: Reflector[PodView]
-    #: None: the pods of others are not watched.
+    #: None: foreign pods are not watched.
     foreign_pods: Reflector[Claims] | None
     now: Callable[[], float]
     #: All nodes of the pools, open and closed, as the last `update` found them.
     nodes: tuple[Node, ...] = field(default=(), init=False)
     #: None: there was no update yet.
     _new_nodes: tuple[NewNodes, ...] | None = field(default=None, init=False)
-    #: Something may have changed since the offer was made, at `_made_at`.
+    #: Whether something may have changed since the offer was made, at `_made_at`.
     _is_stale: bool = field(default=True, init=False)
     _made_at: float = field(default=0.0, init=False)
 
@@ -59,7 +59,7 @@ class Offer:
         return self._is_stale or self.now() >= self._made_at + _MADE_EVERY
 
     def update(self) -> None:
-        """Make the offer anew of what is known now."""
+        """Make the offer anew from the present state of nodes, pods and runs."""
         self._is_stale, self._made_at = False, self.now()
         nodes = self.cluster_nodes
         arriving = {slot for node in self.placeholders.arriving() for slot in nodes.slots(node)}
@@ -76,7 +76,7 @@ class Offer:
         return self._new_nodes
 
     def reserve_whole_pools(self) -> None:
-        """Have the devices of ready nodes in pools with `hold: always` reserved.
+        """Request a reservation pod for each device of ready nodes in pools with `hold: always`.
 
         Devices that have failed or that foreign pods hold are left out, and so are nodes that still await their
         placeholder.
@@ -132,5 +132,5 @@ class Offer:
         if namespace != options.hub_namespace:
             return False
         server = self.server_pods.copy.get(namespace, pod)
-        # What a server holds without a slot, the core does not count.
+        # The core does not count devices that a server holds without a slot.
         return server is not None and bool(server.slots)

@@ -3,9 +3,10 @@
 Rules
 -----
 Complete: a process cannot leave its group without the rights of the service. So a group shows every process of a run,
-    even one that has killed its supervisor. Without such a right, `members` knows the processes by other means.
+    even one that has killed its supervisor. If no group can be made, `members` finds the processes by other means.
 Limits: a group limits its run as the container of a pod would be: memory to what the job requests, without swap; CPU by
-    weight, in proportion to the request; and the number of processes. Where nothing is requested, nothing is limited.
+    weight, in proportion to the request; and the number of processes. Memory and CPU that are not requested have no
+    limit.
 Delegation: Linux limits groups only below a group without processes. If the service's own group was delegated to it,
     the service moves the processes of that group, its own among them, one level down, and never those of other groups.
 

@@ -1,6 +1,6 @@
-"""The lock on a state folder: one living service works in it.
+"""The lock on a state folder: only one service at a time works in the folder.
 
-Two services on one folder would take the database from each other for ever, each started again by a Hub of its own.
+Two services on one folder would take the database from each other for ever, since the Hub of each starts it again.
 """
 
 import contextlib
@@ -14,18 +14,18 @@ from pathlib import Path
 from jupyter_gq.domain.errors import AdminError
 
 _NAME = "lock"
-#: Seconds for which a predecessor may take to end, and seconds between two attempts.
-_PATIENCE, _PAUSE = 10.0, 0.2
+#: Seconds that a service which ends may still hold the lock, and seconds between two attempts.
+_TIMEOUT, _PAUSE = 10.0, 0.2
 
 
 @contextlib.contextmanager
 def lock_folder(
-    folder: Path, *, patience: float = _PATIENCE, sleep: Callable[[float], None] = time.sleep
+    folder: Path, *, timeout: float = _TIMEOUT, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[None]:
-    """Hold the lock of a state folder, which is made if it is missing; the lock ends with the process at the latest.
+    """Hold the lock of a state folder during the block, or until the process ends. Make the folder if it is missing.
 
-    Waits `patience` seconds for a predecessor that is ending. Raises `AdminError` with the number of the process that
-    holds the lock after that, or if the folder cannot be written.
+    Waits at most `timeout` seconds for an earlier service that is ending. Raises `AdminError` with the id of the
+    process that still holds the lock then, or if the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def lock_folder(
             "or set c.SchedulerService.state_dir to another folder."
         ) from error
     try:
-        _wait_for_lock(file, folder, patience, sleep)
+        _wait_for_lock(file, folder, timeout, sleep)
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
         yield
@@ -44,9 +44,9 @@ def lock_folder(
         os.close(file)
 
 
-def _wait_for_lock(file: int, folder: Path, patience: float, sleep: Callable[[float], None]) -> None:
-    """Take the lock; raise `AdminError` if another process still holds it after `patience` seconds."""
-    for _ in range(max(1, round(patience / _PAUSE))):
+def _wait_for_lock(file: int, folder: Path, timeout: float, sleep: Callable[[float], None]) -> None:
+    """Take the lock; raise `AdminError` if another process still holds it after `timeout` seconds."""
+    for _ in range(max(1, round(timeout / _PAUSE))):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -71,8 +71,8 @@ class LocalBackend(LoggingConfigurable):
     node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)
     cpus = _Amount(
         parse_cpus,
-        help="CPU cores of this machine that all jobs together may request. A job may use more while others leave it; "
-        "control groups then weigh jobs by their requests. Default: all cores that the service may use.",
+        help="CPU cores of this machine that all jobs together may request. A job may use cores that other jobs "
+        "leave idle; control groups weigh jobs by their requests. Default: all cores that the service may use.",
     ).tag(config=True)
     memory = _Amount(
         parse_memory,
@@ -83,8 +83,9 @@ class LocalBackend(LoggingConfigurable):
     max_processes = Integer(
         16_384,
         min=0,
-        help="Most processes and threads of each task of a job, where control groups of version 2 are delegated to the "
-        "service. 0 = no limit. Default: 16384.",
+        help="The maximum number of processes and threads for each task of a job; all tasks of a run together may use "
+        "the sum. The limit needs control groups of version 2 that are delegated to the service. 0 = no limit. "
+        "Default: 16384.",
     ).tag(config=True)
 
     @default("command")

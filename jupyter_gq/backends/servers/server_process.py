@@ -1,11 +1,11 @@
-"""Which process may be the notebook server of a user.
+"""The check whether a process may be the notebook server of a user.
 
 Rules
 -----
-- Account: a process that runs as the system user of the owner's name is the owner's. The kernel says so.
-- Parent: where servers share the service's account, the account tells no users apart. There a reported process must
-  have been started by the Hub itself: its parent is the Hub. The Hub gave it the name of its user, in an environment
-  that no user chose at that time.
+- Account: the kernel says as which system user a process runs. A process of the system user with the owner's name is
+  the owner's.
+- Parent: where servers share the service's account, the account tells no users apart. In that case the parent of a
+  reported process must be the Hub, and the process must have the owner's name in its environment, which the Hub set.
 - Nobody else: a process of any other account is never accepted, whatever its environment says.
 
 See docs/decisions/0093-believe-the-parent-of-a-server.md.
@@ -32,8 +32,8 @@ def find_process(pid: int, started: float) -> Process | None:
 def may_belong_to(process: Process, user: str, parents: Collection[int] | None = None) -> bool:
     """Return whether a process may be the notebook server of this user of the Hub.
 
-    A process of the service's account must have one of the `parents`; None = any, for a process that was accepted
-    before.
+    A process of the service's account must have the user's name in `JUPYTERHUB_USER`, and one of the `parents`; None =
+    any parent, for a process that was accepted before.
     """
     uid, account = user_of(process.pid), _account_of(user)
     if uid is None or uid not in {os.geteuid(), account}:

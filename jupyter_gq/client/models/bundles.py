@@ -78,5 +78,5 @@ class Bundle(StrictModel):
         try:
             self.notebook = normalize_notebook(self.notebook, wanted)
         except InvalidNotebook as error:
-            raise PydanticCustomError(REFUSED, "{why}", {"why": f"the notebook: {error}"}) from error
+            raise PydanticCustomError(REFUSED, "{why}", {"why": str(error)}) from error
         return self

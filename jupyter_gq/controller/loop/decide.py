@@ -86,12 +86,12 @@ class Decider:
                 return True
             return False
 
-        def search(group: Sequence[Workload]) -> Sequence[Workload]:
-            """Return the culprits in a group of workloads for which decisions fail."""
-            if len(group) <= 1:
-                return group
-            middle = len(group) // 2
-            failing = [half for half in (group[:middle], group[middle:]) if fails(half)]
+        def search(some: Sequence[Workload]) -> Sequence[Workload]:
+            """Return the culprits among workloads for which decisions fail."""
+            if len(some) <= 1:
+                return some
+            middle = len(some) // 2
+            failing = [half for half in (some[:middle], some[middle:]) if fails(half)]
             return [culprit for half in failing for culprit in search(half)]
 
         return () if fails(()) else search(snapshot.workloads)

@@ -4,8 +4,8 @@ Rules
 -----
 Running jobs: each is measured every minute, and ended above `c.TrainingQueues.max_job_disk`.
 
-Other jobs: at most `_MOST_OTHERS` of them are measured in each round, those of the longest ago first, for at most
-    `_LONGEST_ROUND` seconds. So a deletion by their owner is noticed after some minutes.
+Other jobs: at most `_MOST_OTHERS` of them are measured in each round, for at most `_LONGEST_ROUND` seconds, beginning
+    with jobs that were measured longest ago. So a deletion by their owner is noticed after some minutes.
 
 Users: a user whose jobs take more than `c.TrainingQueues.max_user_disk` can send no new job. Jobs that wait or run are
     not touched, since their files are needed.
@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two measurements.
 EVERY = 60.0
-#: Jobs that do not run and are measured in one round, and the longest time that this may take in seconds.
+#: The maximum number of jobs that do not run and are measured in one round, and the maximum time for them in seconds.
 _MOST_OTHERS, _LONGEST_ROUND = 50, 20.0
 
 
 class DiskLimit:
-    """Measures the files of jobs, and ends running jobs whose files take too much space."""
+    """The measurement of the files of jobs, which ends running jobs whose files take too much space."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -76,7 +76,7 @@ class DiskLimit:
             await self._measure_job(job, "" if record is None else record.workload.owner)
 
     async def _measure_job(self, job: str, owner: str) -> MiB | None:
-        """Measure the files of a job, and return their space; None if they are not on this machine."""
+        """Measure and record the disk space of a job's files, and return it; None if they are not on this machine."""
         # In a thread: a folder of many files, or on a slow disk, must not keep requests waiting.
         used = await asyncio.to_thread(self._context.bundles.disk_use, job)
         if used is not None:

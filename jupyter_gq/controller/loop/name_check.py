@@ -24,7 +24,7 @@ _SHOWN = 3
 
 
 class NameCheck:
-    """Asks the Hub for its users after each change of the settings, and every ten minutes."""
+    """The check of names, after each change of the settings and every ten minutes."""
 
     def __init__(self, context: Context, directory: Directory | None) -> None:
         """Start without warnings; with `directory` None nobody can be asked, so no name is ever unknown."""

@@ -10,9 +10,9 @@ Grace: a folder is deleted once it has been without a record for as long as fini
     restored that has the record.
 
 Counted anew: the time begins again if the job has a record or a run meanwhile, or if no sweep saw the folder for a day.
-    So a list of another time, which came with a restored database, deletes nothing.
+    So an old list of folders, which came with a restored database, deletes nothing.
 
-Present row: a record that cannot be read is a record.
+Damaged records: a record that cannot be read counts as a record.
 
 Bounded: a sweep deletes at most `_MOST_DELETED` folders.
 
@@ -29,7 +29,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 log = logging.getLogger(__name__)
 
-#: Least time for which a folder without a record is kept.
+#: The minimum time for which a folder without a record is kept.
 LEAST_GRACE = Seconds(7 * 86400)
 #: Time after which the list of the last sweep is not used any more.
 _STALE = Seconds(86400)
@@ -89,7 +89,7 @@ class OrphanedFiles:
         days = (self._context.clock.now() - since) / 86400
         try:
             await asyncio.to_thread(self._context.bundles.delete, job, "")
-        except Exception:  # one folder must not keep the others
+        except Exception:  # a failure must not keep the other folders from deletion
             log.exception("the files of %s could not be deleted; it is tried again in an hour", job, extra=ids)
             return False
         log.warning("the files of %s, which no record has named for %.0f days, were deleted", job, days, extra=ids)
@@ -100,8 +100,8 @@ class OrphanedFiles:
         if names := list(jobs):
             more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
             log.warning(
-                "%d folders of jobs have no record: %s%s. They are deleted after a while, unless a restored backup "
-                "names them",
+                "%d folders of jobs have no record: %s%s. The folders are deleted after a while, unless a restored "
+                "backup names them",
                 len(names),
                 ", ".join(names[:_MOST_NAMED]),
                 more,

@@ -167,7 +167,10 @@ def _plain(value: object) -> JsonValue:
 
 
 def _with_steps(value: JsonValue) -> object:
-    """Return a stored value as a config file would set it: recorded steps of a list become such steps again."""
+    """Return a stored value as a config file would set it.
+
+    Recorded changes of a list, such as `c.X.y.append(...)`, become a `LazyConfigValue` that makes these changes.
+    """
     if not isinstance(value, dict) or _STEPS not in value:
         return value
     steps, lazy = value[_STEPS], LazyConfigValue()

@@ -18,7 +18,7 @@ else:
     _GpusByName = _EntriesByName = Dict  # generic only for the type checker
 
 
-#: Most characters of a name, as in the requests of the API.
+#: The maximum number of characters of a name, as in requests to the API.
 LONGEST_NAME = 255
 
 G = TypeVar("G")
@@ -165,7 +165,7 @@ def _entries(trait: str, value: object, expected: str) -> dict[str, object]:
 def check_plain(trait: str, name: str, path: tuple[str, ...]) -> None:
     """Raise `SettingsError` unless a name can be shown: at most 255 characters, none of which steers the display.
 
-    Refused are control characters, bidirectional controls, noncharacters and halves of characters.
+    Control characters, bidirectional controls, noncharacters and lone surrogates are refused.
     """
     if strip_controls(name) != name:
         problem = "the name has characters that are not shown, such as control or bidirectional characters"

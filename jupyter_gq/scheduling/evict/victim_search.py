@@ -115,8 +115,8 @@ class _Trial:
     def release(self, candidate: Workload) -> bool:
         """Release a candidate with its surplus replicas and return True.
 
-        Returns False, without change, if one may not go. A candidate that has gone with another one already is not
-        released twice; the result is then True.
+        Returns False, without change, if one of them may not be evicted. If the candidate
+        was released before, with another candidate, nothing changes and the result is True.
         """
         if candidate.id in self.gone:
             return True

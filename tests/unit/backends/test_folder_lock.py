@@ -32,7 +32,7 @@ def test_a_second_service_is_refused_and_the_first_is_named(tmp_path, other_serv
     pauses = []
     with (
         pytest.raises(AdminError, match=rf"process {other_service.pid}, works in the state folder .*state_dir"),
-        lock_folder(tmp_path, patience=1, sleep=pauses.append),
+        lock_folder(tmp_path, timeout=1, sleep=pauses.append),
     ):
         pass
     assert sum(pauses) == pytest.approx(1)
@@ -49,7 +49,7 @@ def test_a_service_waits_for_a_predecessor_that_ends(tmp_path, other_service):
 
 def test_the_lock_is_free_after_its_block(tmp_path):
     for _ in range(2):
-        with lock_folder(tmp_path / "new", patience=0):
+        with lock_folder(tmp_path / "new", timeout=0):
             pass
 
 

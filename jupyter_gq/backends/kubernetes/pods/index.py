@@ -36,9 +36,9 @@ class PodIndex:
         self._assign_unnumbered(*key)
 
     def forget(self, key: RunKey) -> None:
-        """Drop what is kept of a run that is over, unless it still has pods.
+        """Delete the data of a run that is over, unless the run still has pods.
 
-        Pods of its workload that name no run belong to none from now on.
+        Pods of its workload that name no run no longer belong to this run.
         """
         if self._current.get(key[0]) == key[1]:
             self._assign_unnumbered(key[0], 0)

@@ -177,7 +177,10 @@ class Slots:
         return slot.pool if PROVIDERS[slot.pool.provider].needs_reservation(slot.pool, whole=False) else None
 
     def reserved_device(self, slot: Slot) -> Device | None:
-        """Return the device that is reserved for the slot; None while there is none, or not the right one."""
+        """Return the device that a reservation pod holds for the slot; None if no pod holds the device of its shares.
+
+        A device that the node's agent has not reported has index 0 and no pool.
+        """
         pod = self.find_holder(slot)
         if pod is None:
             return None
