@@ -63,6 +63,7 @@ class CellClient(NotebookClient):
             raise CellFailed(str(error.ename), str(error.evalue)) from None
         except DeadKernelError:
             raise KernelDied from None
+        self._tell_what_was_captured()
         return self.execution_count(cell)
 
     def execution_count(self, cell: CellToRun) -> int | None:
@@ -75,9 +76,12 @@ class CellClient(NotebookClient):
     def output(
         self, outs: list[NotebookNode], msg: JsonObject, display_id: str | None, cell_index: int
     ) -> NotebookNode | None:
-        """Pass an output of the running cell to the recorder and return None; a captured output goes to its widget."""
-        if self._is_captured(msg):
-            return super().output(outs, msg, display_id, cell_index)
+        """Pass an output to the recorder, for the running cell or the widget that captures it, and return None."""
+        widget = self._find_capturing_widget(msg)
+        if widget is not None:
+            self._recorder.capture(widget, msg["content"], msg["msg_type"], display_id)
+            self._changed()
+            return None
         assert self._showing is not None
         if self.clear_before_next_output:
             self._showing.clear()
@@ -88,9 +92,11 @@ class CellClient(NotebookClient):
 
     def clear_output(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
         """Clear the outputs of the running cell or of the capturing widget: now, or before the next output (`wait`)."""
-        if self._is_captured(msg):
-            super().clear_output(outs, msg, cell_index)
-        elif msg["content"].get("wait"):
+        widget, wait = self._find_capturing_widget(msg), bool(msg["content"].get("wait"))
+        if widget is not None:
+            self._recorder.clear_captured(widget, wait=wait)
+            self._changed()
+        elif wait:
             self.clear_before_next_output = True
         else:
             assert self._showing is not None
@@ -98,14 +104,23 @@ class CellClient(NotebookClient):
             self._changed()
 
     def handle_comm_msg(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
-        """Apply a message that creates or changes a widget, and update the outputs that show this widget as text."""
-        super().handle_comm_msg(outs, msg, cell_index)
-        if self._recorder.apply_comm(msg["content"]):
+        """Apply a message that creates, changes or closes a widget to the outputs that show this widget."""
+        if self._recorder.apply_comm(msg["msg_type"], msg["content"]):
             self._changed()
 
-    def _is_captured(self, msg: JsonObject) -> bool:
-        """Return whether an output widget captures this message."""
-        return bool(self.output_hook_stack[msg["parent_header"].get("msg_id")])
+    def _tell_what_was_captured(self) -> None:
+        """Tell the kernel what its Output widgets have captured, as a browser would.
+
+        Only between cells: a message sent while the reply to another one is awaited can hide that reply.
+        """
+        assert self.kc is not None
+        for widget, outputs in self._recorder.take_ended_captures():
+            data = {"method": "update", "state": {"outputs": outputs}, "buffer_paths": []}
+            message = self.kc.session.msg("comm_msg", content={"comm_id": widget, "data": data})
+            self.kc.shell_channel.send(message)
+
+    def _find_capturing_widget(self, msg: JsonObject) -> str | None:
+        return self._recorder.find_capturing_widget(str(msg["parent_header"].get("msg_id")))
 
     def _update_display_id(self, display_id: str, msg: JsonObject) -> None:
         self._recorder.update_display(display_id, msg["content"])

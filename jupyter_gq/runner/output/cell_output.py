@@ -105,6 +105,10 @@ class CellOutput:
         """The approximate size of the outputs in bytes."""
         return sum(entry.size for entry in self.entries)
 
+    def has(self, entry: Entry) -> bool:
+        """Return whether an output is still here: not cleared, and not dropped beyond the bounds."""
+        return any(known is entry for known in self.entries)
+
     def restore(self, outputs: Iterable[Output]) -> None:
         """Replace all outputs by those of an earlier run; the next pieces send them again, so that both sides agree."""
         self.entries = [Entry(self._limit(output)) for output in outputs]

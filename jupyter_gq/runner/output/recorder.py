@@ -10,6 +10,7 @@ from collections.abc import Callable
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.delivery.budget import Budget
 
+from .captured import CapturedOutputs, View, find_outputs
 from .cell_output import Bounds, CellOutput, Entry, Output, Piece
 from .widgets import VIEW, Widgets
 
@@ -33,7 +34,8 @@ class Recorder:
         self._cells: dict[str, CellOutput] = {}
         self._displays: dict[str, list[tuple[CellOutput, Entry]]] = {}
         self._widgets = Widgets()
-        self._views: list[tuple[CellOutput, Entry, str]] = []
+        self._views: list[View] = []
+        self._captured: dict[str, CapturedOutputs] = {}
         self._flushed_at = now - 3600.0
 
     def cell_output(self, cell: str, role: str) -> CellOutput:
@@ -66,27 +68,77 @@ class Recorder:
             output = self._widget_output(output, str(widget.get("model_id")))
         entry = to.add(output)
         if widget is not None:
-            self._views.append((to, entry, str(widget.get("model_id"))))
+            self._add_view(View(cell=to, entry=entry, model=str(widget.get("model_id"))))
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs with this display id; do nothing if there are none."""
+        content = {**content, "data": _without_widget(content["data"])}
         for cell, entry in self._displays.get(display_id, ()):
-            data = _without_widget(content["data"])
-            cell.update(entry, {**entry.output, "data": data, "metadata": content.get("metadata", {})})
+            cell.update(entry, {**entry.output, "data": content["data"], "metadata": content.get("metadata", {})})
+        for captured in self._captured.values():
+            captured.update_display(display_id, content)
 
-    def apply_comm(self, content: JsonObject) -> bool:
-        """Apply a comm message to the widgets and to the outputs that show them; return whether an output changed."""
-        if not self._widgets.apply(content):
+    def find_capturing_widget(self, message: str) -> str | None:
+        """Return the Output widget that captures what the kernel sends in answer to a message; None if none does."""
+        return self._widgets.find_capturing(message)
+
+    def capture(self, model: str, content: JsonObject, kind: str, display_id: str | None) -> None:
+        """Add an output to those that an Output widget captured, and show it where the widget is shown."""
+        if kind == "stream":
+            output: Output | None = {"output_type": kind, "name": content["name"], "text": content["text"]}
+        else:
+            output = make_output(kind, content)
+        if output is not None:
+            self._captured_by(model).append(output, display_id, self._views_of(model))
+
+    def clear_captured(self, model: str, *, wait: bool) -> None:
+        """Remove what an Output widget captured, now or before its next output (`wait`)."""
+        self._captured_by(model).clear(wait=wait)
+
+    def take_ended_captures(self) -> list[tuple[str, list[Output]]]:
+        """Return the Output widgets that have ceased to capture since the last call, with what they have captured."""
+        return [
+            (model, self._captured[model].outputs) for model in self._widgets.take_ended() if model in self._captured
+        ]
+
+    def apply_comm(self, kind: str, content: JsonObject) -> bool:
+        """Apply a comm message to the widgets and to the outputs that show them; return whether they may have changed.
+
+        `kind` is the type of the message. Output widgets show the outputs that the kernel puts into their state.
+        """
+        if not self._apply_to_widgets(kind, content):
             return False
-        changed = False
-        for cell, entry, model in self._views:
-            output = self._widget_output(entry.output, model)
-            if output != entry.output:
-                cell.update(entry, output)
-                changed = True
-        return changed
+        for view in self._views:
+            output = self._widget_output(view.entry.output, view.model)
+            if output != view.entry.output:
+                view.cell.update(view.entry, output)
+        return True
+
+    def _apply_to_widgets(self, kind: str, content: JsonObject) -> bool:
+        """Apply a comm message to the widgets, and return whether one may look different now."""
+        model = str(content.get("comm_id"))
+        if kind == "comm_close":
+            return self._widgets.close(model)
+        state = self._widgets.apply(content)
+        if state is not None and "outputs" in state and self._widgets.is_output(model):
+            self._captured_by(model).replace(find_outputs(state["outputs"]), self._views_of(model))
+        return state is not None
+
+    def _captured_by(self, model: str) -> CapturedOutputs:
+        return self._captured.setdefault(model, CapturedOutputs())
+
+    def _views_of(self, model: str) -> list[View]:
+        """Return the displays of a widget, alone or in boxes, that are still shown."""
+        return [view for view in self._views if view.is_shown and self._widgets.contains(view.model, model)]
+
+    def _add_view(self, view: View) -> None:
+        """Add the display of a widget, and show beside it what the Output widgets in it have captured."""
+        self._views.append(view)
+        for model, captured in self._captured.items():
+            if self._widgets.contains(view.model, model):
+                captured.show(view)
 
     def _widget_output(self, output: Output, model: str) -> Output:
         """Return the output with the text of the widget `model` as its data; unchanged if the widget has no text."""

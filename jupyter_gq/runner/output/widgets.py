@@ -1,7 +1,8 @@
-"""Rendering of progress bars and labels made of widgets as text. Pure.
+"""The state of widgets, and the rendering of progress bars and labels made of widgets as text. Pure.
 
 A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. Labels, HTML,
-progress bars and boxes of them can be rendered as text: tqdm shows these in a notebook. For all other widgets the
+progress bars and boxes of them can be rendered as text: tqdm shows these in a notebook. An Output widget and a widget
+that was closed have no text: the outputs of the former are shown beside it (`captured`). For all other widgets the
 kernel's own text is kept.
 """
 
@@ -17,6 +18,9 @@ _TAGS = re.compile(r"<[^>]*>")
 _BAR_LENGTH = 20
 #: Boxes in boxes deeper than this are not followed; a box may even contain itself.
 _DEEPEST = 8
+_OUTPUT = "OutputModel"
+#: Name of the model of a widget that was closed.
+_CLOSED = "ClosedModel"
 
 
 class Widgets:
@@ -24,15 +28,58 @@ class Widgets:
 
     def __init__(self) -> None:
         self._state: dict[str, JsonObject] = {}
+        #: Output widgets that capture outputs, with the message whose outputs they capture; the innermost is the last.
+        self._capturing: list[tuple[str, str]] = []
+        #: Output widgets that have ceased to capture, each once.
+        self._ended: dict[str, None] = {}
 
-    def apply(self, content: JsonMapping) -> bool:
-        """Apply the content of a comm message; return whether it carries the state of a widget."""
+    def apply(self, content: JsonMapping) -> JsonMapping | None:
+        """Apply the content of a comm message; return the state of a widget that the message carries, None if none."""
         data = content.get("data")
-        state = data.get("state") if isinstance(data, Mapping) else None
+        if not isinstance(data, Mapping) or data.get("method") == "echo_update":
+            return None
+        state = data.get("state")
         if not isinstance(state, Mapping):
+            return None
+        model = str(content.get("comm_id"))
+        self._state.setdefault(model, {}).update(state)
+        if "msg_id" in state and self.is_output(model):
+            self._capturing = [each for each in self._capturing if each[0] != model]
+            if state["msg_id"]:
+                self._capturing.append((model, str(state["msg_id"])))
+            else:
+                self._ended[model] = None
+        return state
+
+    def take_ended(self) -> list[str]:
+        """Return the Output widgets that have ceased to capture since the last call."""
+        ended, self._ended = list(self._ended), {}
+        return ended
+
+    def close(self, model: str) -> bool:
+        """Mark a widget as closed; return whether it was known."""
+        if model not in self._state:
             return False
-        self._state.setdefault(str(content["comm_id"]), {}).update(state)
+        self._state[model] = {"_model_name": _CLOSED}
+        self._capturing = [each for each in self._capturing if each[0] != model]
         return True
+
+    def is_output(self, model: str) -> bool:
+        """Return whether the model is an Output widget."""
+        return self._state.get(model, {}).get("_model_name") == _OUTPUT
+
+    def find_capturing(self, message: str) -> str | None:
+        """Return the Output widget that captures what is sent in answer to a message; None if none does."""
+        return next((model for model, captured in reversed(self._capturing) if captured == message), None)
+
+    def contains(self, root: str, model: str) -> bool:
+        """Return whether the widget `root` is `model`, or a box with that widget in it, or in its boxes."""
+        seen, following = {root}, [root]
+        while following:
+            children = set(_children(self._state.get(following.pop(), {}))) - seen
+            seen |= children
+            following += children
+        return model in seen
 
     def render(self, model: str) -> str | None:
         """Return the text of the widget `model`; None if it cannot be rendered as text."""
@@ -50,6 +97,8 @@ class Widgets:
                 return ("\n" if box == "VBoxModel" else " ").join(rendered) if rendered else None
             case "HTMLModel" | "LabelModel" | "HTMLMathModel":
                 return unescape(_TAGS.sub("", str(state.get("value", ""))))
+            case name if depth == 0 and name in (_OUTPUT, _CLOSED):
+                return ""
             case "FloatProgressModel" | "IntProgressModel":
                 return _render_bar(state)
             case _:
@@ -57,7 +106,8 @@ class Widgets:
 
 
 def _children(state: JsonMapping) -> list[str]:
-    return [str(child).removeprefix(_CHILD) for child in state.get("children", ())]
+    children = state.get("children")
+    return [str(child).removeprefix(_CHILD) for child in children] if isinstance(children, list | tuple) else []
 
 
 def _render_bar(state: JsonMapping) -> str | None:

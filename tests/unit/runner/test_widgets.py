@@ -8,7 +8,7 @@ from jupyter_gq.runner.output.widgets import Widgets
 def widgets(**models: dict) -> Widgets:
     known = Widgets()
     for name, state in models.items():
-        assert known.apply({"comm_id": name, "data": {"state": state}})
+        assert known.apply({"comm_id": name, "data": {"state": state}}) == state
     return known
 
 
@@ -46,6 +46,6 @@ def test_widgets_without_text_are_rendered_as_none(state: dict) -> None:
 
 def test_messages_without_state_change_nothing() -> None:
     known = Widgets()
-    assert not known.apply({"comm_id": "x", "data": {"method": "custom"}})
-    assert not known.apply({"comm_id": "x"})
+    assert known.apply({"comm_id": "x", "data": {"method": "custom"}}) is None
+    assert known.apply({"comm_id": "x"}) is None
     assert known.render("x") is None

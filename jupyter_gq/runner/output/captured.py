@@ -1,0 +1,162 @@
+"""Outputs that Output widgets of ipywidgets capture (`with Output():`, `@interact`). Pure.
+
+In a browser the widget shows what it captured. A training job has no browser, so the captured outputs are shown as
+outputs of the cell that displays the widget, alone or inside of boxes. A widget that is not displayed shows nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain.json_types import JsonObject
+
+from .cell_output import CellOutput, Entry, Output, append_text
+
+#: Most characters that are kept of captured text without a display in it; the end is kept.
+LONGEST_TEXT = 64 * 1024
+#: Most outputs that are kept for a widget; the last ones are kept.
+MOST_OUTPUTS = 500
+_CUT = "[...]\n"
+#: What is shown in the place of an output that was cleared.
+NOTHING: Output = {"output_type": "display_data", "data": {"text/plain": ""}, "metadata": {}}
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class View:
+    """A display of a widget in the outputs of a cell."""
+
+    cell: CellOutput
+    entry: Entry
+    model: str
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the cell still has this display."""
+        return self.cell.has(self.entry)
+
+
+@dataclass(slots=True, eq=False)
+class _Captured:
+    """A captured output, and its entries in the outputs of the cells that display the widget, by the view."""
+
+    output: Output
+    display_id: str | None = None
+    entries: dict[View, Entry] = field(default_factory=dict)
+
+
+class CapturedOutputs:
+    """The outputs that one widget captured."""
+
+    def __init__(self) -> None:
+        self._captured: list[_Captured] = []
+        #: Entries of outputs that were cleared; the next outputs take their places.
+        self._free: dict[View, list[Entry]] = {}
+        self._clear_before_next = False
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The captured outputs as nbformat."""
+        return [each.output for each in self._captured]
+
+    def append(self, output: Output, display_id: str | None, views: Iterable[View]) -> None:
+        """Add an output and show it in all of these views; text of the same stream is joined."""
+        if self._clear_before_next:
+            self._discard()
+        last = self._captured[-1] if self._captured else None
+        if last is not None and _is_same_stream(last.output, output):
+            last.output = {**last.output, "text": _join(last.output["text"], output["text"])}
+        else:
+            last = _Captured(output, display_id)
+            self._captured.append(last)
+            del self._captured[:-MOST_OUTPUTS]
+        self._show(last, views)
+        self._hide_free()
+
+    def clear(self, *, wait: bool) -> None:
+        """Remove all outputs, now or before the next output (`wait`)."""
+        if wait:
+            self._clear_before_next = True
+            return
+        self._discard()
+        self._hide_free()
+
+    def replace(self, outputs: Iterable[Output], views: Iterable[View]) -> None:
+        """Replace all outputs by these."""
+        shown = list(views)
+        self._discard()
+        for output in outputs:
+            self.append(output, None, shown)
+        self._hide_free()
+
+    def update_display(self, display_id: str, content: JsonObject) -> None:
+        """Replace the content of the outputs with this display id."""
+        for each in self._captured:
+            if each.display_id == display_id:
+                each.output = {**each.output, "data": content["data"], "metadata": content.get("metadata", {})}
+                for view, entry in each.entries.items():
+                    view.cell.update(entry, _as_display(each.output))
+
+    def show(self, view: View) -> None:
+        """Show all outputs in another view."""
+        for each in self._captured:
+            if view not in each.entries:
+                self._show(each, [view])
+
+    def _show(self, captured: _Captured, views: Iterable[View]) -> None:
+        display = _as_display(captured.output)
+        for view in views:
+            free = self._free.get(view)
+            if view in captured.entries:
+                view.cell.update(captured.entries[view], display)
+            elif free:
+                captured.entries[view] = free.pop(0)
+                view.cell.update(captured.entries[view], display)
+            else:
+                captured.entries[view] = view.cell.add(display)
+
+    def _discard(self) -> None:
+        """Forget all outputs; the places where they are shown become free."""
+        for each in self._captured:
+            for view, entry in each.entries.items():
+                self._free.setdefault(view, []).append(entry)
+        self._captured = []
+        self._clear_before_next = False
+
+    def _hide_free(self) -> None:
+        """Show nothing in the places that are free."""
+        for view, entries in self._free.items():
+            for entry in entries:
+                if entry.output != NOTHING:
+                    view.cell.update(entry, NOTHING)
+
+
+def find_outputs(value: object) -> Iterator[Output]:
+    """Yield the outputs in the `outputs` of a widget's state; parts that are no outputs are left out."""
+    for each in value if isinstance(value, list | tuple) else ():
+        if not isinstance(each, dict):
+            continue
+        match each:
+            case {"output_type": "stream", "name": str(), "text": str()}:
+                yield each
+            case {"output_type": "display_data" | "execute_result", "data": dict()}:
+                yield each
+            case {"output_type": "error", "ename": str(), "evalue": str(), "traceback": list()}:
+                yield each
+
+
+def _is_same_stream(last: Output, output: Output) -> bool:
+    return last["output_type"] == output["output_type"] == "stream" and bool(last["name"] == output["name"])
+
+
+def _join(before: str, more: str) -> str:
+    """Return the text of a stream with more text; only the end if it is too long."""
+    text = append_text(before, more)
+    return text if len(text) <= LONGEST_TEXT else _CUT + text[len(_CUT) - LONGEST_TEXT :]
+
+
+def _as_display(output: Output) -> Output:
+    """Return the output in a form that can stand among the outputs of a cell, where text of streams would be joined."""
+    if output["output_type"] != "stream":
+        return output
+    text = bounded_json.make_whole(_join("", output["text"]))
+    return {"output_type": "display_data", "data": {"text/plain": text}, "metadata": {}}
