@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak-worlds soak-api test-server test-hub test-lab test-demo test-browser test-kubernetes test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,7 +84,7 @@ prose: setup
 	$(PYTEST) tests/style
 
 # A failed test keeps the logs of its processes in test-results/TIER/TEST.
-test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
+test: test-unit test-lab test-server test-hub test-soak test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
@@ -97,6 +97,14 @@ soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against 
 # About a second of processor time for each hundred requests.
 soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the API on each database; SEED makes others
 	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) tests/api/test_any_request.py
+
+# The scheduler alone, with random clusters, is soaked by soak-worlds.
+soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) --database $(or $(DATABASE),sqlite) \
+	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED))
+
+test-soak: setup ## Run the short soak test and the tests of its checks
+	$(PYTEST) tests/soak
 
 test-lab: setup
 	cd labextension && npm test --silent

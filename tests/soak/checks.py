@@ -1,0 +1,250 @@
+"""The judgement at the end of a soak run: nothing lost, nothing doubled, nothing left, memory flat, log clean.
+
+Every check returns sentences about what is wrong; none means that all is well.
+"""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import yaml
+
+from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.models import JobView
+from tests.hub.real_hub import eventually
+
+from .cells import Execution, count_doubled, read_executions
+from .processes import find_holders
+from .troubles import Damage
+from .users import Sent, Tally
+from .watch import MemoryTrend, Watcher
+from .world import World
+
+FINAL = frozenset({"done", "failed", "cancelled"})
+#: Seconds for the last jobs to end, without troubles.
+DRAIN = 600.0
+#: The most that the memory of the service may grow, in MiB an hour, once it has run for ten minutes.
+MOST_GROWTH = 48.0
+_JUDGED_AFTER = 600.0
+_VALUES = Path(__file__).parents[2] / "helm/jupyter-gq/values.yaml"
+#: Messages of the service about troubles that were made.
+_MOST_LOST_RUNS = 3
+
+
+def memory_limit_mib() -> float:
+    """Return the memory limit that the chart gives the service."""
+    limit = yaml.safe_load(_VALUES.read_text())["service"]["resources"]["limits"]["memory"]
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", limit).groups()
+    return float(number) * {"Mi": 1, "Gi": 1024}[unit]
+
+
+@dataclass(slots=True)
+class Ends:
+    """How the jobs ended."""
+
+    phases: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    pieces: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+async def read_ends(world: World, tally: Tally, damage: Damage) -> Ends:
+    """Wait for the end of each accepted job, and check its state, its runs and its outputs."""
+    ends = Ends()
+    by_user: dict[str, list[Sent]] = {}
+    for sent in tally.accepted:
+        by_user.setdefault(sent.user, []).append(sent)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + DRAIN
+    for user, jobs in by_user.items():
+        client = await world.service_client(user)
+        for sent in jobs:
+            view = await _await_end(client, sent, until)
+            if view is None:
+                ends.faults.append(f"{sent.id} ({sent.kind}) of {user} did not end: {await _describe(client, sent)}")
+                continue
+            ends.phases[view.phase] += 1
+            ends.runs += view.run
+            ends.faults += _judge_phase(sent, view, damage)
+            events = await _read_outputs(client, sent.id)
+            ends.pieces += len(events)
+            ends.faults += _judge_outputs(sent, view, events)
+        ends.faults += await _judge_list(client, user, jobs)
+        client.close()
+    for sent in tally.sent:
+        if not sent.id:
+            ends.faults.append(f"{sent.key} was never accepted")
+    return ends
+
+
+async def _await_end(client: ServiceClient, sent: Sent, until: float) -> JobView | None:
+    loop = asyncio.get_running_loop()
+    while loop.time() < until:
+        try:
+            view = await client.job(sent.id)
+        except ServiceUnavailable:
+            view = None
+        if view is not None and view.phase in FINAL:
+            return view
+        await asyncio.sleep(0.5)
+    return None
+
+
+async def _describe(client: ServiceClient, sent: Sent) -> str:
+    try:
+        view = await client.job(sent.id)
+    except ServiceError as error:
+        return str(error)
+    return f"{view.phase}, run {view.run}: {view.sentence}"
+
+
+async def _read_outputs(client: ServiceClient, job: str) -> list[dict]:
+    """Return all pieces of output of a job; those of the last moment may take a while."""
+
+    async def finished():
+        page = await client.outputs(job, events[-1]["seq"] if events else 0)
+        events.extend(page.events)
+        return page.finished and not page.events
+
+    events: list[dict] = []
+    await eventually(finished, 120, every=0.1)
+    return events
+
+
+async def _judge_list(client: ServiceClient, user: str, jobs: list[Sent]) -> Iterable[str]:
+    """Compare the user's list of jobs with what was sent: the keys make each job once."""
+    names: Counter[str] = Counter()
+    before = None
+    while True:
+        page = await client.jobs(limit=500, before=before)
+        names.update(job.name for job in page.jobs)
+        before = page.next
+        if before is None:
+            break
+    faults = [f"{name} of {user} is in the list {count} times" for name, count in names.items() if count > 1]
+    return faults + [f"{sent.key} is not in the list of {user}" for sent in jobs if sent.key not in names]
+
+
+def _judge_phase(sent: Sent, view: JobView, damage: Damage) -> list[str]:
+    """Compare the end of a job with its script and with what was done to it."""
+    allowed = {"failed" if sent.kind == "fails" else "done"}
+    if sent.cancelled:
+        allowed.add("cancelled")
+    if sent.id in damage.lost_kernels or damage.lost_runs[sent.id] > _MOST_LOST_RUNS or damage.disk_was_full:
+        allowed.add("failed")
+    if view.phase in allowed:
+        return []
+    return [f"{sent.id} ({sent.kind}) of {sent.user} ended as {view.phase} in run {view.run}: {view.sentence}"]
+
+
+def _judge_outputs(sent: Sent, view: JobView, events: list[dict]) -> list[str]:
+    """Compare the stored output of a job with the files that its executions wrote."""
+    about, faults = f"{sent.id} ({sent.kind}) of {sent.user}", []
+    if [event["seq"] for event in events] != list(range(1, len(events) + 1)):
+        faults.append(f"the pieces of {about} have gaps or doubles")
+    executions = read_executions(sent.place)
+    if count_doubled(sent.place):
+        faults.append(f"{about} ran twice at one time")
+    for run, count in Counter(each.run for each in executions).items():
+        if count > 1:
+            faults.append(f"run {run} of {about} executed its cell {count} times")
+    for execution in executions:
+        faults += _judge_execution(about, execution, _numbers_of_run(events, execution.run))
+    if view.phase == "done" and not any(each.run == view.run and each.ended for each in executions):
+        faults.append(f"{about} is done, and run {view.run} did not come to its end")
+    return faults
+
+
+def _judge_execution(about: str, execution: Execution, told: list[int]) -> list[str]:
+    """Compare the stored numbers of a run with the written ones; a run that was killed may lack its last ones."""
+    written = list(execution.numbers)
+    if told == written or (not execution.ended and told == written[: len(told)]):
+        return []
+    return [f"run {execution.run} of {about} wrote {_brief(written)}, and {_brief(told)} is stored"]
+
+
+def _numbers_of_run(events: list[dict], run: int) -> list[int]:
+    text = "".join(
+        event["output"].get("text", "")
+        for event in events
+        if event["run"] == run and event["op"] == "append" and event["output"].get("name") == "stdout"
+    )
+    return [int(number) for number in re.findall(r"^n (\d+)$", text, re.MULTILINE)]
+
+
+def _brief(numbers: list[int]) -> str:
+    return f"{len(numbers)} numbers ({', '.join(map(str, numbers[:3]))} ... {numbers[-1] if numbers else ''})"
+
+
+async def judge_rest(world: World, watcher: Watcher) -> list[str]:
+    """Stop all notebook servers; then no process of a run or a server may be left, and no device may be held."""
+    async with world.hub_client() as hub:
+        for name in world.plan.names:
+            await _stop_server(hub, name)
+    faults = await watcher.compare()
+
+    def left():
+        return find_holders(world.folder)
+
+    try:
+        await eventually(lambda: not left(), 120, every=0.5)
+    except AssertionError:
+        faults += [f"process {each.process.pid} of {each.workload} is left: {each.command[:120]}" for each in left()]
+    faults += [f"process {pid} is left: {command}" for pid, command in _daemons(world.folder)]
+    return faults
+
+
+async def _stop_server(hub: httpx.AsyncClient, name: str) -> None:
+    """Stop a user's server; return when the Hub has none, also one that was just starting."""
+
+    async def gone() -> bool:
+        try:
+            await hub.delete(f"/users/{name}/server")
+            return not (await hub.get(f"/users/{name}")).json()["servers"]
+        except httpx.HTTPError:
+            return False
+
+    await eventually(gone, 240, every=0.5)
+
+
+def _daemons(folder: Path) -> list[tuple[int, str]]:
+    """Return the processes in the home folders: daemons that jobs started, without any mark."""
+    from .processes import find_in
+
+    return [(each.pid, " ".join(each.cmdline())[:120]) for each in find_in(folder / "homes")]
+
+
+def judge_memory(trend: MemoryTrend | None) -> list[str]:
+    """Compare the memory of the service with the chart's limit and, of a long run, with the bound of its growth."""
+    if trend is None:
+        return ["the memory of the service was not seen often enough"]
+    faults, limit = [], memory_limit_mib()
+    if trend.highest_mib > limit:
+        faults.append(f"the service took {trend.highest_mib:.0f} MiB; the chart's limit is {limit:.0f} MiB")
+    if trend.seconds > _JUDGED_AFTER and trend.mib_per_hour > MOST_GROWTH:
+        faults.append(f"the memory of the service grew by {trend.mib_per_hour:.0f} MiB an hour")
+    return faults
+
+
+def judge_log(log: Path) -> list[str]:
+    """Return the errors with a traceback in the service's log, which is the JSON among the lines of the Hub's log."""
+    faults: Counter[str] = Counter()
+    for line in log.read_text(errors="replace").splitlines():
+        record = _parse(line)
+        if record is not None and (record.get("traceback") or record.get("level") in ("ERROR", "CRITICAL")):
+            last = str(record.get("traceback") or "").strip().rpartition("\n")[2]
+            faults[f"the log has: {record['logger']}: {record['message']} {last}".strip()[:400]] += 1
+    return [f"{sentence} ({count} times)" for sentence, count in faults.items()]
+
+
+def _parse(line: str) -> dict | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "logger" in record else None

@@ -1,0 +1,128 @@
+"""The judges of a soak run find what they are for: each of these worlds has one fault, or none."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jupyter_gq.backends.local.environment import MARK
+from jupyter_gq.client.models import JobView
+
+from . import checks
+from .processes import live_workloads, overcommitted_devices
+from .troubles import Damage
+from .users import Sent
+from .watch import MemorySample, MemoryTrend, fit_memory
+
+
+def a_view(phase="done", run=1):
+    return JobView(
+        id="job-1", name="k", owner="u", queue="q", gpus="1", tasks=1, priority=0, phase=phase, sentence="",
+        submitted_at=0.0, run=run,
+    )  # fmt: skip
+
+
+def a_piece(seq, number, run=1):
+    output = {"output_type": "stream", "name": "stdout", "text": f"n {number}\n"}
+    return {"seq": seq, "run": run, "op": "append", "cell": "c1", "output": output}
+
+
+@pytest.fixture
+def sent(tmp_path):
+    """A job whose first run wrote 0, 1, 2 and came to its end."""
+    (tmp_path / "run-1-17-99").write_text("0\n1\n2\nend\n")
+    return Sent("k", "u", "short", tmp_path, id="job-1")
+
+
+def judged(sent, numbers, view=None, seqs=None):
+    pieces = [a_piece(seq, number) for seq, number in zip(seqs or range(1, 100), numbers, strict=False)]
+    return checks._judge_outputs(sent, view or a_view(), pieces)
+
+
+def test_outputs_are_stored_once_in_order_and_completely(sent):
+    assert judged(sent, [0, 1, 2]) == []
+    for wrong in ([0, 1], [0, 1, 1, 2], [0, 2, 1], []):
+        assert "wrote 3 numbers" in judged(sent, wrong)[0]
+    assert "gaps or doubles" in judged(sent, [0, 1, 2], seqs=[1, 2, 4])[0]
+
+
+def test_a_killed_run_may_lack_its_last_outputs_only(sent):
+    (sent.place / "run-1-17-99").write_text("0\n1\n2\n")
+    (sent.place / "run-2-18-99").write_text("end\n")
+    assert judged(sent, [0, 1], a_view(run=2)) == []
+    assert "wrote 3 numbers" in judged(sent, [0, 2], a_view(run=2))[0]
+
+
+def test_a_job_that_is_done_came_to_its_end_in_its_last_run(sent):
+    assert "did not come to its end" in judged(sent, [0, 1, 2], a_view(run=2))[0]
+
+
+def test_a_run_executes_its_cell_once_and_alone(sent):
+    (sent.place / "run-1-18-99").write_text("0\n1\n2\nend\n")
+    assert "executed its cell 2 times" in judged(sent, [0, 1, 2])[0]
+    (sent.place / "doubled-1-19-99").touch()
+    assert "ran twice at one time" in judged(sent, [0, 1, 2])[0]
+
+
+@pytest.mark.parametrize(("kind", "phase"), [("short", "done"), ("fails", "failed")])
+def test_jobs_end_as_their_script_says(sent, kind, phase):
+    sent.kind = kind
+    assert checks._judge_phase(sent, a_view(phase), Damage()) == []
+    for other in {"done", "failed", "cancelled"} - {phase}:
+        assert checks._judge_phase(sent, a_view(other), Damage())
+
+
+def test_what_was_done_to_a_job_explains_its_end(sent):
+    damage = Damage()
+    damage.lost_runs["job-1"] = 3
+    assert checks._judge_phase(sent, a_view("failed"), damage), "a job survives three lost runs"
+    damage.lost_runs["job-1"] = 4
+    assert not checks._judge_phase(sent, a_view("failed"), damage)
+    sent.cancelled = True
+    assert not checks._judge_phase(sent, a_view("cancelled"), damage)
+
+
+def test_memory_is_judged_by_the_longest_lived_service():
+    flat = [MemorySample(at=float(at), pid=1, mib=100 + at % 3) for at in range(0, 3600, 10)]
+    grows = [MemorySample(at=float(at), pid=1, mib=100 + at / 36) for at in range(0, 3600, 10)]
+    started = [MemorySample(at=4000.0 + at, pid=2, mib=float(at * 20)) for at in range(20)]
+    assert checks.judge_memory(fit_memory(flat + started)) == []
+    trend = fit_memory(grows + started)
+    assert trend.mib_per_hour == pytest.approx(100)
+    assert "grew by 100 MiB an hour" in checks.judge_memory(trend)[0]
+    assert "the chart's limit is 1024 MiB" in checks.judge_memory(MemoryTrend(60, 0, 1025, 1025))[0]
+    assert checks.judge_memory(fit_memory(flat[:3]))
+
+
+def test_errors_of_the_service_are_found_in_the_log(tmp_path):
+    fine = {"level": "INFO", "logger": "jupyter_gq.x", "message": "request GET 200"}
+    failed = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "m", "traceback": "Traceback\nKeyError: 1"}
+    log = tmp_path / "log"
+    log.write_text(f"[E of the Hub] Traceback\n{json.dumps(fine)}\n")
+    assert checks.judge_log(log) == []
+    log.write_text(f"{json.dumps(failed)}\n{json.dumps(failed)}\n")
+    assert checks.judge_log(log) == ["the log has: jupyter_gq.x: m KeyError: 1 (2 times)"]
+
+
+def test_shares_of_living_processes_add_up_to_one_device_at_most(tmp_path):
+    def holder(job, gpus):
+        environment = {**os.environ, MARK: f"{job}/1/0", "JUPYTER_GQ_GPUS": gpus, "CUDA_VISIBLE_DEVICES": "GPU-1"}
+        code = "print('up', flush=True); input()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        process.stdout.readline()
+        return process
+
+    processes = [holder("job-1", "0.5"), holder("job-1", "0.5"), holder("job-2", "0.5")]
+    try:
+        assert overcommitted_devices(tmp_path) == {}
+        processes.append(holder("job-3", "0.25"))
+        assert overcommitted_devices(tmp_path) == {"GPU-1": 1.25}
+        assert live_workloads(tmp_path) == {"job-1", "job-2", "job-3"}
+    finally:
+        for process in processes:
+            process.communicate(b"\n")
+    assert live_workloads(tmp_path) == set()

@@ -1,0 +1,312 @@
+"""What goes wrong during a soak run. Each trouble is a class: it strikes, lasts, and is over when `strike` returns.
+
+A trouble that kills or stops something notes what it hit, so that the checks know which ends are explained by it.
+"""
+
+import asyncio
+import contextlib
+import random
+import signal
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+
+import psutil
+
+from .processes import Holder, find_holders, is_alive
+from .world import World
+
+
+@dataclass(slots=True)
+class Damage:
+    """What the troubles have done."""
+
+    #: How often each trouble struck, by its name.
+    strikes: Counter[str] = field(default_factory=Counter)
+    #: Jobs whose runner or supervisor was killed, and how often.
+    lost_runs: Counter[str] = field(default_factory=Counter)
+    #: Jobs whose kernel was killed.
+    lost_kernels: set[str] = field(default_factory=set)
+    #: Whether the disk was full, which may fail a job that could not keep its files.
+    disk_was_full: bool = False
+
+
+class Trouble:
+    """One kind of trouble. `missing` says why this world cannot have it; "" if it can."""
+
+    #: Whether it ends the process of the service, whose memory is judged in the second half.
+    ends_service = False
+
+    def __init__(self, world: World, damage: Damage) -> None:
+        self.world, self.damage = world, damage
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def missing(self) -> str:
+        return ""
+
+    async def strike(self, rng: random.Random) -> bool:
+        """Make the trouble, wait, and end it; return False if there was nothing to strike."""
+        raise NotImplementedError
+
+
+class KillService(Trouble):
+    """`kill -9` of the service, which is started again by the process above it."""
+
+    ends_service = True
+
+    async def strike(self, rng):
+        return await _in_thread(_kill, self.world.service)
+
+
+class StopService(Trouble):
+    """The service hangs for some seconds (SIGSTOP), and goes on."""
+
+    async def strike(self, rng):
+        return await _pause(await asyncio.to_thread(self.world.service), rng.uniform(1, 15))
+
+
+class KillHub(Trouble):
+    """`kill -9` of the Hub, which ends the service and the proxy; somebody starts the Hub again."""
+
+    ends_service = True
+
+    async def strike(self, rng):
+        await asyncio.to_thread(self.world.hub.kill)
+        await asyncio.sleep(rng.uniform(0, 5))
+        await asyncio.to_thread(self.world.hub.start)
+        return True
+
+
+class StopHub(Trouble):
+    """The Hub hangs for some seconds."""
+
+    async def strike(self, rng):
+        return await _pause(psutil.Process(self.world.hub.pid), rng.uniform(1, 8))
+
+
+class KillProxy(Trouble):
+    """`kill -9` of the proxy, which the Hub starts again."""
+
+    async def strike(self, rng):
+        return await _in_thread(_kill, self.world.proxy)
+
+
+class KillServer(Trouble):
+    """`kill -9` of a user's notebook server."""
+
+    async def strike(self, rng):
+        servers = [each for each in await self._holders() if each.run == 0]
+        return bool(servers) and _kill(lambda: rng.choice(servers).process)
+
+    async def _holders(self) -> list[Holder]:
+        return await asyncio.to_thread(find_holders, self.world.folder)
+
+
+class _OfRuns(KillServer):
+    """A trouble for one process of one job."""
+
+    #: Word in the command of the process.
+    word = ""
+
+    async def _victim(self, rng) -> Holder | None:
+        found = [each for each in await self._holders() if each.run and self.word in each.command]
+        return rng.choice(found) if found else None
+
+
+class KillRunner(_OfRuns):
+    """`kill -9` of the runner of a job, or of the supervisor above it, which has the same command."""
+
+    word = "jupyter_gq.runner"
+
+    async def strike(self, rng):
+        victim = await self._victim(rng)
+        if victim is None or not _kill(lambda: victim.process):
+            return False
+        self.damage.lost_runs[victim.workload] += 1
+        return True
+
+
+class KillKernel(_OfRuns):
+    """`kill -9` of the kernel of a job: the end of a program, which the runner tells."""
+
+    word = "ipykernel_launcher"
+
+    async def strike(self, rng):
+        victim = await self._victim(rng)
+        if victim is None or not _kill(lambda: victim.process):
+            return False
+        self.damage.lost_kernels.add(victim.workload)
+        return True
+
+
+class StopRunner(_OfRuns):
+    """The runner of a job hangs for some seconds."""
+
+    word = "jupyter_gq.runner"
+
+    async def strike(self, rng):
+        victim = await self._victim(rng)
+        return victim is not None and await _pause(victim.process, rng.uniform(1, 20))
+
+
+class StopKernel(_OfRuns):
+    """The kernel of a job hangs for some seconds."""
+
+    word = "ipykernel_launcher"
+
+    async def strike(self, rng):
+        victim = await self._victim(rng)
+        return victim is not None and await _pause(victim.process, rng.uniform(1, 20))
+
+
+class FullDisk(Trouble):
+    """The disk with the database and the jobs has no room left for some seconds."""
+
+    @property
+    def missing(self):
+        return self.world.disk.missing
+
+    async def strike(self, rng):
+        self.damage.disk_was_full = True
+        disk = self.world.disk.full()
+        await asyncio.to_thread(disk.__enter__)
+        try:
+            await asyncio.sleep(rng.uniform(2, 12))
+        finally:
+            await asyncio.to_thread(disk.__exit__, None, None, None)
+        return True
+
+
+class SlowDisk(Trouble):
+    """Writes to the disk of database and jobs stall for 0.2 s to 1.5 s (`fsfreeze`), again and again."""
+
+    @property
+    def missing(self):
+        return self.world.disk.missing
+
+    async def strike(self, rng):
+        return await asyncio.to_thread(self._stall, [rng.uniform(0.2, 1.5) for _ in range(rng.randint(3, 8))])
+
+    def _stall(self, pauses: list[float]) -> bool:
+        import time
+
+        for pause in pauses:
+            with self.world.disk.stalled():
+                time.sleep(pause)
+            time.sleep(0.2)
+        return True
+
+
+class DatabaseAway(Trouble):
+    """PostgreSQL crashes and comes back; SQLite's file is locked by another program."""
+
+    async def strike(self, rng):
+        seconds = rng.uniform(1, 12)
+        if self.world.postgres is None:
+            return await asyncio.to_thread(self._lock, seconds)
+        await asyncio.to_thread(self.world.postgres.stop)
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(self.world.postgres.start)
+        return True
+
+    def _lock(self, seconds: float) -> bool:
+        import time
+
+        file = self.world.disk.folder / "service.sqlite"
+        with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(file)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            time.sleep(seconds)
+            other.rollback()
+            return True
+        return False
+
+
+class FreezeDatabase(Trouble):
+    """PostgreSQL says nothing for some seconds, as on a machine that hangs."""
+
+    @property
+    def missing(self):
+        return "" if self.world.postgres is not None else "the database is SQLite"
+
+    async def strike(self, rng):
+        with self.world.postgres.frozen():
+            await asyncio.sleep(rng.uniform(1, 12))
+        return True
+
+
+ALL: tuple[type[Trouble], ...] = (
+    KillService,
+    StopService,
+    KillHub,
+    StopHub,
+    KillProxy,
+    KillServer,
+    KillRunner,
+    KillKernel,
+    StopRunner,
+    StopKernel,
+    FullDisk,
+    SlowDisk,
+    DatabaseAway,
+    FreezeDatabase,
+)
+
+
+class Troublemaker:
+    """Strikes at random with the troubles that this world can have, one at a time."""
+
+    def __init__(self, world: World, damage: Damage) -> None:
+        plan = world.plan
+        chosen = [kind(world, damage) for kind in ALL if not plan.troubles or kind.__name__ in plan.troubles]
+        self.possible = [each for each in chosen if not each.missing]
+        #: Why each other trouble is left out.
+        self.left_out = {each.name: each.missing for each in chosen if each.missing}
+        self._world, self._damage, self._random = world, damage, plan.random("troubles")
+
+    async def make_trouble(self) -> None:
+        """Strike again and again until the time of the plan is over."""
+        plan, loop = self._world.plan, asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            pause = self._random.expovariate(1 / plan.trouble_every)
+            if loop.time() - began + pause > plan.seconds:
+                return
+            await asyncio.sleep(pause)
+            trouble = self._random.choice(self.possible)
+            if trouble.ends_service and loop.time() - began > plan.calm_from:
+                continue
+            async with self._world.calm:
+                if await trouble.strike(self._random):
+                    self._damage.strikes[trouble.name] += 1
+
+
+def _kill(find) -> bool:
+    """Kill the process that `find` returns; return False if there is none."""
+    process = find()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        if process is not None:
+            process.kill()
+            return True
+    return False
+
+
+async def _in_thread(act, *arguments) -> bool:
+    return await asyncio.to_thread(act, *arguments)
+
+
+async def _pause(process: psutil.Process | None, seconds: float) -> bool:
+    """Stop a process for so many seconds; return False if it is gone."""
+    if process is None or not is_alive(process):
+        return False
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        return True
+    return False
