@@ -16,10 +16,10 @@ import yaml
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobView
-from tests.hub.real_hub import eventually
+from tests.patience import Deadline, eventually
 
 from .cells import Execution, count_doubled, read_executions
-from .processes import find_holders
+from .processes import find_holders, find_in
 from .troubles import Damage
 from .users import Sent, Tally
 from .watch import MemoryTrend, Watcher
@@ -32,7 +32,7 @@ DRAIN = 600.0
 MOST_GROWTH = 48.0
 _JUDGED_AFTER = 600.0
 _VALUES = Path(__file__).parents[2] / "helm/jupyter-gq/values.yaml"
-#: Messages of the service about troubles that were made.
+#: Lost runs in a row that a job survives.
 _MOST_LOST_RUNS = 3
 
 
@@ -59,12 +59,11 @@ async def read_ends(world: World, tally: Tally, damage: Damage) -> Ends:
     by_user: dict[str, list[Sent]] = {}
     for sent in tally.accepted:
         by_user.setdefault(sent.user, []).append(sent)
-    loop = asyncio.get_running_loop()
-    until = loop.time() + DRAIN
+    deadline = Deadline(DRAIN)
     for user, jobs in by_user.items():
         client = await world.service_client(user)
         for sent in jobs:
-            view = await _await_end(client, sent, until)
+            view = await _await_end(client, sent, deadline)
             if view is None:
                 ends.faults.append(f"{sent.id} ({sent.kind}) of {user} did not end: {await _describe(client, sent)}")
                 continue
@@ -82,9 +81,8 @@ async def read_ends(world: World, tally: Tally, damage: Damage) -> Ends:
     return ends
 
 
-async def _await_end(client: ServiceClient, sent: Sent, until: float) -> JobView | None:
-    loop = asyncio.get_running_loop()
-    while loop.time() < until:
+async def _await_end(client: ServiceClient, sent: Sent, deadline: Deadline) -> JobView | None:
+    while not deadline.is_over():
         try:
             view = await client.job(sent.id)
         except ServiceUnavailable:
@@ -112,7 +110,7 @@ async def _read_outputs(client: ServiceClient, job: str) -> list[dict]:
         return page.finished and not page.events
 
     events: list[dict] = []
-    await eventually(finished, 120, every=0.1)
+    await eventually(finished, f"the last outputs of {job}", every=0.1)
     return events
 
 
@@ -192,7 +190,7 @@ async def judge_rest(world: World, watcher: Watcher) -> list[str]:
         return find_holders(world.folder)
 
     try:
-        await eventually(lambda: not left(), 120, every=0.5)
+        await eventually(lambda: not left(), every=0.5)
     except AssertionError:
         faults += [f"process {each.process.pid} of {each.workload} is left: {each.command[:120]}" for each in left()]
     faults += [f"process {pid} is left: {command}" for pid, command in _daemons(world.folder)]
@@ -209,13 +207,11 @@ async def _stop_server(hub: httpx.AsyncClient, name: str) -> None:
         except httpx.HTTPError:
             return False
 
-    await eventually(gone, 240, every=0.5)
+    await eventually(gone, f"the end of the server of {name}", 240, every=0.5)
 
 
 def _daemons(folder: Path) -> list[tuple[int, str]]:
     """Return the processes in the home folders: daemons that jobs started, without any mark."""
-    from .processes import find_in
-
     return [(each.pid, " ".join(each.cmdline())[:120]) for each in find_in(folder / "homes")]
 
 

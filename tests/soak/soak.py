@@ -4,6 +4,9 @@ import asyncio
 import contextlib
 import sys
 
+from jupyter_gq.client.http import ServiceError
+from tests.patience import eventually
+
 from .checks import judge_log, judge_memory, judge_rest, memory_limit_mib, read_ends
 from .fuzz import Fuzzer
 from .plan import Plan
@@ -57,17 +60,15 @@ class _Run:
 
     async def _warm_up(self) -> None:
         """Make the tokens of the users before the first trouble, and wait until the service answers."""
-        from tests.hub.real_hub import eventually
-
         for name in (ADMIN, *self.plan.names):
             await self.world.token(name)
 
         async def answers():
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(ServiceError):
                 return await client.health()
 
         client = await self.world.service_client(ADMIN)
-        await eventually(answers)
+        await eventually(answers, "the first answer of the service")
         client.close()
 
     async def _load(self) -> None:

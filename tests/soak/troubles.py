@@ -8,6 +8,7 @@ import contextlib
 import random
 import signal
 import sqlite3
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -192,8 +193,6 @@ class SlowDisk(Trouble):
         return await asyncio.to_thread(self._stall, [rng.uniform(0.2, 1.5) for _ in range(rng.randint(3, 8))])
 
     def _stall(self, pauses: list[float]) -> bool:
-        import time
-
         for pause in pauses:
             with self.world.disk.stalled():
                 time.sleep(pause)
@@ -214,8 +213,6 @@ class DatabaseAway(Trouble):
         return True
 
     def _lock(self, seconds: float) -> bool:
-        import time
-
         file = self.world.disk.folder / "service.sqlite"
         with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(file)) as other:
             other.execute("BEGIN IMMEDIATE")

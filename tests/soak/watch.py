@@ -9,6 +9,7 @@ import numpy as np
 import psutil
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
+from tests.patience import Deadline
 
 from .processes import live_workloads, overcommitted_devices
 from .world import ADMIN, World
@@ -102,10 +103,9 @@ class Watcher:
 
         Workloads that start or end differ for a moment.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + SETTLES_WITHIN
+        deadline = Deadline(SETTLES_WITHIN)
         differs: dict[str, str] | None = None
-        while loop.time() < until:
+        while not deadline.is_over():
             held = await self._read_ledger()
             if held is not None:
                 alive = await asyncio.to_thread(live_workloads, self._world.folder)
@@ -116,8 +116,8 @@ class Watcher:
                     return []
             await asyncio.sleep(0.5)
         if differs is None:
-            return [f"the service did not answer for {SETTLES_WITHIN:g} s in calm"]
-        return [f"{workload} {what} for {SETTLES_WITHIN:g} s" for workload, what in sorted(differs.items())]
+            return [f"the service did not answer for {deadline.waited():.0f} s in calm"]
+        return [f"{workload} {what} for {deadline.waited():.0f} s" for workload, what in sorted(differs.items())]
 
     async def _read_ledger(self) -> set[str] | None:
         """Return the workloads that hold devices by the service's account; None if it does not answer."""

@@ -12,6 +12,7 @@ from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.client.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs
 from tests.hub.real_hub import ADMIN_TOKEN, RealHub, free_port
+from tests.patience import scaled
 
 from .disk import OwnDisk
 from .plan import Plan
@@ -66,6 +67,7 @@ class World:
         self.marks = plan.folder / "marks"
         self.disk = OwnDisk(plan.folder / "state")
         self.postgres: PostgresServer | None = None
+        self._hub: RealHub | None = None
         #: Held by a trouble while it lasts, and by a check that needs calm.
         self.calm = asyncio.Lock()
         self._tokens: dict[str, str] = {}
@@ -79,7 +81,7 @@ class World:
             assert found is not None, "PostgreSQL is not installed; 'make postgresql' installs it"
             self.postgres = await asyncio.to_thread(PostgresServer, found)
             await asyncio.to_thread(self.postgres.start)
-        self.hub = RealHub(self.folder, config=self._make_config())
+        self._hub = RealHub(self.folder, config=self._make_config())
         self.hub.arguments = [
             f"--JupyterHub.bind_url={self.hub.url}",
             f"--JupyterHub.hub_port={self.hub.hub_port}",
@@ -90,9 +92,17 @@ class World:
     def stop(self) -> None:
         """End everything that runs; the logs stay."""
         kill_all(self.folder)
+        if self._hub is not None:
+            self._hub.end()
         if self.postgres is not None:
             self.postgres.remove()
         self.disk.unmount()
+
+    @property
+    def hub(self) -> RealHub:
+        """The Hub, once `start` was called."""
+        assert self._hub is not None, "the world has not been started"
+        return self._hub
 
     def home(self, user: str) -> Path:
         """Return the home folder of a user."""
@@ -121,14 +131,14 @@ class World:
     def hub_client(self) -> httpx.AsyncClient:
         """Return a client of the Hub's API with the rights of an administrator."""
         headers = {"Authorization": f"token {ADMIN_TOKEN}"}
-        return httpx.AsyncClient(base_url=f"{self.hub.url}/hub/api", headers=headers, timeout=60)
+        return httpx.AsyncClient(base_url=f"{self.hub.url}/hub/api", headers=headers, timeout=scaled(60))
 
     async def service_client(self, user: str) -> ServiceClient:
         """Return a client of the service, through the proxy, with a token of that user.
 
         Raises `httpx.HTTPError` while the Hub is away.
         """
-        return ServiceClient(self.service_url, await self.token(user))
+        return ServiceClient(self.service_url, await self.token(user), timeout=scaled(20))
 
     @property
     def service_url(self) -> str:
