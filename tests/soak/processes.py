@@ -42,8 +42,8 @@ def find_holders(folder: Path) -> list[Holder]:
 
 
 def live_workloads(folder: Path) -> set[str]:
-    """Return the jobs and tickets that have a living process."""
-    return {holder.workload for holder in find_holders(folder)}
+    """Return the jobs and tickets with a share of a GPU that have a living process."""
+    return {holder.workload for holder in find_holders(folder) if holder.gpus > 0}
 
 
 def overcommitted_devices(folder: Path) -> dict[str, float]:

@@ -119,6 +119,7 @@ def test_shares_of_living_processes_add_up_to_one_device_at_most(tmp_path):
     processes = [holder("job-1", "0.5"), holder("job-1", "0.5"), holder("job-2", "0.5")]
     try:
         assert overcommitted_devices(tmp_path) == {}
+        processes.append(holder("nb-1", "0"))  # a server without a GPU holds no device
         processes.append(holder("job-3", "0.25"))
         assert overcommitted_devices(tmp_path) == {"GPU-1": 1.25}
         assert live_workloads(tmp_path) == {"job-1", "job-2", "job-3"}
