@@ -9,13 +9,15 @@ import pytest
 
 
 @contextlib.contextmanager
-def mounted(folder, size="512k"):
-    """Make this folder a disk of so many bytes; skip the test where that cannot be done."""
+def mounted(folder, size="512k", inodes=0):
+    """Make this folder a disk for so many bytes, and for so many files and folders unless `inodes` is 0; skip the test where that cannot be done."""
     folder.mkdir()
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("mounting a small disk needs root")
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes={inodes}", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode != 0:
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")

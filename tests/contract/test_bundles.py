@@ -13,6 +13,8 @@ from jupyter_gq.backends.local import LocalBundles, spools
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge, UnusableFile
 from jupyter_gq.store.sql import SqlStore
 
+from .small_disk import mounted
+
 BUNDLE = {"manifest": {"cwd": "/"}, "notebook": {"cells": ["ä"]}}
 
 
@@ -110,6 +112,15 @@ def test_a_full_disk_keeps_nothing_on_this_machine(small_disk):
         bundles.write("job-1", "ann", {"x": "y" * 600_000}, 10**6)
     assert list((small_disk / "jobs").iterdir()) == []
     bundles.write("job-1", "ann", BUNDLE, 10**6)
+
+
+def test_a_disk_without_room_for_another_folder_keeps_nothing(tmp_path):
+    # Its root, three folders of the service, and the folder of the job.
+    with mounted(tmp_path / "disk", inodes=5) as disk:
+        bundles = LocalBundles(disk)
+        with pytest.raises(StorageFull):
+            bundles.write("job-1", "ann", BUNDLE, 10**6)
+        assert not bundles.jobs()
 
 
 def test_a_full_disk_keeps_nothing_in_the_store(small_disk):

@@ -13,7 +13,7 @@ from .accounts import Account, Accounts
 from .deletion import delete_folder
 from .disk_use import measure_folder
 from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_notebook, write_private
-from .folders import job_folder, list_jobs, make_service_folders, task_folder
+from .folders import holding_folder, job_folder, list_jobs, make_service_folders, task_folder
 from .spools import read_spool
 
 
@@ -84,7 +84,7 @@ class LocalBundles:
 
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
-        delete_folder(job_folder(self._root, job), self._root / "deleted")
+        delete_folder(job_folder(self._root, job), holding_folder(self._root))
 
     def _write_files(self, folder: Path, content: bytes, account: Account) -> None:
         """Give the folder to the account, and write the bundle and the folder for checkpoints into it."""

@@ -36,6 +36,11 @@ def list_jobs(state_dir: Path) -> set[str]:
     return {folder.name for folder in (state_dir / "jobs").glob("*") if _ID.fullmatch(folder.name)}
 
 
+def holding_folder(state_dir: Path) -> Path:
+    """Return the folder into which folders of jobs are moved to be deleted."""
+    return state_dir / "deleted"
+
+
 def make_service_folders(state_dir: Path, *, open_path: bool) -> None:
     """Make the folders of the service, or correct their permissions.
 
@@ -46,6 +51,7 @@ def make_service_folders(state_dir: Path, *, open_path: bool) -> None:
     if open_path:
         # The administrator may have made this folder: no permission but the right to pass through is changed.
         state_dir.chmod(stat.S_IMODE(state_dir.stat().st_mode) | 0o011)
-    for folder, wanted in ((state_dir / "jobs", mode), (state_dir / "runs", 0o700)):
+    # The folder for deletions is made early: on a full disk it could not be made.
+    for folder, wanted in ((state_dir / "jobs", mode), (state_dir / "runs", 0o700), (holding_folder(state_dir), 0o700)):
         folder.mkdir(mode=wanted, exist_ok=True)
         folder.chmod(wanted)
