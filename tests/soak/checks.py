@@ -4,23 +4,25 @@ Every check returns sentences about what is wrong; none means that all is well.
 """
 
 import asyncio
+import contextlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
 import yaml
 
-from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobView
 from tests.patience import Deadline, eventually
 
 from .cells import Execution, count_doubled, read_executions
-from .processes import find_holders, find_in
-from .troubles import Damage
+from .processes import find_holders, find_in, read_command
+from .troubles import EXPLAINED_STATUSES, Damage
 from .users import Sent, Tally
 from .watch import MemoryTrend, Watcher
 from .world import World
@@ -85,8 +87,10 @@ async def _await_end(client: ServiceClient, sent: Sent, deadline: Deadline) -> J
     while not deadline.is_over():
         try:
             view = await client.job(sent.id)
-        except ServiceUnavailable:
-            view = None
+        except ServiceError as error:
+            if error.status == HTTPStatus.NOT_FOUND and error.problem.code != "unexpected_answer":
+                return None  # the service has lost the job
+            view = None  # the service or the proxy is not back yet
         if view is not None and view.phase in FINAL:
             return view
         await asyncio.sleep(0.5)
@@ -124,8 +128,17 @@ async def _judge_list(client: ServiceClient, user: str, jobs: list[Sent]) -> Ite
         before = page.next
         if before is None:
             break
-    faults = [f"{name} of {user} is in the list {count} times" for name, count in names.items() if count > 1]
-    return faults + [f"{sent.key} is not in the list of {user}" for sent in jobs if sent.key not in names]
+    return compare_list(user, jobs, names)
+
+
+def compare_list(user: str, jobs: list[Sent], names: Counter[str]) -> list[str]:
+    """Return a sentence for each job of `jobs` that is not once among `names`, and for each other name."""
+    wanted = Counter(sent.key for sent in jobs)
+    return [
+        f"{name} is in the list of {user} {names[name]} times, and was accepted {wanted[name]} times"
+        for name in sorted(wanted | names)
+        if names[name] != wanted[name]
+    ]
 
 
 def _judge_phase(sent: Sent, view: JobView, damage: Damage) -> list[str]:
@@ -133,7 +146,7 @@ def _judge_phase(sent: Sent, view: JobView, damage: Damage) -> list[str]:
     allowed = {"failed" if sent.kind == "fails" else "done"}
     if sent.cancelled:
         allowed.add("cancelled")
-    if sent.id in damage.lost_kernels or damage.lost_runs[sent.id] > _MOST_LOST_RUNS or damage.disk_was_full:
+    if (sent.id, view.run) in damage.lost_kernels or damage.lost_runs[sent.id] > _MOST_LOST_RUNS:
         allowed.add("failed")
     if view.phase in allowed:
         return []
@@ -185,16 +198,19 @@ async def judge_rest(world: World, watcher: Watcher) -> list[str]:
         for name in world.plan.names:
             await _stop_server(hub, name)
     faults = await watcher.compare()
+    with contextlib.suppress(AssertionError):
+        await eventually(lambda: not find_orphans(world.folder), every=0.5)
+    return faults + find_orphans(world.folder)
 
-    def left():
-        return find_holders(world.folder)
 
-    try:
-        await eventually(lambda: not left(), every=0.5)
-    except AssertionError:
-        faults += [f"process {each.process.pid} of {each.workload} is left: {each.command[:120]}" for each in left()]
-    faults += [f"process {pid} is left: {command}" for pid, command in _daemons(world.folder)]
-    return faults
+def find_orphans(folder: Path) -> list[str]:
+    """Return a sentence for each process of a run or a server, and for each process in a home folder.
+
+    Daemons that jobs started have no mark; they are found by their folder.
+    """
+    holders = {each.process.pid: f"of {each.workload}: {each.command}" for each in find_holders(folder)}
+    daemons = {each.pid: f"in a home folder: {read_command(each)}" for each in find_in(folder / "homes")}
+    return [f"process {pid} is left {about}"[:200] for pid, about in sorted((daemons | holders).items())]
 
 
 async def _stop_server(hub: httpx.AsyncClient, name: str) -> None:
@@ -210,11 +226,6 @@ async def _stop_server(hub: httpx.AsyncClient, name: str) -> None:
     await eventually(gone, f"the end of the server of {name}", 240, every=0.5)
 
 
-def _daemons(folder: Path) -> list[tuple[int, str]]:
-    """Return the processes in the home folders: daemons that jobs started, without any mark."""
-    return [(each.pid, " ".join(each.cmdline())[:120]) for each in find_in(folder / "homes")]
-
-
 def judge_memory(trend: MemoryTrend | None) -> list[str]:
     """Compare the memory of the service with the chart's limit and, of a long run, with the bound of its growth."""
     if trend is None:
@@ -228,11 +239,16 @@ def judge_memory(trend: MemoryTrend | None) -> list[str]:
 
 
 def judge_log(log: Path) -> list[str]:
-    """Return the errors with a traceback in the service's log, which is the JSON among the lines of the Hub's log."""
+    """Return the errors in the service's log, which is the JSON among the lines of the Hub's log.
+
+    Answers that say that the disk is full or that something is away are no errors.
+    """
     faults: Counter[str] = Counter()
     for line in log.read_text(errors="replace").splitlines():
         record = _parse(line)
-        if record is not None and (record.get("traceback") or record.get("level") in ("ERROR", "CRITICAL")):
+        if record is None or record.get("status") in EXPLAINED_STATUSES:
+            continue
+        if record.get("traceback") or record.get("level") in ("ERROR", "CRITICAL"):
             last = str(record.get("traceback") or "").strip().rpartition("\n")[2]
             faults[f"the log has: {record['logger']}: {record['message']} {last}".strip()[:400]] += 1
     return [f"{sentence} ({count} times)" for sentence, count in faults.items()]

@@ -16,12 +16,11 @@ from schemathesis import GenerationMode
 
 from jupyter_gq.api.routes import ROUTES, describe_api
 
+from .troubles import EXPLAINED_STATUSES
 from .world import World
 
 _EVERY = 0.5
 _NOBODY = "fuzz"
-#: Answers that say that the service, the Hub or the disk is away: a trouble.
-_TROUBLE = frozenset({502, 503, 504, 507})
 _ASKED = [route for route in ROUTES if route.path != "events"]
 
 
@@ -64,7 +63,7 @@ class Fuzzer:
             except requests.RequestException:
                 return
             self.asked += 1
-            if answer.status_code >= 500 and answer.status_code not in _TROUBLE:
+            if answer.status_code >= 500 and answer.status_code not in EXPLAINED_STATUSES:
                 about = f"{answer.status_code} to {operation.method.upper()} {operation.path}: {answer.text[:200]}"
                 self.faults.append(f"a fuzzed request was answered {about}")
 

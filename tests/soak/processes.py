@@ -59,6 +59,13 @@ def overcommitted_devices(folder: Path) -> dict[str, float]:
     return {device: total for device, each in shares.items() if (total := sum(each.values())) > 1.0001}
 
 
+def read_command(process: psutil.Process) -> str:
+    """Return the command line of a process; "" if the process has ended."""
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
 def is_alive(process: psutil.Process) -> bool:
     """Return whether this very process still runs."""
     with contextlib.suppress(psutil.Error):

@@ -1,9 +1,12 @@
 """The judges of a soak run find what they are for: each of these worlds has one fault, or none."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +17,7 @@ from . import checks
 from .processes import live_workloads, overcommitted_devices
 from .troubles import Damage
 from .users import Sent
-from .watch import MemorySample, MemoryTrend, fit_memory
+from .watch import MemorySample, MemoryTrend, Seen, Watcher, fit_memory
 
 
 def a_view(phase="done", run=1):
@@ -80,8 +83,18 @@ def test_what_was_done_to_a_job_explains_its_end(sent):
     assert checks._judge_phase(sent, a_view("failed"), damage), "a job survives three lost runs"
     damage.lost_runs["job-1"] = 4
     assert not checks._judge_phase(sent, a_view("failed"), damage)
+    damage = Damage(lost_kernels={("job-1", 1)})
+    assert not checks._judge_phase(sent, a_view("failed"), damage)
+    assert checks._judge_phase(sent, a_view("failed", run=2), damage), "another run's kernel was killed"
     sent.cancelled = True
     assert not checks._judge_phase(sent, a_view("cancelled"), damage)
+
+
+def test_each_accepted_job_is_in_the_list_once_and_no_other(sent):
+    assert checks.compare_list("u", [sent], Counter({"k": 1})) == []
+    assert "0 times" in checks.compare_list("u", [sent], Counter())[0]
+    assert "2 times" in checks.compare_list("u", [sent], Counter({"k": 2}))[0]
+    assert "accepted 0 times" in checks.compare_list("u", [], Counter({"k": 1}))[0]
 
 
 def test_memory_is_judged_by_the_longest_lived_service():
@@ -100,30 +113,84 @@ def test_errors_of_the_service_are_found_in_the_log(tmp_path):
     fine = {"level": "INFO", "logger": "jupyter_gq.x", "message": "request GET 200"}
     failed = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "m", "traceback": "Traceback\nKeyError: 1"}
     log = tmp_path / "log"
-    log.write_text(f"[E of the Hub] Traceback\n{json.dumps(fine)}\n")
+    full = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "request POST 507", "status": 507}
+    log.write_text(f"[E of the Hub] Traceback\n{json.dumps(fine)}\n{json.dumps(full)}\n")
     assert checks.judge_log(log) == []
+    broken = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "request POST 500", "status": 500}
+    log.write_text(json.dumps(broken))
+    assert checks.judge_log(log) == ["the log has: jupyter_gq.x: request POST 500 (1 times)"]
     log.write_text(f"{json.dumps(failed)}\n{json.dumps(failed)}\n")
     assert checks.judge_log(log) == ["the log has: jupyter_gq.x: m KeyError: 1 (2 times)"]
 
 
-def test_shares_of_living_processes_add_up_to_one_device_at_most(tmp_path):
-    def holder(job, gpus):
-        environment = {**os.environ, MARK: f"{job}/1/0", "JUPYTER_GQ_GPUS": gpus, "CUDA_VISIBLE_DEVICES": "GPU-1"}
+@pytest.fixture
+def start(tmp_path):
+    """Start a process that waits, by default below `tmp_path` with the mark of a run; all end after the test."""
+    started = []
+
+    def start(job="", gpus="0", folder=tmp_path):
+        mark = {MARK: f"{job}/1/0", "JUPYTER_GQ_GPUS": gpus, "CUDA_VISIBLE_DEVICES": "GPU-1"} if job else {}
         code = "print('up', flush=True); input()"
         process = subprocess.Popen(
-            [sys.executable, "-c", code], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", code],
+            cwd=folder,
+            env=os.environ | mark,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         process.stdout.readline()
+        started.append(process)
         return process
 
-    processes = [holder("job-1", "0.5"), holder("job-1", "0.5"), holder("job-2", "0.5")]
-    try:
-        assert overcommitted_devices(tmp_path) == {}
-        processes.append(holder("nb-1", "0"))  # a server without a GPU holds no device
-        processes.append(holder("job-3", "0.25"))
-        assert overcommitted_devices(tmp_path) == {"GPU-1": 1.25}
-        assert live_workloads(tmp_path) == {"job-1", "job-2", "job-3"}
-    finally:
-        for process in processes:
-            process.communicate(b"\n")
-    assert live_workloads(tmp_path) == set()
+    yield start
+    for process in started:
+        process.communicate(b"\n")
+
+
+def test_shares_of_living_processes_add_up_to_one_device_at_most(tmp_path, start):
+    for job in ("job-1", "job-1", "job-2"):
+        start(job, "0.5")
+    assert overcommitted_devices(tmp_path) == {}
+    start("nb-1", "0")  # a server without a GPU holds no device
+    start("job-3", "0.25")
+    assert overcommitted_devices(tmp_path) == {"GPU-1": 1.25}
+    assert live_workloads(tmp_path) == {"job-1", "job-2", "job-3"}
+
+
+class LedgerNeverChanges(Watcher):
+    """A watcher of a service whose account is always the same."""
+
+    def __init__(self, folder, held) -> None:
+        super().__init__(SimpleNamespace(folder=folder), Seen())
+        self.held = held
+
+    async def read_ledger(self):
+        return self.held
+
+
+def test_a_device_that_nobody_uses_and_a_process_without_a_device_are_found(tmp_path, start):
+    start("job-1", "0.5")
+
+    def compare(*held):
+        return asyncio.run(LedgerNeverChanges(tmp_path, set(held)).compare(settles_within=0.1))
+
+    assert compare("job-1") == []
+    assert "job-2 holds a device and has no process" in compare("job-1", "job-2")[0]
+    assert "job-1 has processes and no device" in compare()[0]
+
+
+def test_a_service_that_does_not_answer_in_calm_is_a_fault(tmp_path):
+    watcher = LedgerNeverChanges(tmp_path, None)
+    assert "did not answer" in asyncio.run(watcher.compare(settles_within=0.1))[0]
+
+
+def test_processes_of_runs_and_daemons_in_home_folders_are_orphans(tmp_path, start):
+    home = tmp_path / "homes" / "u"
+    home.mkdir(parents=True)
+    start(folder=tmp_path)  # as the Hub and the service
+    assert checks.find_orphans(tmp_path) == []
+    run, daemon = start("job-1", "0.5"), start(folder=home)
+    left = checks.find_orphans(tmp_path)
+    assert sorted(int(sentence.split()[1]) for sentence in left) == sorted([run.pid, daemon.pid])
+    assert any("of job-1" in sentence for sentence in left)
+    assert any("in a home folder" in sentence for sentence in left)

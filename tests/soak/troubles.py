@@ -17,6 +17,9 @@ import psutil
 from .processes import Holder, find_holders, is_alive
 from .world import World
 
+#: Statuses of answers that say that the service, the Hub or the disk is away.
+EXPLAINED_STATUSES = frozenset({502, 503, 504, 507})
+
 
 @dataclass(slots=True)
 class Damage:
@@ -26,10 +29,8 @@ class Damage:
     strikes: Counter[str] = field(default_factory=Counter)
     #: Jobs whose runner or supervisor was killed, and how often.
     lost_runs: Counter[str] = field(default_factory=Counter)
-    #: Jobs whose kernel was killed.
-    lost_kernels: set[str] = field(default_factory=set)
-    #: Whether the disk was full, which may fail a job that could not keep its files.
-    disk_was_full: bool = False
+    #: Jobs and runs whose kernel was killed.
+    lost_kernels: set[tuple[str, int]] = field(default_factory=set)
 
 
 class Trouble:
@@ -140,7 +141,7 @@ class KillKernel(_OfRuns):
         victim = await self._victim(rng)
         if victim is None or not _kill(lambda: victim.process):
             return False
-        self.damage.lost_kernels.add(victim.workload)
+        self.damage.lost_kernels.add((victim.workload, victim.run))
         return True
 
 
@@ -172,7 +173,6 @@ class FullDisk(Trouble):
         return self.world.disk.missing
 
     async def strike(self, rng):
-        self.damage.disk_was_full = True
         disk = self.world.disk.full()
         await asyncio.to_thread(disk.__enter__)
         try:
@@ -254,7 +254,7 @@ ALL: tuple[type[Trouble], ...] = (
 
 
 class Troublemaker:
-    """Strikes at random with the troubles that this world can have, one at a time."""
+    """Strikes with the troubles that this world can have, one at a time, each once before any strikes again."""
 
     def __init__(self, world: World, damage: Damage) -> None:
         plan = world.plan
@@ -263,6 +263,7 @@ class Troublemaker:
         #: Why each other trouble is left out.
         self.left_out = {each.name: each.missing for each in chosen if each.missing}
         self._world, self._damage, self._random = world, damage, plan.random("troubles")
+        self._deck: list[Trouble] = []
 
     async def make_trouble(self) -> None:
         """Strike again and again until the time of the plan is over."""
@@ -273,12 +274,20 @@ class Troublemaker:
             if loop.time() - began + pause > plan.seconds:
                 return
             await asyncio.sleep(pause)
-            trouble = self._random.choice(self.possible)
-            if trouble.ends_service and loop.time() - began > plan.calm_from:
-                continue
             async with self._world.calm:
-                if await trouble.strike(self._random):
-                    self._damage.strikes[trouble.name] += 1
+                await self._strike(may_end_service=loop.time() - began < plan.calm_from)
+
+    async def _strike(self, *, may_end_service: bool) -> None:
+        """Strike with the first trouble of the deck that finds something to strike."""
+        if not self._deck:
+            self._deck = self._random.sample(self.possible, len(self.possible))
+        if not may_end_service:
+            self._deck = [each for each in self._deck if not each.ends_service]
+        for trouble in list(self._deck):
+            if await trouble.strike(self._random):
+                self._deck.remove(trouble)
+                self._damage.strikes[trouble.name] += 1
+                return
 
 
 def _kill(find) -> bool:

@@ -13,10 +13,11 @@ from jupyter_gq.client.models import JobSubmission
 
 from .cells import draw_cell
 from .plan import Plan
+from .troubles import EXPLAINED_STATUSES
 from .world import QUEUES, World, kernel_command
 
-#: Statuses that say "not now": no room on the disk, too many jobs that wait, no answer.
-_LATER = frozenset({429, 500, 502, 503, 504, 507})
+#: Statuses that say "not now": something is away, or too many jobs wait. An internal error is noted, and tried again.
+_LATER = EXPLAINED_STATUSES | {429, 500}
 _AWAY = (httpx.HTTPError, ServiceUnavailable)
 
 

@@ -98,15 +98,15 @@ class Watcher:
                 self._seen.faults += await self.compare()
             self._seen.comparisons += 1
 
-    async def compare(self) -> list[str]:
-        """Return a sentence for each workload on which ledger and processes never agreed for `SETTLES_WITHIN` seconds.
+    async def compare(self, settles_within: float = SETTLES_WITHIN) -> list[str]:
+        """Return a sentence for each workload on which ledger and processes never agreed for `settles_within` seconds.
 
         Workloads that start or end differ for a moment.
         """
-        deadline = Deadline(SETTLES_WITHIN)
+        deadline = Deadline(settles_within)
         differs: dict[str, str] | None = None
         while not deadline.is_over():
-            held = await self._read_ledger()
+            held = await self.read_ledger()
             if held is not None:
                 alive = await asyncio.to_thread(live_workloads, self._world.folder)
                 now = {each: "has processes and no device" for each in alive - held}
@@ -119,7 +119,7 @@ class Watcher:
             return [f"the service did not answer for {deadline.waited():.0f} s in calm"]
         return [f"{workload} {what} for {deadline.waited():.0f} s" for workload, what in sorted(differs.items())]
 
-    async def _read_ledger(self) -> set[str] | None:
+    async def read_ledger(self) -> set[str] | None:
         """Return the workloads that hold devices by the service's account; None if it does not answer."""
         try:
             client: ServiceClient = await self._world.service_client(ADMIN)
