@@ -84,7 +84,7 @@ prose: setup
 	$(PYTEST) tests/style
 
 # A failed test keeps the logs of its processes in test-results/TIER/TEST.
-test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
+test: test-unit test-lab test-server test-hub test-demo test-soak test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
@@ -103,8 +103,7 @@ soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MI
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) --database $(or $(DATABASE),sqlite) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED))
 
-# Not part of `test`: see "What has been run" in docs/explanation/soak-test.md.
-test-soak: setup ## Run the short soak test and the tests of its checks
+test-soak: setup
 	$(PYTEST) tests/soak
 
 test-lab: setup

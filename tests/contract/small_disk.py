@@ -10,7 +10,10 @@ import pytest
 
 @contextlib.contextmanager
 def mounted(folder, size="512k", inodes=0):
-    """Make this folder a disk for so many bytes, and for so many files and folders unless `inodes` is 0; skip the test where that cannot be done."""
+    """Make this folder a disk of so many bytes; skip the test where that cannot be done.
+
+    `inodes`: the most files and folders on the disk, itself included; 0 for no limit.
+    """
     folder.mkdir()
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("mounting a small disk needs root")
@@ -21,8 +24,10 @@ def mounted(folder, size="512k", inodes=0):
     )
     if mounted.returncode != 0:
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(folder):

@@ -21,6 +21,8 @@ class Plan:
     troubles: tuple[str, ...] = ()
     #: Mean of the seconds between two troubles.
     trouble_every: float = 8.0
+    #: The load goes on for longer if the machine was too slow for so many troubles.
+    least_troubles: int = 0
 
     @property
     def seconds(self) -> float:

@@ -50,6 +50,10 @@ class Trouble:
     def missing(self) -> str:
         return ""
 
+    def draw_seconds(self, rng: random.Random, most: float) -> float:
+        """Return for how long the trouble lasts: 1 s to `most` seconds, and less in a short run."""
+        return rng.uniform(1, min(most, self.world.plan.seconds / 12))
+
     async def strike(self, rng: random.Random) -> bool:
         """Make the trouble, wait, and end it; return False if there was nothing to strike."""
         raise NotImplementedError
@@ -68,7 +72,7 @@ class StopService(Trouble):
     """The service hangs for some seconds (SIGSTOP), and goes on."""
 
     async def strike(self, rng):
-        return await _pause(await asyncio.to_thread(self.world.service), rng.uniform(1, 15))
+        return await _pause(await asyncio.to_thread(self.world.service), self.draw_seconds(rng, 15))
 
 
 class KillHub(Trouble):
@@ -78,7 +82,7 @@ class KillHub(Trouble):
 
     async def strike(self, rng):
         await asyncio.to_thread(self.world.hub.kill)
-        await asyncio.sleep(rng.uniform(0, 5))
+        await asyncio.sleep(self.draw_seconds(rng, 5))
         await asyncio.to_thread(self.world.hub.start)
         return True
 
@@ -87,7 +91,7 @@ class StopHub(Trouble):
     """The Hub hangs for some seconds."""
 
     async def strike(self, rng):
-        return await _pause(psutil.Process(self.world.hub.pid), rng.uniform(1, 8))
+        return await _pause(psutil.Process(self.world.hub.pid), self.draw_seconds(rng, 8))
 
 
 class KillProxy(Trouble):
@@ -152,7 +156,7 @@ class StopRunner(_OfRuns):
 
     async def strike(self, rng):
         victim = await self._victim(rng)
-        return victim is not None and await _pause(victim.process, rng.uniform(1, 20))
+        return victim is not None and await _pause(victim.process, self.draw_seconds(rng, 20))
 
 
 class StopKernel(_OfRuns):
@@ -162,7 +166,7 @@ class StopKernel(_OfRuns):
 
     async def strike(self, rng):
         victim = await self._victim(rng)
-        return victim is not None and await _pause(victim.process, rng.uniform(1, 20))
+        return victim is not None and await _pause(victim.process, self.draw_seconds(rng, 20))
 
 
 class FullDisk(Trouble):
@@ -176,7 +180,7 @@ class FullDisk(Trouble):
         disk = self.world.disk.full()
         await asyncio.to_thread(disk.__enter__)
         try:
-            await asyncio.sleep(rng.uniform(2, 12))
+            await asyncio.sleep(self.draw_seconds(rng, 12))
         finally:
             await asyncio.to_thread(disk.__exit__, None, None, None)
         return True
@@ -204,7 +208,7 @@ class DatabaseAway(Trouble):
     """PostgreSQL crashes and comes back; SQLite's file is locked by another program."""
 
     async def strike(self, rng):
-        seconds = rng.uniform(1, 12)
+        seconds = self.draw_seconds(rng, 12)
         if self.world.postgres is None:
             return await asyncio.to_thread(self._lock, seconds)
         await asyncio.to_thread(self.world.postgres.stop)
@@ -231,7 +235,7 @@ class FreezeDatabase(Trouble):
 
     async def strike(self, rng):
         with self.world.postgres.frozen():
-            await asyncio.sleep(rng.uniform(1, 12))
+            await asyncio.sleep(self.draw_seconds(rng, 12))
         return True
 
 
@@ -256,9 +260,9 @@ ALL: tuple[type[Trouble], ...] = (
 class Troublemaker:
     """Strikes with the troubles that this world can have, one at a time, each once before any strikes again."""
 
-    def __init__(self, world: World, damage: Damage) -> None:
+    def __init__(self, world: World, damage: Damage, kinds: tuple[type[Trouble], ...] = ALL) -> None:
         plan = world.plan
-        chosen = [kind(world, damage) for kind in ALL if not plan.troubles or kind.__name__ in plan.troubles]
+        chosen = [kind(world, damage) for kind in kinds if not plan.troubles or kind.__name__ in plan.troubles]
         self.possible = [each for each in chosen if not each.missing]
         #: Why each other trouble is left out.
         self.left_out = {each.name: each.missing for each in chosen if each.missing}
@@ -266,28 +270,25 @@ class Troublemaker:
         self._deck: list[Trouble] = []
 
     async def make_trouble(self) -> None:
-        """Strike again and again until the time of the plan is over."""
+        """Strike again and again until the time of the plan is over and `least_troubles` have struck."""
         plan, loop = self._world.plan, asyncio.get_running_loop()
         began = loop.time()
         while True:
             pause = self._random.expovariate(1 / plan.trouble_every)
-            if loop.time() - began + pause > plan.seconds:
+            if loop.time() - began + pause > plan.seconds and self._damage.strikes.total() >= plan.least_troubles:
                 return
             await asyncio.sleep(pause)
             async with self._world.calm:
                 await self._strike(may_end_service=loop.time() - began < plan.calm_from)
 
     async def _strike(self, *, may_end_service: bool) -> None:
-        """Strike with the first trouble of the deck that finds something to strike."""
-        if not self._deck:
-            self._deck = self._random.sample(self.possible, len(self.possible))
-        if not may_end_service:
-            self._deck = [each for each in self._deck if not each.ends_service]
+        """Strike with the first trouble of the deck that finds something to strike; without one, deal again."""
         for trouble in list(self._deck):
-            if await trouble.strike(self._random):
+            if (may_end_service or not trouble.ends_service) and await trouble.strike(self._random):
                 self._deck.remove(trouble)
                 self._damage.strikes[trouble.name] += 1
                 return
+        self._deck = self._random.sample(self.possible, len(self.possible))
 
 
 def _kill(find) -> bool:
