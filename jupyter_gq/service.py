@@ -31,6 +31,7 @@ from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend, jobs_with_files, lock_folder
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
+from jupyter_gq.client.log_styles import describe_log
 from jupyter_gq.client.plain_output import log_plainly
 from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.controller.clock import SystemClock
@@ -46,11 +47,9 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.engine import parse_url
-from jupyter_gq.store.reachability import check_reachable, has_content, peek_setting
+from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
 from jupyter_gq.store.sql import SqlStore
 
@@ -238,7 +237,7 @@ class SchedulerService(Application):
 
         Values that the setting has already take precedence.
         """
-        self.logging_config = nested_update(_describe_log(self.log_style, self.log_level), self.logging_config)
+        self.logging_config = nested_update(describe_log(self.log_style, self.log_level), self.logging_config)
 
     async def _serve(self) -> None:
         """Connect the parts and serve until a signal comes; connect them anew after the store was away for too long."""
@@ -324,7 +323,7 @@ class SchedulerService(Application):
             names_by_section(LocalBackend, ServersBackend, SimulatedDevices),
             self._stored,
         )
-        expect_database(self._url(), state)
+        expect_database(self._url(), state, jobs_with_files(state))
         with lock_folder(state), contextlib.closing(self._open_store()) as store:
             controller = Controller(
                 store=store,
@@ -446,25 +445,6 @@ class SchedulerService(Application):
         return store
 
 
-def _describe_log(style: str, level: object) -> JsonObject:
-    """Return the part of a logging configuration that writes the log of the whole process in one style.
-
-    Records below `level` are left out, and of other libraries also those below a warning.
-    """
-    json_formatter = {
-        "()": "pythonjsonlogger.json.JsonFormatter",
-        "fmt": ["levelname", "name", "message"],
-        "rename_fields": {"levelname": "level", "name": "logger", "exc_info": "traceback"},
-        "timestamp": "time",
-    }
-    return {
-        "handlers": {"console": {"formatter": "json" if style == "json" else "console"}},
-        "formatters": {"json": json_formatter} if style == "json" else {},
-        "loggers": {"jupyter_gq": {"level": level}},
-        "root": {"level": "WARNING", "handlers": ["console"]},
-    }
-
-
 class _LateCallback:
     """A callback whose target is set later; calls before that do nothing."""
 
@@ -473,23 +453,6 @@ class _LateCallback:
     def __call__(self) -> None:
         if self.target is not None:
             self.target()
-
-
-def expect_database(url: str, state: Path) -> None:
-    """Raise `AdminError` if the state folder has files of jobs, but their SQLite database is missing or empty.
-
-    A new database would know none of these jobs. Other databases are not checked.
-    """
-    parsed = parse_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        return
-    file = Path(parsed.database or "")
-    if not has_content(file) and (jobs := jobs_with_files(state)):
-        raise AdminError(
-            f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, "
-            f"deleted or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without "
-            f"these jobs, move the folders {state}/jobs and {state}/runs away."
-        )
 
 
 def _hub_api() -> tuple[str, str]:

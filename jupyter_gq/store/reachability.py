@@ -40,6 +40,23 @@ def has_content(file: Path) -> bool:
     return file.is_file() and file.stat().st_size > 0
 
 
+def expect_database(url: str, state: Path, jobs: int) -> None:
+    """Raise `AdminError` if a SQLite database is missing or empty, although the state folder has the files of `jobs`.
+
+    A new database would know none of these jobs. Other databases are not checked.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return
+    file = Path(parsed.database or "")
+    if jobs and not has_content(file):
+        raise AdminError(
+            f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, "
+            f"deleted or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without "
+            f"these jobs, move the folders {state}/jobs and {state}/runs away."
+        )
+
+
 def check_reachable(url: str) -> None:
     """Raise `StoreUnavailable` if the database at the URL does not answer or can only be read now.
 
