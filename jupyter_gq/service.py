@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,15 +38,17 @@ from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
-from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
+from jupyter_gq.controller.settings.config_file import ConfigFileError, FileIdentity, load_config
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
+from jupyter_gq.controller.settings.reading import Reading
 from jupyter_gq.controller.settings.sections import SECTIONS
 from jupyter_gq.controller.views.mentions import ShowNames
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
@@ -197,17 +199,19 @@ class SchedulerService(Application):
 
         A value that a trait refuses is kept in `_trouble`.
         """
-        executed: list[Path] = []
+        executed: dict[Path, FileIdentity] = {}
+        reading = Reading(lambda: load_config(Path(self.config_file).absolute(), executed))
+        if not reading.ends_in_time():
+            return None  # `PolicyFile` finds the same and says it
         try:
-            config = load_config(Path(self.config_file).absolute(), executed)
-            self._apply(config)
+            self._apply(reading.result())
         except ConfigFileError:
             return None  # `PolicyFile` finds the error again and says it
         except TraitError as error:
             self._trouble = error
             return None
         names = {"SchedulerService", *(section.__name__ for section in SECTIONS)}
-        return LastGood.of(config, names, executed)
+        return LastGood.of(reading.result(), names, executed)
 
     def _apply(self, config: Config) -> None:
         """Set the traits from a config; values of the command line take precedence."""
@@ -317,12 +321,8 @@ class SchedulerService(Application):
         jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url)
         stopper = HubServerStopper(*_hub_api())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
-        settings = PolicyFile(
-            Path(self.config_file),
-            jobs.nodes,
-            names_by_section(LocalBackend, ServersBackend, SimulatedDevices),
-            self._stored,
-        )
+        names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
+        settings = await self._read_policy(listener, jobs.nodes, names)
         expect_database(self._url(), state, jobs_with_files(state))
         with lock_folder(state), contextlib.closing(self._open_store()) as store:
             controller = Controller(
@@ -348,7 +348,7 @@ class SchedulerService(Application):
 
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
-        settings = PolicyFile(Path(self.config_file), tuple, names_by_section(KubernetesBackend), self._stored)
+        settings = await self._read_policy(listener, tuple, names_by_section(KubernetesBackend))
         wake, backend = _LateCallback(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
         outage = StoreOutage() if lease is None else StoreOutage(lease.times.without_store, clock.elapsed)
@@ -390,6 +390,19 @@ class SchedulerService(Application):
             with contextlib.suppress(BackendError):  # the backend logs the failure and tries again
                 await runs.observe()  # before the first request asks what is there
             yield _Parts(controller=controller, pods=pods)
+
+    async def _read_policy(
+        self, listener: Listener, nodes: Callable[[], Sequence[Node] | None], names: Mapping[str, Collection[str]]
+    ) -> PolicyFile:
+        """Return the settings of the Hub's file, or the last good ones; the arguments are those of `PolicyFile`.
+
+        Raises `_Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
+        """
+        reading = Reading(lambda: PolicyFile(Path(self.config_file), nodes, names, self._stored))
+        await listener.run_until_ended(reading.ends())
+        if not reading.has_ended():
+            raise _Ended
+        return reading.result()
 
     async def _wait_for_store(self, listener: Listener, outage: StoreOutage) -> SqlStore:
         """Open the store, and try again until its database answers; the API answers as `Standby` meanwhile.

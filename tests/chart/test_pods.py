@@ -29,7 +29,7 @@ def chart():
 
 @pytest.fixture
 def options(chart, tmp_path, monkeypatch):
-    config = load_config(folder(chart, tmp_path, monkeypatch), [])
+    config = load_config(folder(chart, tmp_path, monkeypatch), {})
     return KubernetesBackend(config=config).options()
 
 
@@ -91,7 +91,7 @@ def test_a_job_dials_the_service_of_the_chart(chart, job, options):
 
 def test_a_placeholder_is_the_pod_of_the_pool_that_the_values_describe(tmp_path, monkeypatch):
     found = objects(None, GROWING)
-    config = load_config(folder(found, tmp_path, monkeypatch), [])
+    config = load_config(folder(found, tmp_path, monkeypatch), {})
     (pool,) = [each for each in build_settings(config, ()).pod_pools if each.scale_up is not None]
     assert pool.scale_up == ScaleUp(gpus=8, nodes=4, cpu_milli=90_000, memory=1000 * 1024)
     pod = placeholder_pod(pool, 0, KubernetesBackend(config=config).options())

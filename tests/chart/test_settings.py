@@ -63,7 +63,7 @@ def test_a_queue_has_the_keys_of_a_queue():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_each_setting_that_is_written_exists(path, tmp_path, monkeypatch):
-    config = load_config(folder(objects(None, path), tmp_path, monkeypatch), [])
+    config = load_config(folder(objects(None, path), tmp_path, monkeypatch), {})
     known = known_settings()
     unknown = [
         f"c.{section}.{name}"
@@ -81,7 +81,7 @@ def known_settings():
 
 
 def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_needs(tmp_path, monkeypatch):
-    config = load_config(folder(objects(), tmp_path, monkeypatch), [])
+    config = load_config(folder(objects(), tmp_path, monkeypatch), {})
     assert KubernetesBackend.class_own_traits(config=True).keys() - config.KubernetesBackend.keys() == {
         "creations",
         "kubeconfig",
@@ -92,7 +92,7 @@ def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_need
 
 def test_training_pods_get_their_priority_and_what_the_administrator_lays_on_them(tmp_path, monkeypatch):
     values = {"training": {"podOverrides": {"spec": {"nodeSelector": {"disk": "fast"}}}}}
-    config = load_config(folder(objects(values), tmp_path, monkeypatch), [])
+    config = load_config(folder(objects(values), tmp_path, monkeypatch), {})
     assert config.KubernetesBackend.pod_overrides == {"spec": {"nodeSelector": {"disk": "fast"}}}
     assert config.KubernetesBackend.training_priority_class == "gq-gq-training"
     assert config.KubernetesBackend.reservation_priority_class == "gq-gq-reservation"
@@ -107,7 +107,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
         "config": {"extra": "c.TrainingQueues.grace = 7\n"},
     }
     entry = folder(objects(values), tmp_path, monkeypatch)
-    config = load_config(entry, [])
+    config = load_config(entry, {})
     assert config.FixedQuota.default == "0.5"
     assert config.TrainingQueues.queues["nlp"] == {"parent": "research", "quota": "2", "over_quota_weight": 4}
     assert (config.IdlePolicy.after, config.IdlePolicy.always) == (90, True)
@@ -117,7 +117,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
     assert (config.SchedulerService.backend, config.SchedulerService.state_dir) == ("kubernetes", "/state")
     assert config.SchedulerService.database_url == ""
     monkeypatch.setenv("JUPYTER_GQ_DATABASE_URL", "postgresql+psycopg://db/gq")
-    assert load_config(entry, []).SchedulerService.database_url == "postgresql+psycopg://db/gq"
+    assert load_config(entry, {}).SchedulerService.database_url == "postgresql+psycopg://db/gq"
 
 
 def test_a_mistake_in_the_values_is_named_with_the_line_that_it_became(tmp_path, monkeypatch):

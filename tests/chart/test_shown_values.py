@@ -66,7 +66,7 @@ def test_what_check_devices_says_to_write_is_taken_and_changes_the_way_of_that_p
         void=Finding(devices=()),
         ways=((Visibility.ENV_CDI, Finding(devices=("GPU-1",))),),
     )
-    pools = load_config(tmp_path / "jupyterhub_config.py", []).Pools.pools
+    pools = load_config(tmp_path / "jupyterhub_config.py", {}).Pools.pools
     lines = describe_report(report, before.pod_pools[0], pools)
     advice = yaml.safe_load("\n".join(lines[lines.index("pools:") :]))
     after = taken(advice, [], tmp_path, monkeypatch).pod_pools

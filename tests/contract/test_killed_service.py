@@ -216,6 +216,35 @@ async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service,
     client.close()
 
 
+@pytest.mark.asyncio
+async def test_a_config_file_that_hangs_is_said_and_neither_a_later_one_nor_the_end_waits_for_it(service, tmp_path):
+    client = ServiceClient(f"{service.url}/services/jupyter-gq/", "root")
+    await until(client.health, "the service", service)
+    file, begun = tmp_path / "jupyterhub_config.py", tmp_path / "begun"
+    hangs = f"open({str(begun)!r}, 'w').close(); import threading; threading.Event().wait()\n"
+    file.write_text(CONFIG + hangs)
+
+    async def refused():
+        health = await client.health()
+        return health.policy if health.status == "degraded" else None
+
+    said = await until(refused, "the message", service)
+    assert said.startswith(f"{file}, line 6: the file has not been read within 20 s")
+    file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
+
+    async def raised():
+        return (await client.me()).quota == "0.5"
+
+    await until(raised, "the new quota", service)
+    assert (await client.health()).policy == "ok"
+    begun.unlink()
+    file.write_text(CONFIG + hangs)
+    await eventually(begun.exists, service.log)
+    client.close()
+    service.process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(service.process.wait, scaled(PATIENCE)) == 0
+
+
 def test_a_service_whose_first_config_is_bad_does_not_start(tmp_path):
     (tmp_path / "jupyterhub_config.py").write_text("c.FixedQuota.default = -1\n")
     command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]

@@ -1,7 +1,8 @@
 """Executing the Hub's configuration file: its settings, the files that it loads, and the errors in it."""
 
+import stat
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from traitlets.config import Config
@@ -9,44 +10,82 @@ from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
 from jupyter_gq.domain.errors import AdminError
 
+#: The inode, the time of the last change and the size of a file; None for a file that cannot be looked at.
+FileIdentity = tuple[int, int, int] | None
+
 
 class ConfigFileError(AdminError):
     """An error in the config file. The message names the file, the line, the trait, the value and the fix."""
 
 
+def identify(path: Path) -> FileIdentity:
+    """Return what changes if a file is replaced or written; None for a file that cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 class _WatchedLoader(PyFileConfigLoader):
     """A loader that lists every file that it executes, including those that `load_subconfig` asks for."""
 
-    executed: list[Path]
+    executed: dict[Path, FileIdentity]
+
+    def _find_file(self) -> None:
+        try:
+            super()._find_file()
+        except OSError:
+            for folder in self.path if isinstance(self.path, list | tuple) else (self.path or "",):
+                _refuse_special_file(Path(folder, self.filename))
+            raise
 
     def _read_file_as_dict(self) -> None:
-        self.executed.append(Path(self.full_filename))
+        path = Path(self.full_filename)
+        self.executed[path] = identify(path)
         super()._read_file_as_dict()
 
 
-def load_config(path: Path, executed: list[Path]) -> Config:
+def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
     """Execute the file as the Hub does, and return the values that it sets.
 
-    The paths of all executed files are appended to `executed`, also if one of them fails. Raises `ConfigFileError`,
-    which names the line, if the file cannot be read or raises an error.
+    All executed files are added to `executed` before they are opened. Raises `ConfigFileError`, which names the line,
+    if a file cannot be read, is no regular file, or raises an error.
     """
     # `load_subconfig` makes its loader from the class, so the list travels on a class made for this load.
     loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
     loader = loader_class(path.name, str(path.parent))
     try:
         return loader.load_config()  # type: ignore[no-any-return]
+    except ConfigFileError:
+        raise
     except ConfigFileNotFound as error:
         raise ConfigFileError(f"{path}: the file cannot be read ({error}). Check the path and its rights.") from error
     except SyntaxError as error:
+        if not error.lineno:
+            broken = next(reversed(executed), path)
+            raise ConfigFileError(f"{broken}: this is not text in UTF-8 ({error.msg}). Write it again.") from error
         where = f"{error.filename or path}, line {error.lineno}"
         raise ConfigFileError(f"{where}: this is not valid Python ({error.msg}). Mend that line.") from error
-    except (Exception, SystemExit) as error:  # the administrator's code may raise anything
+    except BaseException as error:  # the administrator's code may raise anything
         where = f"{path}, line {_line_of_traceback(error, executed)}"
         raise ConfigFileError(f"{where}: {type(error).__name__}: {error}. Mend that line.") from error
 
 
-def _line_of_traceback(error: BaseException, executed: Sequence[Path]) -> int | str:
+def _line_of_traceback(error: BaseException, executed: Collection[Path]) -> int | str:
     """Return the innermost line of the executed files in an error's traceback; "?" if there is none."""
     names = {str(path) for path in executed}
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return lines[-1] if lines and lines[-1] else "?"
+
+
+def _refuse_special_file(path: Path) -> None:
+    """Raise `ConfigFileError` if the path is a folder, a pipe, a socket or a device; to open one may wait for ever."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # the loader says what is wrong
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device")
+        raise ConfigFileError(f"{path}: this is {kind} and no regular file, so it is not opened. Put a file there.")

@@ -46,7 +46,7 @@ class LastGood:
     files: Mapping[str, _LineEnds]
 
     @classmethod
-    def of(cls, config: Config, names: Collection[str], executed: Sequence[Path]) -> Self:
+    def of(cls, config: Config, names: Collection[str], executed: Collection[Path]) -> Self:
         """Return the policy of a config, without what may be secret, and with hashes of the lines of its files.
 
         `names` are our sections; `executed` are the files that made the config.
@@ -140,9 +140,9 @@ def _line_ends(path: Path) -> _LineEnds:
 
 
 def _content(path: Path) -> bytes | None:
-    """Return the bytes of a file; None if it cannot be read."""
+    """Return the bytes of a regular file; None if it cannot be read. Opening a pipe may wait for ever."""
     try:
-        return path.read_bytes()
+        return path.read_bytes() if path.is_file() else None
     except OSError:
         return None
 

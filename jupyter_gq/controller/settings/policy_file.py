@@ -2,34 +2,35 @@
 
 Rules
 -----
-Like the Hub: the file is executed as the Hub executes it, with the files that it loads by `load_subconfig`. All of them
-are watched.
+In a thread: files are read and executed in a thread, so that the service goes on answering. See `loaded_policy` for
+what a look at the files does.
 
-By content: a change is noticed by content, so that `touch` and an editor's rename do nothing, and no quick edit is
-missed. The content must be the same twice in a row before it is executed: an editor may still be writing it.
+With a deadline: a file may hang, for instance on a network file system or in a line that waits. After `READ_TIMEOUT`,
+`error` says so, and the settings before it stay in force. The result is taken if the thread ends later. Only a file
+that is replaced or written is read in a new thread, and only a few threads may hang.
 
-Never half: a file with an error, or one that lost too much (`last_good`), changes nothing. The settings before it stay
-in force, and `error` says where and what. At the start these are the stored ones.
+Scheduling goes on: no call of `refresh` waits long for a thread; a later call takes the result.
 
-In a thread: files are read and executed in a thread, so that the service goes on answering.
+See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
 """
 
-import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from jupyter_gq.domain.cluster import Node
 
-from .config import Settings, build_settings
-from .config_file import ConfigFileError, load_config
-from .config_lines import find_duplicates, find_line
-from .last_good import LastGood, explain_loss
-from .sections import SECTIONS
-from .traits import SettingsError
+from . import reading
+from .config import Settings
+from .config_file import ConfigFileError, identify
+from .last_good import LastGood
+from .loaded_policy import LoadedPolicy
+from .reading import Reading
 
 log = logging.getLogger(__name__)
+
+#: Most threads that hang at the same time.
+MOST_HANGING = 4
 
 
 class PolicyFile:
@@ -45,142 +46,136 @@ class PolicyFile:
         """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
         `nodes` returns the present nodes, against whose devices quotas and pools are checked; None if they are not
-        known, and nothing is checked against them. `also` names the traits
-        of further sections that belong to the service; other names in them are refused. Raises `ConfigFileError` if
-        neither the file nor `stored` can be used.
+        known, and nothing is checked against them. `also` names the traits of further sections that belong to the
+        service; other names in them are refused. Raises `ConfigFileError` if neither the file nor `stored` can be used.
         """
         self._path = path.absolute()
-        self._nodes = nodes
-        self._also = also or {}
-        self._names = {"SchedulerService", *self._also, *(section.__name__ for section in SECTIONS)}
-        self._loaded: tuple[Path, ...] = (self._path,)
-        self._error: str | None = None
-        self._warnings: tuple[str, ...] = ()
-        self._last_good = stored
-        self._seen = self._changing = self._fingerprints()
-        self._current = self._load() if stored is None else self._load_or_restore(stored)
+        self._threads: list[Reading[bool]] = []
+        #: The look that has not ended, with the copy of the policy that it works on; None if there is none.
+        self._pending: tuple[Reading[bool], LoadedPolicy] | None = None
+        #: The check whether the files of that look were replaced; None if none goes on.
+        self._check: Reading[bool] | None = None
+        self._hang: str | None = None
+        self._policy = LoadedPolicy(self._path, nodes, also, stored)
+        first = self._policy.copy()
+        look = Reading(first.load_first)
+        if look.ends_in_time():
+            look.result()
+            self._policy = first
+            self._log_warnings()
+        else:
+            self._policy.restore(ConfigFileError(self._describe_hang(look, first)))
+            self._threads, self._pending = [look], (look, first)
 
     @property
     def current(self) -> Settings:
         """The last settings without an error."""
-        return self._current
+        return self._policy.current
 
     @property
     def error(self) -> str | None:
         """A sentence that says why the present file is not in force; None if it is in force."""
-        return self._error
+        return self._hang or self._policy.error
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences about entries in the settings in force that are probably mistakes."""
-        return self._warnings
+        return self._policy.warnings
 
     @property
     def last_good(self) -> LastGood | None:
         """The policy in force in a form that can be stored."""
-        return self._last_good
+        return self._policy.last_good
 
     async def refresh(self) -> bool:
         """Load the file again if it, or a file that it loads, has new content that is the same at two calls in a row.
 
-        Returns True if new settings are in force or the new file was refused, and False if nothing changed.
+        Returns True if new settings are in force or the new file was refused, and False if nothing changed. A file
+        that is not read within `READ_TIMEOUT` is refused, too.
         """
-        return await asyncio.to_thread(self._refresh)
+        before = self.error
+        changed = await self._follow()
+        if self.error is not None and self.error != before:
+            log.error("settings refused, the earlier ones stay in force: %s", self.error)
+        return changed or self.error != before
 
-    def _refresh(self) -> bool:
-        """Do the work of `refresh` in the calling thread, and return the same; a refused file is logged."""
-        found = self._fingerprints()
-        if found == self._seen:
-            self._changing = found
+    async def _follow(self) -> bool:
+        """Go on with the look that has not ended, or begin one; return whether something changed."""
+        if self._pending is None or await self._is_replaced(*self._pending):
+            await self._look()
+        if self._pending is None:
             return False
-        if found != self._changing:
-            self._changing = found
+        look, policy = self._pending
+        if look.has_ended():
+            return self._adopt(look, policy)
+        if look.is_overdue():
+            self._hang = self._describe_hang(look, policy)
+        return False
+
+    async def _look(self) -> None:
+        """Begin a look at the file in a new thread, and wait a moment for its end."""
+        copied = self._policy.copy()
+        look = self._start(copied.look)
+        if look is not None:
+            self._pending, self._check = (look, copied), None
+            await look.ends_at_once()
+
+    def _adopt(self, look: Reading[bool], policy: LoadedPolicy) -> bool:
+        """Take the policy of a look that has ended, and return whether something changed."""
+        self._pending = self._check = None
+        changed, before = look.result(), self._policy
+        self._policy = policy
+        if policy.is_settled():
+            self._hang = None
+        if policy.current is not before.current:
+            log.info("settings loaded again from %s", self._path)
+            self._log_warnings()
+        return changed
+
+    async def _is_replaced(self, look: Reading[bool], policy: LoadedPolicy) -> bool:
+        """Return whether a file that a look still reads is another one now; False until that is found out."""
+        if look.has_ended():
             return False
-        try:
-            settings = self._load()
-        except ConfigFileError as error:
-            if str(error) != self._error:
-                log.error("settings refused, the earlier ones stay in force: %s", error)  # noqa: TRY400 - no defect of ours
-            self._error = str(error)
-            return True
-        self._current, self._error = settings, None
-        log.info("settings loaded again from %s", self._path)
-        return True
+        before = policy.identities()
+        if self._check is None:
+            self._check = self._start(lambda: before != {path: identify(path) for path in before})
+            if self._check is not None:
+                await self._check.ends_at_once()
+        if self._check is None or not self._check.has_ended():
+            return False
+        check, self._check = self._check, None
+        return check.result()
 
-    def _load(self) -> Settings:
-        """Return the settings of the file, watch all files that it loads, and keep the policy as the last good one.
+    def _start(self, read: Callable[[], bool]) -> Reading[bool] | None:
+        """Start to read in a thread; if too many threads hang already, say so and return None."""
+        if self._hangs_too_often():
+            self._hang = self._describe_last_hang()
+            return None
+        started = Reading(read)
+        self._threads.append(started)
+        return started
 
-        Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too much of
-        the policy in force; the last good policy and the warnings then stay.
-        """
-        loaded: list[Path] = []
-        executed = self._fingerprints()
-        try:
-            config = load_config(self._path, loaded)
-        finally:
-            # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
-            self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
-            # A file that is edited while it is executed still has its earlier content here, and is loaded again.
-            self._seen = self._changing = self._fingerprints() | executed
-        found = LastGood.of(config, self._names, loaded)
-        loss = None if self._last_good is None else explain_loss(self._last_good, found)
-        if loss is not None:
-            raise ConfigFileError(loss)
-        try:
-            settings = build_settings(config, self._nodes(), self._also)
-        except SettingsError as error:
-            raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
-        except Exception as error:  # the administrator's values may be of any type
-            log.exception("settings: a value cannot be used")
-            raise ConfigFileError(
-                f"{self._path}: a setting has a value that cannot be used ({type(error).__name__}: {error}). Undo the "
-                "last change of the file. The log of the service has the details."
-            ) from error
-        self._last_good = found
-        self._warn(loaded)
-        return settings
+    def _hangs_too_often(self) -> bool:
+        self._threads = [thread for thread in self._threads if not thread.has_ended()]
+        return len(self._threads) >= MOST_HANGING
 
-    def _load_or_restore(self, stored: LastGood) -> Settings:
-        """Return the settings of the file; if the file cannot be used, log why, and return the last good settings.
-
-        Raises `ConfigFileError` if the last good settings do not fit this machine either.
-        """
-        try:
-            return self._load()
-        except ConfigFileError as error:
-            try:
-                settings = build_settings(stored.to_config(), self._nodes(), self._also)
-            except SettingsError:
-                raise error from None  # the machine has changed too: the file is what has to be mended
-            self._error = str(error)
-            log.error("settings refused, the service starts with the last good ones: %s", error)  # noqa: TRY400 - no defect of ours
-            return settings
-
-    def _warn(self, loaded: Sequence[Path]) -> None:
-        """Store and log a warning for each key or setting that is written twice in these files."""
-        self._warnings = tuple(
-            f"{path}, {found}"
-            for path in dict.fromkeys(loaded)
-            for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
+    def _describe_last_hang(self) -> str:
+        return (
+            f"{self._path}: the file is not read any more, because {MOST_HANGING} earlier attempts hang. Mend the file "
+            "and start the service again."
         )
-        for warning in self._warnings:
+
+    def _describe_hang(self, look: Reading[bool], policy: LoadedPolicy) -> str:
+        """Return the sentence about a look that is overdue, with the line where it waits."""
+        if self._hangs_too_often():
+            return self._describe_last_hang()
+        files = policy.identities()
+        place = look.find_line(files) or next(reversed(files), self._path)
+        return (
+            f"{place}: the file has not been read within {reading.READ_TIMEOUT:g} s. Something there waits: a line "
+            "such as a look-up without a deadline, or a file system that does not answer. Mend the file."
+        )
+
+    def _log_warnings(self) -> None:
+        for warning in self.warnings:
             log.warning("settings: %s", warning)
-
-    def _fingerprints(self) -> dict[Path, str]:
-        """Return a hash of the content of each watched file; for a file that cannot be read, the error."""
-        found = {}
-        for path in self._loaded:
-            try:
-                found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
-            except OSError as error:
-                found[path] = repr(error.errno)
-        return found
-
-
-def _place(executed: Sequence[Path], error: SettingsError) -> str:
-    """Return the file and line where the trait of the error is set last; only the first file if no line is found."""
-    for path in reversed(executed):
-        line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
-        if line is not None:
-            return f"{path}, line {line}"
-    return str(executed[0])

@@ -1,0 +1,186 @@
+"""The settings of the Hub's configuration file as one look at it finds them.
+
+Rules
+-----
+Like the Hub: the file is executed as the Hub executes it, with the files that it loads by `load_subconfig`. All of them
+are watched.
+
+By content: a change is noticed by content, so that `touch` and an editor's rename do nothing, and no quick edit is
+missed. The content must be the same twice in a row before it is executed: an editor may still be writing it.
+
+Never half: a file with an error, or one that lost too much (`last_good`), changes nothing. The settings before it stay
+in force, and `error` says where and what. At the start these are the stored ones.
+
+Copied: each look works on a copy, which becomes the policy only once the look has ended. See `policy_file`.
+"""
+
+import copy
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from jupyter_gq.domain.cluster import Node
+
+from .config import Settings, build_settings
+from .config_file import ConfigFileError, FileIdentity, identify, load_config
+from .config_lines import find_duplicates, find_line
+from .last_good import LastGood, explain_loss
+from .sections import SECTIONS
+from .traits import SettingsError
+
+log = logging.getLogger(__name__)
+
+
+class LoadedPolicy:
+    """The policy of a config file, and what the last look at its files found. Without a look it has no settings."""
+
+    #: The last settings without an error.
+    current: Settings
+
+    def __init__(
+        self,
+        path: Path,
+        nodes: Callable[[], Sequence[Node] | None],
+        also: Mapping[str, Collection[str]] | None,
+        stored: LastGood | None,
+    ) -> None:
+        """Start without settings; the arguments are those of `PolicyFile`."""
+        self._path = path
+        self._nodes = nodes
+        self._also = also or {}
+        self._names = {"SchedulerService", *self._also, *(section.__name__ for section in SECTIONS)}
+        self._loaded: tuple[Path, ...] = (path,)
+        self._identities: dict[Path, FileIdentity] = {}
+        self._seen: dict[Path, str] = {}
+        self._changing = self._seen
+        #: A sentence that says why the present file is not in force; None if it is in force.
+        self.error: str | None = None
+        #: Sentences about entries in the settings in force that are probably mistakes.
+        self.warnings: tuple[str, ...] = ()
+        #: The policy in force in a form that can be stored.
+        self.last_good = stored
+        #: The files of the last execution, with what they were when it began.
+        self.executed: dict[Path, FileIdentity] = {}
+
+    def copy(self) -> Self:
+        """Return a copy that another thread may change by a look."""
+        return copy.copy(self)
+
+    def identities(self) -> dict[Path, FileIdentity]:
+        """Return what the watched files were when the look began, and those executed since then."""
+        return {**self._identities, **self.executed}
+
+    def is_settled(self) -> bool:
+        """Return whether the last look found the content that it has read before, and no file that is being written."""
+        return self._seen == self._changing
+
+    def load_first(self) -> bool:
+        """Load the file, or restore the stored policy if the file cannot be used, and log why. Returns True.
+
+        Raises `ConfigFileError` if neither the file nor a stored policy can be used.
+        """
+        self._start_look()
+        try:
+            self.current = self._load()
+        except ConfigFileError as error:
+            self.restore(error)
+        return True
+
+    def restore(self, error: ConfigFileError) -> None:
+        """Put the stored policy in force because of `error`, which is logged.
+
+        Raises `error` if there is none, or if it does not fit this machine any more.
+        """
+        if self.last_good is None:
+            raise error
+        try:
+            self.current = build_settings(self.last_good.to_config(), self._nodes(), self._also)
+        except SettingsError:
+            raise error from None  # the machine has changed too: the file is what has to be mended
+        self.error = str(error)
+        log.error("settings refused, the service starts with the last good ones: %s", error)
+
+    def look(self) -> bool:
+        """Load the file again if it, or a file that it loads, has new content that is the same at two looks in a row.
+
+        Returns True if new settings are in force or the new file was refused, and False if nothing changed.
+        """
+        self._start_look()
+        found = self._fingerprints()
+        if found == self._seen or found != self._changing:
+            self._changing = found
+            return False
+        try:
+            self.current = self._load()
+        except ConfigFileError as error:
+            self.error = str(error)
+        else:
+            self.error = None
+        return True
+
+    def _start_look(self) -> None:
+        self._identities = {path: identify(path) for path in self._loaded}
+        self.executed = {}
+
+    def _load(self) -> Settings:
+        """Return the settings of the file, watch all files that it loads, and keep the policy as the last good one.
+
+        Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too much of
+        the policy in force; the last good policy and the warnings then stay.
+        """
+        executed = self._fingerprints()
+        try:
+            config = load_config(self._path, self.executed)
+        finally:
+            # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
+            self._loaded = tuple(dict.fromkeys([self._path, *self.executed, *self._loaded]))
+            # A file that is edited while it is executed still has its earlier content here, and is loaded again.
+            self._seen = self._changing = self._fingerprints() | executed
+        loaded = tuple(self.executed)
+        found = LastGood.of(config, self._names, loaded)
+        loss = None if self.last_good is None else explain_loss(self.last_good, found)
+        if loss is not None:
+            raise ConfigFileError(loss)
+        try:
+            settings = build_settings(config, self._nodes(), self._also)
+        except SettingsError as error:
+            raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
+        except Exception as error:  # the administrator's values may be of any type
+            log.exception("settings: a value cannot be used")
+            raise ConfigFileError(
+                f"{self._path}: a setting has a value that cannot be used ({type(error).__name__}: {error}). Undo the "
+                "last change of the file. The log of the service has the details."
+            ) from error
+        self.last_good = found
+        self._warn(loaded)
+        return settings
+
+    def _warn(self, loaded: Sequence[Path]) -> None:
+        """Store a warning for each key or setting that is written twice in these files."""
+        self.warnings = tuple(
+            f"{path}, {found}"
+            for path in dict.fromkeys(loaded)
+            for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
+        )
+
+    def _fingerprints(self) -> dict[Path, str]:
+        """Return a hash of the content of each watched file; for a file that cannot be read, the error."""
+        found = {}
+        for path in self._loaded:
+            try:
+                regular = path.is_file()  # anything else is refused, and to open it may wait for ever
+                found[path] = hashlib.sha256(path.read_bytes()).hexdigest() if regular else "no file"
+            except OSError as error:
+                found[path] = repr(error.errno)
+        return found
+
+
+def _place(executed: Sequence[Path], error: SettingsError) -> str:
+    """Return the file and line where the trait of the error is set last; only the first file if no line is found."""
+    for path in reversed(executed):
+        line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
+        if line is not None:
+            return f"{path}, line {line}"
+    return str(executed[0])

@@ -1,0 +1,94 @@
+"""Calls that read files in threads of their own, because a file, a network or an administrator's code may hang.
+
+Rules
+-----
+Deadline: a call has `READ_TIMEOUT` seconds. Only the start of the service waits so long; a service that runs waits for
+`MOMENT` seconds, and then looks from time to time whether the call has ended.
+
+Abandoned: Python cannot end a thread. One that hangs is left alone, and since it is a daemon, the process still ends.
+
+See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
+"""
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from pathlib import Path
+from traceback import walk_stack
+from typing import Generic, TypeVar
+
+from jupyter_gq.controller.clock import SystemClock
+
+T = TypeVar("T")
+
+#: Seconds that a file has, to be read and executed.
+READ_TIMEOUT = 20.0
+#: Seconds that the loop of the service waits for a file, while it decides nothing.
+MOMENT = 3.0
+
+
+class Reading(Generic[T]):
+    """A call of a function in a daemon thread."""
+
+    def __init__(self, read: Callable[[], T]) -> None:
+        """Start the call of `read`."""
+        self._elapsed = SystemClock().elapsed
+        self._began = self._elapsed()
+        self._outcome: Future[T] = Future()
+        self._ended: Future[None] = Future()
+        self._ended.set_running_or_notify_cancel()  # so that nobody who waits can cancel it
+        self._thread = threading.Thread(target=self._run, args=(read,), name="read settings", daemon=True)
+        self._thread.start()
+
+    def has_ended(self) -> bool:
+        """Return whether the call has returned or raised."""
+        return self._ended.done()
+
+    def is_overdue(self) -> bool:
+        """Return whether the call goes on after `READ_TIMEOUT`."""
+        return not self.has_ended() and self._elapsed() - self._began >= READ_TIMEOUT
+
+    def ends_in_time(self) -> bool:
+        """Wait until the call ends, and return True; return False after `READ_TIMEOUT`."""
+        concurrent.futures.wait([self._ended], READ_TIMEOUT)
+        return self.has_ended()
+
+    async def ends_at_once(self) -> bool:
+        """Wait until the call ends, without blocking the loop, and return True; return False after a `MOMENT`."""
+        await self._wait(MOMENT)
+        return self.has_ended()
+
+    async def ends(self) -> None:
+        """Wait until the call ends, however long that takes, without blocking the loop."""
+        await self._wait(None)
+
+    def result(self) -> T:
+        """Return what the call returned, or raise what it raised; only for a call that has ended."""
+        return self._outcome.result()
+
+    def find_line(self, files: Collection[Path]) -> str:
+        """Return the innermost place of these files where the call is now, such as "a.py, line 3"; "" if none."""
+        names = {str(path) for path in files}
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        for each, line in walk_stack(frame) if frame is not None else ():
+            if each.f_code.co_filename in names:
+                return f"{each.f_code.co_filename}, line {line}"
+        return ""
+
+    async def _wait(self, seconds: float | None) -> None:
+        ended = asyncio.wrap_future(self._ended)
+        try:
+            await asyncio.wait([ended], timeout=seconds)
+        finally:
+            ended.cancel()  # or an abandoned call would report to a loop that is closed
+
+    def _run(self, read: Callable[[], T]) -> None:
+        try:
+            self._outcome.set_result(read())
+        except BaseException as error:  # noqa: BLE001 - the caller raises the error
+            self._outcome.set_exception(error)
+        finally:
+            self._ended.set_result(None)
