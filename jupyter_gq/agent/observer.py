@@ -21,7 +21,7 @@ class ObservableNode(Protocol):
 
 
 class NodeObserver:
-    """Observes a node in a thread beside the event loop, with a timeout.
+    """An observer of a node, in a thread beside the event loop, with a timeout.
 
     While one observation hangs, no other is started, and the report says that the state of the node is unknown.
     """

@@ -24,7 +24,7 @@ MOST_CACHED = 10_000
 
 
 class Authenticator(Protocol):
-    """Finds the holders of Hub tokens."""
+    """The source of the holders of Hub tokens."""
 
     #: The name of this service in the Hub's scopes.
     service: str
@@ -38,7 +38,7 @@ class Authenticator(Protocol):
 
 
 class HubAuthenticator:
-    """Asks the Hub at `api_url`, and caches each answer for `cache_seconds` (at most 30).
+    """An authenticator that asks the Hub at `api_url`, and caches each answer for `cache_seconds` (at most 30).
 
     Answers are renewed early; see `token_cache`. If the Hub cannot be asked, requests with new tokens get 503.
     """

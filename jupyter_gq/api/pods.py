@@ -42,7 +42,7 @@ Review = Callable[[str, str], Awaitable[PodIdentity | None]]
 
 
 class PodAuthenticator:
-    """Finds the pod of a token, and checks whether the pod may call a route."""
+    """An authenticator that finds the pod of a token, and checks whether the pod may call a route."""
 
     def __init__(
         self,

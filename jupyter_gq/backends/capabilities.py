@@ -171,7 +171,7 @@ class NodeSupply(Protocol):
 
 
 class NodeCordon(Protocol):
-    """Cordons nodes of a cluster, so that the cluster starts nothing new there."""
+    """The means to cordon nodes of a cluster, so that the cluster starts nothing new there."""
 
     @property
     def drains(self) -> bool:

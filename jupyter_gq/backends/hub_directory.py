@@ -15,7 +15,7 @@ _TIMEOUT = 10.0
 
 
 class Directory(Protocol):
-    """Knows who may log in."""
+    """The source of the users who may log in."""
 
     async def groups_by_user(self) -> Mapping[str, frozenset[str]]:
         """Return the groups of every user by name; raise `BackendError` if that is not known now."""
@@ -23,7 +23,7 @@ class Directory(Protocol):
 
 
 class HubDirectory:
-    """Asks the Hub, by its API, with a token that has the scopes `list:users` and `read:users:groups`."""
+    """The users of the Hub, by its API; the token needs the scopes `list:users` and `read:users:groups`."""
 
     def __init__(self, api_url: str, token: str) -> None:
         """Create a client of the Hub's API at `api_url`, which ends in `/hub/api`, with this token."""

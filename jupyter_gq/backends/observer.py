@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class RunObserver:
-    """Observes runs and remembers the last observation of each, which stands in while the run cannot be observed."""
+    """An observer of runs that keeps the last observation of each, for the time in which a run cannot be observed."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], Observation] = {}

@@ -104,7 +104,7 @@ _AFTER_IMPORT: dict[str, Callable[[ModuleType, MutableMapping[str, str]], None]]
 
 
 class CapsFinder(importlib.abc.MetaPathFinder):
-    """Lets the other finders find a framework, and has its cap applied once it is imported."""
+    """A finder that leaves frameworks to the other finders, and applies the cap of one once it is imported."""
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
         self._environ = environ
@@ -159,7 +159,7 @@ class CapsLoader(importlib.abc.Loader):
 
 
 class ApiFinder(importlib.abc.MetaPathFinder):
-    """Finds `jupyter_gq` beside this file for kernels of environments that lack it; other finders are asked first."""
+    """A finder of `jupyter_gq` beside this file, for kernels whose environment lacks it; asked after all others."""
 
     def __init__(self, package: str) -> None:
         self._package = package

@@ -18,7 +18,7 @@ class StatedForecast:
 
 
 class Forecaster:
-    """States a range for each expected wait (see `forecast`), and learns from the actual waits."""
+    """A forecaster that states a range for each expected wait (see `forecast`), and learns from actual waits."""
 
     def __init__(self, outcomes: Iterable[tuple[float, float]] = ()) -> None:
         """Begin with the outcomes of an earlier forecaster, as its `outcomes` has them."""

@@ -35,7 +35,7 @@ class PostgresqlReserve:
         self._pause = 0
 
     def keep(self, write: Callable[[], AbstractContextManager[sa.Connection]], *, refused: bool) -> bool:
-        """Make or drop the table as the rules say; return whether the room is for changes of state only.
+        """Make or drop the table as the rules say; return whether only changes of state may be written.
 
         `write` provides a transaction that writes; `refused` tells whether the server has refused a write for lack of
         room since the last call.

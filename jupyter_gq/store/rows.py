@@ -57,7 +57,7 @@ def add_audit_entries(connection: sa.Connection, entries: Sequence[AuditEntry]) 
 
 
 class RowDecoder:
-    """Decodes rows; a row that cannot be read is left out, logged once, and listed."""
+    """A decoder of rows; a row that cannot be read is left out, logged once, and listed."""
 
     def __init__(self) -> None:
         #: The rows that could not be read, each with the reason.

@@ -25,7 +25,8 @@ class Health(BaseModel):
     )
     runs: str = Field(default="", description='For admins: "ok", or why nothing is started or ended at present.')
     limits: str = Field(
-        default="", description='For admins: what keeps jobs within the CPU and memory that they request; "" = pods.'
+        default="",
+        description='For admins: what keeps jobs within the CPU and memory that they request; "" = their pods.',
     )
     failures: list[str] = Field(default_factory=list, description="For admins: what fails and is tried again.")
     warnings: list[str] = Field(

@@ -26,7 +26,7 @@ _PIECE: TypeAdapter[object] = TypeAdapter(SentOutputEvent)
 
 
 class LeftOutputs:
-    """Stores the outputs that ended runs have left."""
+    """The storing of the outputs that ended runs have left."""
 
     def __init__(self, context: Context, append: Callable[[str, Sequence[JsonObject]], int]) -> None:
         """Start at the beginning of each run's outputs.

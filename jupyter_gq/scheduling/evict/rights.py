@@ -1,9 +1,9 @@
-"""The rights of one workload: which candidates may go for it, asked for each as the accounts stand at that moment.
+"""The rights of one workload: which candidates may be evicted for it. Asked for each one, by usage at that moment.
 
 Rules
 -----
-Rights are those of `evict.reclaim` for work of other queues. Work of the workload's own queue may go if its priority is
-lower.
+Rights are those of `evict.reclaim` for work of other queues. Work of the workload's own queue may be evicted if
+its priority is lower.
 
 Without a GPU: no quota of GPUs guarantees anything to work that needs none. Such work takes only from queues above
 their fair shares, or what a quota of CPU or memory guarantees.
@@ -16,8 +16,8 @@ queue within its fair share gives only if candidates of that rank are not enough
 what it gives.
 
 Rights grow: a victim under the same root as the workload leaves more of the fair shares above both to the workload. So
-candidates that were refused are asked again after each such victim, and such a victim goes even if its own devices are
-not needed, as long as other victims may go only because of it.
+candidates that were refused are asked again after each such victim, and such a victim is evicted even if its devices
+are not needed, as long as other victims may be evicted only because of it.
 
 See docs/decisions/0073-take-first-from-queues-above-their-shares.md.
 """
@@ -40,15 +40,15 @@ from jupyter_gq.scheduling.workloads import gang
 
 #: Ranks of candidates: of queues above their fair shares, and of queues within them.
 ABOVE, WITHIN = 0, 1
-#: For more victims than that, a victim stays only if the fair shares alone show that the others may go without it.
+#: With more victims than that, a victim stays only if fair shares alone show that the others may be evicted without it.
 MOST_REPLAYED = 16
 
 
 class Rights:
-    """The claims of a workload on the work of others. `most` is the highest rank of candidates that may go."""
+    """The claims of a workload on the work of others. `most` is the highest rank of candidates that may be evicted."""
 
     def __init__(self, policy: Policy, allocations: Allocations, workload: Workload) -> None:
-        """Begin with the rights of a pending workload or wanted replica, under which candidates of any rank may go."""
+        """Begin with the rights of a pending workload or wanted replica; candidates of any rank may be evicted."""
         self.most = WITHIN
         #: Whether a candidate was refused for nothing but its rank.
         self.refused_by_rank = False
@@ -60,9 +60,9 @@ class Rights:
         self._margin = Fraction(policy.reclaim_margin)
 
     def rank(self, victim: Workload) -> int | None:
-        """Return `ABOVE` or `WITHIN` for a candidate that may go as things stand, and None for any other.
+        """Return `ABOVE` or `WITHIN` for a candidate that may be evicted as things stand, and None for any other.
 
-        A candidate that ranks above `most` may not go either. If only its rank forbids it to go, `refused_by_rank`
+        A candidate that ranks above `most` may not be evicted either. If only its rank forbids that, `refused_by_rank`
         becomes True.
         """
         found = self._rank(victim)
@@ -72,7 +72,7 @@ class Rights:
         return None
 
     def allows(self, victim: Workload) -> bool:
-        """Tell whether a candidate may go as things stand; sets `refused_by_rank` as `rank` does."""
+        """Tell whether a candidate may be evicted as things stand; sets `refused_by_rank` as `rank` does."""
         return self.rank(victim) is not None
 
     def may_grow_by(self, victim: Workload) -> bool:
@@ -99,13 +99,13 @@ class Rights:
     def best_order(self, victims: Sequence[Workload]) -> list[Workload]:
         """Return all victims, sorted: first those that share most queues with the workload, then smaller before larger.
 
-        No right is checked. If these victims may go in any order, they may go in this one: victims that share queues
-        with the workload only leave more to it, and the last victim of a queue may be of any size.
+        No right is checked. If any order of eviction is allowed, this one is: victims that share queues with the
+        workload only leave more to it, and the last victim of a queue may be of any size.
         """
         return sorted(victims, key=lambda victim: (-self._shared(victim), gang.held(victim)))
 
     def may_stay(self, victim: Workload, gone: Sequence[Workload]) -> bool:
-        """Tell whether the victims `gone` may go without `victim`, whose release has been undone.
+        """Tell whether the victims `gone` may be evicted without `victim`, whose release has been undone.
 
         The workload must be nominated. With many victims, False may also mean that this was not examined.
         """
@@ -138,7 +138,10 @@ class Rights:
         return len(set(self._allocations.account(victim).chain) & set(self._account.chain))
 
     def _are_lawful(self, gone: Sequence[Workload]) -> bool:
-        """Tell whether exactly these victims may go, one after the other. Accounts change on trial only."""
+        """Tell whether exactly these victims may be evicted, one after the other.
+
+        The usage of queues is changed for this trial only.
+        """
         allocations = self._allocations
         nominee = allocations.nominee_at_place(self._workload.id)
         allocations.drop_usage(nominee)

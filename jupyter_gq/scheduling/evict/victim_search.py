@@ -55,10 +55,10 @@ MOST_VICTIMS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """The limits of a search in which not every candidate may go."""
+    """The limits of a search in which not every candidate may be evicted."""
 
     rights: Rights
-    #: Candidates that are released before all others, as far as they may go.
+    #: Candidates that are released before all others, as far as they may be evicted.
     opening: Sequence[Workload] = ()
     #: Returns all candidates that could go once others have gone, or more than `MOST_CANDIDATES` of them; None: small
     #: sets are not tried.
@@ -71,7 +71,7 @@ def make_room(
     """Nominate the workload by releasing as few candidates as possible, and return the released ones.
 
     None means that this is not possible, and then nothing has changed. `candidates` is called again for each kind of
-    search. `limits`: which candidates may go; None: all may.
+    search. `limits`: which candidates may be evicted; None: all may.
     """
     for search in _searches(allocations, workload, limited=limits is not None):
         trial = _Trial(allocations, limits)
@@ -103,7 +103,7 @@ class _Trial:
     """The victims that one search has released so far, and the state of the ledger before them."""
 
     def __init__(self, allocations: Allocations, limits: Limits | None) -> None:
-        """Release the opening of the limits, as far as its candidates may go."""
+        """Release the opening of the limits, as far as its candidates may be evicted."""
         self.allocations = allocations
         self.released: list[Workload] = []
         self.gone: set[str] = set()
@@ -162,7 +162,7 @@ def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Work
     """Release candidates one device or node after another, the cheapest first, until the workload is nominated.
 
     Tell whether it was nominated. After False, candidates may stay released, and the caller must undo the trial. This
-    search helps if so few candidates may go that they must hold devices together.
+    search helps if so few candidates may be evicted that they must hold devices together.
     """
     allocations = trial.allocations
     staying = [candidate for candidate in candidates if candidate.id not in trial.gone]

@@ -124,7 +124,7 @@ class Copy(Generic[V]):
 
 
 class Reflector(Generic[V]):
-    """Keeps a `Copy` up to date from a thread of its own."""
+    """A thread that keeps a `Copy` of cluster objects up to date."""
 
     def __init__(
         self,

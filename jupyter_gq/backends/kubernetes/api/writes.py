@@ -109,7 +109,7 @@ class _Attempts:
 
 
 class Writes:
-    """Creates and deletes objects in tasks of the event loop."""
+    """The creations and deletions of cluster objects, in tasks of the event loop."""
 
     def __init__(
         self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]

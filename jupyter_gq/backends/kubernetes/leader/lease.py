@@ -70,7 +70,7 @@ class Seat:
 
 
 class Lease:
-    """Takes the Lease, keeps it and gives it back."""
+    """The Lease of this service: taken, renewed, and given back."""
 
     def __init__(
         self,

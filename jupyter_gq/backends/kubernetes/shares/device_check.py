@@ -81,7 +81,7 @@ class Report:
 
 
 class DeviceCheck:
-    """Tries the ways to make a device visible, one pod after the other."""
+    """A trial of the ways to make a device visible, one pod after the other."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class PreparedTask:
 
 
 class DevicePreparation:
-    """Reserves the devices of runs, and tells what their pods must carry."""
+    """The preparation of the devices of runs: reserves the devices, and tells what the pods must carry."""
 
     def __init__(self, *, nodes: Nodes, agents: Agents, reservation_pods: ReservationPods) -> None:
         self._nodes, self._agents, self._reservation_pods = nodes, agents, reservation_pods
