@@ -26,7 +26,7 @@ from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.backends.kubernetes.api.reflector import Reflector
-from jupyter_gq.backends.kubernetes.api.resources import PODS, Resource
+from jupyter_gq.backends.kubernetes.api.resources import PODS, ApiResource
 from jupyter_gq.backends.kubernetes.api.views import pod_view
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.clocks import Clocks
@@ -334,7 +334,7 @@ def _node_of(number: int) -> int:
     return number * GPUS_PER_JOB // GPUS
 
 
-def _binding(pod: JsonObject, node: str) -> tuple[Resource, JsonObject]:
+def _binding(pod: JsonObject, node: str) -> tuple[ApiResource, JsonObject]:
     """What the cluster's scheduler writes for a pod."""
     meta = pod["metadata"]
     name, namespace = meta["name"], meta["namespace"]

@@ -13,7 +13,7 @@ import logging
 from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport
 from jupyter_gq.client.problems import ServiceError
 
-from .backoff import Backoff
+from .backoff import ExponentialBackoff
 from .clock import monotonic
 from .observer import NodeObserver
 from .service_connection import ServiceConnection, TokenMissing
@@ -30,7 +30,7 @@ class Agent:
     """The agent of one node, which reports until it is cancelled."""
 
     def __init__(
-        self, observer: NodeObserver, service: ServiceConnection, backoff: Backoff, *, report_every: float
+        self, observer: NodeObserver, service: ServiceConnection, backoff: ExponentialBackoff, *, report_every: float
     ) -> None:
         """Create an agent without orders; it reports every `report_every` seconds, or more often on request."""
         self._observer, self._service, self._backoff = observer, service, backoff

@@ -21,9 +21,9 @@ from jupyter_gq.devices.simulated import SimulatedDevices
 
 from . import clock
 from .agent import MAX_INTERVAL, MIN_INTERVAL, Agent
-from .backoff import Backoff
+from .backoff import ExponentialBackoff
 from .kubelet import KubeletSocket
-from .node import Node
+from .node import LocalNode
 from .observer import NodeObserver
 from .processes import Processes, find_pod_by_cgroup, find_pod_by_environment
 from .service_connection import ServiceConnection
@@ -132,7 +132,9 @@ class NodeAgent(Application):
             self.service_url, Path(self.token_file), self.node_name, longest_wait=self.report_every
         )
         observer = NodeObserver(self._make_node(), _OBSERVATION_TIMEOUT)
-        agent = Agent(observer, service, Backoff(random.SystemRandom().random), report_every=self.report_every)
+        agent = Agent(
+            observer, service, ExponentialBackoff(random.SystemRandom().random), report_every=self.report_every
+        )
         loop = asyncio.create_task(agent.run())
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, loop.cancel)
@@ -141,11 +143,11 @@ class NodeAgent(Application):
             await loop
         service.close()
 
-    def _make_node(self) -> Node:
+    def _make_node(self) -> LocalNode:
         """Return the node with the sources of its state, as the settings name them."""
         probe, proc = self._choose_probe(), Path(self.proc)
         find_pod = find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment
-        return Node(
+        return LocalNode(
             probe=probe,
             meter=ProbeMeter(probe),
             kubelet=KubeletSocket(Path(self.pod_resources)),

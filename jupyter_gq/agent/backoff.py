@@ -7,7 +7,7 @@ from collections.abc import Callable
 FIRST_WAIT, MAX_WAIT = 1.0, 10.0
 
 
-class Backoff:
+class ExponentialBackoff:
     """A wait that doubles after each failure up to a maximum, of which a random half to all is used.
 
     The random part keeps agents that lost the service at the same moment from coming back at the same moment.

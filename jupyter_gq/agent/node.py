@@ -25,7 +25,7 @@ NO_SUSPEND = "This version of the agent cannot suspend the GPU state of a proces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class LocalNode:
     """The node that the agent runs on, with the sources of its state."""
 
     probe: DeviceProbe

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class ObservableNode(Protocol):
-    """The part of `Node` that the observer uses."""
+    """The part of `LocalNode` that the observer uses."""
 
     def observe(self, watch: Sequence[WatchedPod]) -> AgentReport:
         """Return the present state of the node and the use of these pods; may block."""
@@ -36,7 +36,7 @@ class NodeObserver:
         """Return a report on these pods; after the timeout, a report which says that all is unknown.
 
         An observation that exceeded the timeout is awaited by the next calls. Once it ends, its report is dropped and
-        the node is observed anew. An error of `Node.observe`, which is a defect, is raised.
+        the node is observed anew. An error of `LocalNode.observe`, which is a defect, is raised.
         """
         pending = self._hanging or self._start(list(watch))
         done, _ = await asyncio.wait([pending], timeout=self._timeout)

@@ -45,7 +45,7 @@ from .loop.disk_limit import DiskLimit
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.leadership import Leadership
-from .loop.left_outputs import LeftOutputs
+from .loop.left_outputs import LeftOutputReader
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
 from .loop.observe import Observer
@@ -200,7 +200,7 @@ class Controller:
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
-        self._observer = Observer(context, LeftOutputs(context, self.jobs.append_outputs))
+        self._observer = Observer(context, LeftOutputReader(context, self.jobs.append_outputs))
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)

@@ -8,7 +8,7 @@ import pytest_asyncio
 from tornado.netutil import bind_sockets
 
 from jupyter_gq.agent.agent import Agent
-from jupyter_gq.agent.backoff import Backoff
+from jupyter_gq.agent.backoff import ExponentialBackoff
 from jupyter_gq.agent.observer import NodeObserver
 from jupyter_gq.agent.service_connection import ServiceConnection
 from jupyter_gq.api.app import make_server
@@ -89,7 +89,7 @@ class World:
 
     def connect(self, url, *, name="node-a", node=None, every=20.0):
         service = ServiceConnection(url, self.token, name, longest_wait=every)
-        self.backoff = Backoff(lambda: 1.0, first=0.02, longest=0.05)
+        self.backoff = ExponentialBackoff(lambda: 1.0, first=0.02, longest=0.05)
         agent = Agent(NodeObserver(node or FineNode(), 10), service, self.backoff, report_every=every)
         self.tasks.append(asyncio.create_task(agent.run()))
 

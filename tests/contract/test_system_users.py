@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.local.accounts import Accounts
+from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.local.files import read_owned_json
 from jupyter_gq.backends.protocol import Outcome, Phase
@@ -216,7 +216,7 @@ async def test_files_are_deleted_while_a_file_of_a_user_is_read(system, users):
 
     deleting = threading.Thread(target=delete)
     deleting.start()
-    account = Accounts(system_users=True).look_up(users[0])
+    account = UnixAccounts(system_users=True).look_up(users[0])
     while not done.is_set():
         assert read_owned_json(system.folder / "state/jobs/read/bundle.json", account, limit=10**6)
     deleting.join()

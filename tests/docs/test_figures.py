@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.policy_file import PolicyFile
-from jupyter_gq.runner.output.cell_output import Bounds
+from jupyter_gq.runner.output.cell_output import OutputBounds
 
 from .pages import ROOT
 
@@ -24,7 +24,7 @@ def size(count: int) -> str:
 
 
 def test_what_is_kept_of_long_output():
-    bounds, text = Bounds(), text_of("set-quotas.md")
+    bounds, text = OutputBounds(), text_of("set-quotas.md")
     for sentence in (
         f"more than {size(bounds.text)} of text, the last {size(bounds.text_kept)} of it are kept",
         f"take more than {size(bounds.rich)}, the last {size(bounds.rich_kept)} of them are kept",

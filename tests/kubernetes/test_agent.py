@@ -131,9 +131,9 @@ async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is
 
     async def additions():
         await backend.observe()
-        return backend.pod_additions(share.id, share.run)
+        return backend.notebooks.pod_additions(share.id, share.run)
 
-    added = await eventually(additions, lambda: backend.describe_preparation(share.id, share.run))
+    added = await eventually(additions, lambda: backend.notebooks.describe_preparation(share.id, share.run))
     (reservation,) = [pod.metadata.name for pod in world.pods() if pod.metadata.name.startswith("gq-res-")]
     given = node.container(nodes, reservation).devices["nvidia.com/gpu"]
     assert added.environment["NVIDIA_VISIBLE_DEVICES"] == given[0]

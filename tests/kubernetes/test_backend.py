@@ -121,10 +121,10 @@ async def test_a_notebook_is_told_its_place_watched_and_ended_through_the_hub(wo
     notebook = world.notebook("ben", node, 0)
     await world.launch(notebook)
     await world.backend.observe()
-    assert world.backend.pod_additions(notebook.id, 1) is None
-    assert "reserved" in world.backend.describe_preparation(notebook.id, 1)
+    assert world.backend.notebooks.pod_additions(notebook.id, 1) is None
+    assert "reserved" in world.backend.notebooks.describe_preparation(notebook.id, 1)
     device = await world.held(f"{node}/0", node)
-    added = world.backend.pod_additions(notebook.id, 1)
+    added = world.backend.notebooks.pod_additions(notebook.id, 1)
     assert (added.node, added.environment["NVIDIA_VISIBLE_DEVICES"]) == (node, device.id)
     pod = await asyncio.to_thread(world.start_server, notebook, added)
     await world.running(notebook)

@@ -267,7 +267,7 @@ async def test_a_notebook_that_sees_a_device_of_others_ends_through_the_hub_and_
     notebook = world.notebook("curious", node, 0)
     await world.launch(notebook)
     await world.held(f"{node}/0", node)
-    server = world.start_server(notebook, world.backend.pod_additions(notebook.id, 1))
+    server = world.start_server(notebook, world.backend.notebooks.pod_additions(notebook.id, 1))
     await world.running(notebook)
     assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.UNCHECKED, "kernels wait"
     world.agents.shares[server.metadata.uid] = {"visible": [f"GPU-{node}-0"]}

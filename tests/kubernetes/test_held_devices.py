@@ -15,7 +15,7 @@ async def a_notebook(world, name, node, index):
     notebook = world.notebook(name, node, index)
     await world.launch(notebook)
     device = await world.held(f"{node}/{index}", node)
-    await asyncio.to_thread(world.start_server, notebook, world.backend.pod_additions(notebook.id, 1))
+    await asyncio.to_thread(world.start_server, notebook, world.backend.notebooks.pod_additions(notebook.id, 1))
     await world.running(notebook)
     return notebook, device
 

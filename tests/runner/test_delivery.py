@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from jupyter_gq.backends.local.accounts import Accounts
+from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.spools import read_spool
 from tests.patience import scaled
 
@@ -48,7 +48,7 @@ def test_run_does_not_wait_for_a_service_that_is_down_and_leaves_its_outputs(job
     kernel_ended = time.perf_counter()
     assert job.finish()["outcome"] == "SUCCEEDED"
     assert time.perf_counter() - kernel_ended < scaled(60), "the run waits for the service"
-    account = Accounts(system_users=False).look_up("ann")
+    account = UnixAccounts(system_users=False).look_up("ann")
     left = read_spool(job.run_folder() / "spool.jsonl", account, 0)
     texts = [piece["output"]["text"] for piece in left.pieces if piece["op"] == "append"]
     assert texts == ["kept\n"]

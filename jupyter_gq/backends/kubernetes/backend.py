@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
 from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node, NodeRequest
@@ -139,7 +138,7 @@ class KubernetesRuns:
             forgetful=True,
             keeps_unknown=True,
             share_label=SHARE_LABEL,
-            pod_preparation=self,
+            pod_preparation=self.notebooks,
             pod_lookup=self,
             agent_reports=KubernetesAgentReports(
                 agents=self.agents,
@@ -243,31 +242,6 @@ class KubernetesRuns:
     def node_request(self, pool: str) -> NodeRequest | None:
         """Return the state of the request for new nodes of that pool; None if there is no open request."""
         return self.placeholders.request_state(pool)
-
-    # --- the preparation of notebooks' pods
-
-    def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return what a spawner merges into its pod, and reserve the pod's devices if that is not done.
-
-        None: the devices are still being prepared, or no pod is wanted, because the run is unknown, ends or was
-        released.
-        """
-        return self.notebooks.pod_additions((workload, run))
-
-    def named_devices(self, workload: str, run: int) -> dict[str, str]:
-        """Return the devices that the pod was told to name, by slot; empty if it names none."""
-        return self.notebooks.named_devices((workload, run))
-
-    def describe_preparation(self, workload: str, run: int) -> str:
-        """Reserve the pod's devices if that is not done; return what the pod is waiting for, in one sentence.
-
-        Returns "" if nothing is missing, or if the run is unknown or has ended.
-        """
-        return self.notebooks.describe_preparation((workload, run))
-
-    async def release(self, workload: str, run: int) -> None:
-        """Record that the spawner ends the pod itself; the run has ended once it has no pod any more."""
-        self.notebooks.release((workload, run))
 
     # --- the pods of runs
 

@@ -16,7 +16,7 @@ from jupyter_gq.domain.errors import BackendError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Account:
+class UnixAccount:
     """A user of the operating system."""
 
     name: str
@@ -29,15 +29,15 @@ class Account:
     switch: bool
 
 
-class Accounts:
+class UnixAccounts:
     """The accounts of the owners of jobs."""
 
     def __init__(self, system_users: bool) -> None:
         #: Whether each owner has an account of their own.
         self.system_users = system_users
-        self._found: dict[str, Account] = {}
+        self._found: dict[str, UnixAccount] = {}
 
-    def look_up(self, owner: str) -> Account:
+    def look_up(self, owner: str) -> UnixAccount:
         """Return the account that the owner's jobs run as, looked up anew, and remember it for `last_known`.
 
         Raises `BackendError` with a sentence if jobs cannot run as that user.
@@ -45,11 +45,11 @@ class Accounts:
         self._found[owner] = account = self._find(owner)
         return account
 
-    def last_known(self, owner: str) -> Account:
+    def last_known(self, owner: str) -> UnixAccount:
         """Return the account as it was at the last lookup, for runs that have started; look it up if there was none."""
         return self._found.get(owner) or self.look_up(owner)
 
-    def _find(self, owner: str) -> Account:
+    def _find(self, owner: str) -> UnixAccount:
         """Return the service's own account, or with system users the one that has the owner's name.
 
         Raises `BackendError` if there is none, if it is root, or if the service has no right to become that user.
@@ -75,9 +75,9 @@ class Accounts:
         return _account(entry, switch=True)
 
 
-def _account(entry: pwd.struct_passwd, *, switch: bool) -> Account:
+def _account(entry: pwd.struct_passwd, *, switch: bool) -> UnixAccount:
     """Return the account of a password entry; `switch` says whether the service must become this user."""
-    return Account(
+    return UnixAccount(
         name=entry.pw_name,
         uid=entry.pw_uid,
         gid=entry.pw_gid,

@@ -27,7 +27,7 @@ from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import Kind, Workload
 
-from .accounts import Account, Accounts
+from .accounts import UnixAccount, UnixAccounts
 from .control_groups import (
     RunLimits,
     add_process,
@@ -71,7 +71,7 @@ class LocalRuns:
         self._service_url = service_url
         self._root = options.state_dir.resolve()
         make_service_folders(self._root, open_path=options.system_users)
-        self._accounts = Accounts(options.system_users)
+        self._accounts = UnixAccounts(options.system_users)
         self._starter = TaskStarter(state_dir=self._root, command=options.command)
         self._ledger = Ledger(self._root / "runs")
         self._members = Members(self._accounts)
@@ -175,7 +175,7 @@ class LocalRuns:
 
     # -- starting
 
-    def _start_tasks(self, run: Run, launch: Launch, account: Account) -> None:
+    def _start_tasks(self, run: Run, launch: Launch, account: UnixAccount) -> None:
         """Start the tasks one after the other, and record each process; raise the error of the first failure."""
         manifest = read_manifest(self._root, run.job, account)
         cwd = choose_working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))

@@ -9,7 +9,7 @@ from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
-from .accounts import Account, Accounts
+from .accounts import UnixAccount, UnixAccounts
 from .deletion import delete_folder
 from .disk_use import measure_folder
 from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_notebook, write_private
@@ -25,7 +25,7 @@ class LocalBundles:
 
     def __init__(self, state_dir: str | Path, *, system_users: bool = False) -> None:
         self._root = Path(state_dir).resolve()
-        self._accounts = Accounts(system_users)
+        self._accounts = UnixAccounts(system_users)
         make_service_folders(self._root, open_path=system_users)
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
@@ -86,7 +86,7 @@ class LocalBundles:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         delete_folder(job_folder(self._root, job), holding_folder(self._root))
 
-    def _write_files(self, folder: Path, content: bytes, account: Account) -> None:
+    def _write_files(self, folder: Path, content: bytes, account: UnixAccount) -> None:
         """Give the folder to the account, and write the bundle and the folder for checkpoints into it."""
         if account.switch:
             os.chown(folder, account.uid, account.gid)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from jupyter_gq.client.variables import matches, select_variables
 
-from .accounts import Account
+from .accounts import UnixAccount
 
 #: Variable that marks every process of a task; for its value see `ledger.Run.mark`.
 MARK = "JUPYTER_GQ_RUN"
@@ -24,7 +24,7 @@ KEPT_VARIABLES = (
 
 
 def base_environment(
-    account: Account, kept: Sequence[str], manifest: Mapping[str, object], launch: Mapping[str, str]
+    account: UnixAccount, kept: Sequence[str], manifest: Mapping[str, object], launch: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the variables that all tasks of a run share.
 

@@ -12,7 +12,7 @@ from jupyter_gq.domain import output_bounds
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
-from .accounts import Account
+from .accounts import UnixAccount
 from .user_access import run_as
 
 Content = TypeVar("Content")
@@ -21,7 +21,7 @@ Content = TypeVar("Content")
 DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject | None:
+def read_owned_json(path: Path, account: UnixAccount, *, limit: int) -> JsonObject | None:
     """Return the JSON object in a file of this account, of at most `limit` bytes; None if there is no such file.
 
     Raises `UnusableFile` for a link, a larger file, a file of another user, and anything but a JSON object.
@@ -30,7 +30,7 @@ def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject |
     return None if content is None else user_files.parse_object(path.name, content)
 
 
-def read_owned_notebook(path: Path, account: Account) -> JsonObject | None:
+def read_owned_notebook(path: Path, account: UnixAccount) -> JsonObject | None:
     """Return the executed notebook in a file of this account; None if there is no such file.
 
     Raises `UnusableFile` as `read_owned_json` does.
@@ -42,7 +42,7 @@ def read_owned_notebook(path: Path, account: Account) -> JsonObject | None:
     return user_files.parse_object(path.name, content, max_nodes=output_bounds.NOTEBOOK_VALUES)
 
 
-def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
+def read_owned_end(path: Path, account: UnixAccount, *, size: int) -> bytes | None:
     """Return the last `size` bytes of a file of this account; None if there is no such file.
 
     Raises `UnusableFile` for a link, or anything else than a regular file of this account.
@@ -50,7 +50,7 @@ def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
     return _read(path, account, lambda: user_files.read_end(path, size=size, uid=account.uid))
 
 
-def read_owned_part(path: Path, account: Account, *, start: int, size: int) -> bytes:
+def read_owned_part(path: Path, account: UnixAccount, *, start: int, size: int) -> bytes:
     """Return at most `size` bytes of a file of this account from byte `start` on; empty if there are none.
 
     Raises `UnusableFile` as `client.user_files` does.
@@ -58,7 +58,7 @@ def read_owned_part(path: Path, account: Account, *, start: int, size: int) -> b
     return _read(path, account, lambda: user_files.read_part(path, start=start, size=size, uid=account.uid))
 
 
-def is_missing(path: Path, account: Account) -> bool:
+def is_missing(path: Path, account: UnixAccount) -> bool:
     """Return whether the account finds nothing at this path; False if it cannot be told."""
     try:
         run_as(account, path, path.lstat)
@@ -69,22 +69,22 @@ def is_missing(path: Path, account: Account) -> bool:
     return False
 
 
-def write_private(path: Path, content: bytes, account: Account) -> None:
+def write_private(path: Path, content: bytes, account: UnixAccount) -> None:
     """Make or replace a file of mode 0600 of this account atomically; raise `OSError` if the disk refuses."""
     run_as(account, path, lambda: _write(path, content))
 
 
-def make_private_folder(path: Path, account: Account) -> None:
+def make_private_folder(path: Path, account: UnixAccount) -> None:
     """Make a folder of mode 0700 of this account, with missing parent folders; do nothing if it exists."""
     run_as(account, path, lambda: path.mkdir(mode=0o700, parents=True, exist_ok=True))
 
 
-def remove_file(path: Path, account: Account) -> None:
+def remove_file(path: Path, account: UnixAccount) -> None:
     """Remove a file of this account; do nothing if there is none."""
     run_as(account, path, lambda: path.unlink(missing_ok=True))
 
 
-def open_log(path: Path, account: Account) -> int:
+def open_log(path: Path, account: UnixAccount) -> int:
     """Return a file descriptor that appends to this account's file, which is made with mode 0600 if it is missing.
 
     Raise `OSError` if there is something else than a regular file.
@@ -98,7 +98,7 @@ def open_log(path: Path, account: Account) -> int:
     return handle
 
 
-def _read(path: Path, account: Account, read: Callable[[], Content]) -> Content:
+def _read(path: Path, account: UnixAccount, read: Callable[[], Content]) -> Content:
     """Return the result of `read` with the rights of the account; raise `UnusableFile` if it does not end in time."""
     try:
         return run_as(account, path, read)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.domain.errors import BackendError
 
-from .accounts import Accounts
+from .accounts import UnixAccounts
 from .control_groups import pids_of
 from .environment import MARK
 from .ledger import Run
@@ -24,7 +24,7 @@ _Identity = tuple[int, int]
 class Members:
     """The processes of all runs, as far as they were seen."""
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: UnixAccounts) -> None:
         self._accounts = accounts
         self._seen: dict[tuple[str, int], frozenset[_Identity]] = {}
 

@@ -9,7 +9,7 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.user_files import SMALL_FILE
 from jupyter_gq.domain.errors import UnusableFile
 
-from .accounts import Account
+from .accounts import UnixAccount
 from .files import read_owned_json
 from .ledger import Run
 
@@ -30,7 +30,7 @@ class Result:
     sentence: str = ""
 
 
-def read_result(folder: Path, account: Account) -> Result | None:
+def read_result(folder: Path, account: UnixAccount) -> Result | None:
     """Return the result that the task's runner wrote to `result.json`; None if it wrote none that is valid."""
     with suppress(UnusableFile, ValueError):
         result = read_owned_json(folder / "result.json", account, limit=SMALL_FILE)

@@ -13,7 +13,7 @@ from jupyter_gq.domain import bounded_json, output_bounds
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonObject
 
-from .accounts import Account
+from .accounts import UnixAccount
 from .files import read_owned_part
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ _OUTPUTS = b', "output'
 MOST_READ = 512 * _MIB
 
 
-def read_spool(path: Path, account: Account, start: int) -> LeftOutputs:
+def read_spool(path: Path, account: UnixAccount, start: int) -> LeftOutputs:
     """Return the pieces of a spool from byte `start` on, about `PORTION` bytes; skip what is no piece.
 
     A notice replaces a line that is longer than `LONGEST_PIECE`. `following` is None in the last portion. From

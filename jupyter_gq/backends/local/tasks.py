@@ -14,7 +14,7 @@ from jupyter_gq.connections.limits import restore_file_limit
 from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .accounts import Account
+from .accounts import UnixAccount
 from .environment import MARK
 from .files import (
     DISK_FULL_ERRORS,
@@ -40,7 +40,7 @@ class TaskStarter:
     #: Beginning of the command; job folder, run and task are appended.
     command: Sequence[str]
 
-    def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
+    def start(self, run: Run, task: int, account: UnixAccount, cwd: str, inputs: "TaskInputs") -> TaskProcess:
         """Start one task in the folder `cwd` and return its process; raise an error with a sentence if that fails.
 
         The error is `StorageFull` if the disk has no room, and `BackendError` otherwise.
@@ -53,7 +53,7 @@ class TaskStarter:
             what = error.filename or self.command[0]
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 
-    def _start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
+    def _start(self, run: Run, task: int, account: UnixAccount, cwd: str, inputs: "TaskInputs") -> TaskProcess:
         """Delete what an earlier attempt left, write the token, and start the process of a task as this account.
 
         Raises `OSError` if that fails.
@@ -93,7 +93,7 @@ class TaskInputs:
     token: str
 
 
-def read_manifest(state_dir: Path, job: str, account: Account) -> JsonMapping:
+def read_manifest(state_dir: Path, job: str, account: UnixAccount) -> JsonMapping:
     """Return the manifest in the job's bundle, empty if there is none; raise `BackendError` for an unusable bundle."""
     try:
         bundle = read_owned_json(job_folder(state_dir, job) / "bundle.json", account, limit=LARGE_FILE)
@@ -103,7 +103,7 @@ def read_manifest(state_dir: Path, job: str, account: Account) -> JsonMapping:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def choose_working_folder(wanted: object, account: Account, fallback: Path) -> str:
+def choose_working_folder(wanted: object, account: UnixAccount, fallback: Path) -> str:
     """Return the folder to start in: `wanted` if the account can enter it, else the home, else `fallback`."""
     for folder in (wanted, account.home):
         if isinstance(folder, str) and os.path.isabs(folder) and _can_enter(folder, account):
@@ -111,7 +111,7 @@ def choose_working_folder(wanted: object, account: Account, fallback: Path) -> s
     return str(fallback)
 
 
-def _can_enter(folder: str, account: Account) -> bool:
+def _can_enter(folder: str, account: UnixAccount) -> bool:
     """Return whether the account can enter this folder; False if its file system does not answer."""
 
     def is_open() -> bool:
@@ -132,7 +132,7 @@ def find_free_port() -> int:
 
 
 @contextlib.contextmanager
-def _open_folder(path: str, account: Account) -> Iterator[str]:
+def _open_folder(path: str, account: UnixAccount) -> Iterator[str]:
     """Open a folder with the account's rights; yield a path that means this folder even if the user replaces it.
 
     The child process enters its folder before it becomes the user, so that the rights must be checked here.
@@ -146,7 +146,7 @@ def _open_folder(path: str, account: Account) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _open_log(path: Path, account: Account) -> Iterator[int]:
+def _open_log(path: Path, account: UnixAccount) -> Iterator[int]:
     """Open the log of a task within the block; yield its file descriptor."""
     handle = open_log(path, account)
     try:
@@ -155,7 +155,7 @@ def _open_log(path: Path, account: Account) -> Iterator[int]:
         os.close(handle)
 
 
-def _user_arguments(account: Account) -> JsonObject:
+def _user_arguments(account: UnixAccount) -> JsonObject:
     """Return the arguments of `subprocess.Popen` that start a process as this account."""
     if not account.switch:
         return {}

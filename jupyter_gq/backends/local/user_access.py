@@ -29,7 +29,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from .accounts import Account
+from .accounts import UnixAccount
 
 Result = TypeVar("Result")
 
@@ -57,7 +57,11 @@ _lock = threading.Lock()
 
 
 def run_as(
-    account: Account, path: Path, operation: Callable[[], Result], *, discard: Callable[[Result], None] | None = None
+    account: UnixAccount,
+    path: Path,
+    operation: Callable[[], Result],
+    *,
+    discard: Callable[[Result], None] | None = None,
 ) -> Result:
     """Return the result of an operation on the file or folder `path`, carried out with the rights of the account.
 
@@ -79,7 +83,7 @@ def run_as(
     return future.result()
 
 
-def _carry_out(future: "Future[Result]", account: Account, operation: Callable[[], Result]) -> None:
+def _carry_out(future: "Future[Result]", account: UnixAccount, operation: Callable[[], Result]) -> None:
     """Take the rights of the account in this thread, and store the result or the error of the operation."""
     try:
         if account.switch:
@@ -91,7 +95,7 @@ def _carry_out(future: "Future[Result]", account: Account, operation: Callable[[
         future.set_result(result)
 
 
-def _take_rights(account: Account) -> None:
+def _take_rights(account: UnixAccount) -> None:
     """Give this thread the effective rights of the account for the rest of its life; raise `OSError` if not allowed."""
     if platform.machine() not in _NUMBERS:
         raise OSError(errno.ENOSYS, f"system users are not supported on {platform.machine()}")

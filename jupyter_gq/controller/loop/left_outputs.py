@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _PIECE: TypeAdapter[object] = TypeAdapter(SentOutputEvent)
 
 
-class LeftOutputs:
+class LeftOutputReader:
     """The storing of the outputs that ended runs have left."""
 
     def __init__(self, context: Context, append: Callable[[str, Sequence[JsonObject]], int]) -> None:

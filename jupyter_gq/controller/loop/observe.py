@@ -16,7 +16,7 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
 from .adoption import correct_place
-from .left_outputs import LeftOutputs
+from .left_outputs import LeftOutputReader
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import OtherRuns
 from .run_end import interpret
@@ -33,7 +33,7 @@ def _plain(seen: Observation) -> Observation:
 class Observer:
     """The observer of all backends, which records what their observations mean."""
 
-    def __init__(self, context: Context, left_outputs: LeftOutputs) -> None:
+    def __init__(self, context: Context, left_outputs: LeftOutputReader) -> None:
         self._context, self._left_outputs = context, left_outputs
         self._other_runs = OtherRuns(context)
         #: Backends whose failure has been logged, by identity: a failure is logged once.

@@ -22,7 +22,7 @@ NOTHING: Output = {"output_type": "display_data", "data": {"text/plain": ""}, "m
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class View:
+class WidgetView:
     """A display of a widget in the outputs of a cell."""
 
     cell: CellOutput
@@ -41,7 +41,7 @@ class _Captured:
 
     output: Output
     display_id: str | None = None
-    entries: dict[View, Entry] = field(default_factory=dict)
+    entries: dict[WidgetView, Entry] = field(default_factory=dict)
 
 
 class CapturedOutputs:
@@ -50,7 +50,7 @@ class CapturedOutputs:
     def __init__(self) -> None:
         self._captured: list[_Captured] = []
         #: Entries of outputs that were cleared; the next outputs take their places.
-        self._free: dict[View, list[Entry]] = {}
+        self._free: dict[WidgetView, list[Entry]] = {}
         self._clear_before_next = False
 
     @property
@@ -58,7 +58,7 @@ class CapturedOutputs:
         """The captured outputs as nbformat."""
         return [each.output for each in self._captured]
 
-    def append(self, output: Output, display_id: str | None, views: Iterable[View]) -> None:
+    def append(self, output: Output, display_id: str | None, views: Iterable[WidgetView]) -> None:
         """Add an output and show it in all of these views; text of the same stream is joined."""
         if self._clear_before_next:
             self._discard()
@@ -80,7 +80,7 @@ class CapturedOutputs:
         self._discard()
         self._hide_free()
 
-    def replace(self, outputs: Iterable[Output], views: Iterable[View]) -> None:
+    def replace(self, outputs: Iterable[Output], views: Iterable[WidgetView]) -> None:
         """Replace all outputs by these."""
         shown = list(views)
         self._discard()
@@ -96,13 +96,13 @@ class CapturedOutputs:
                 for view, entry in each.entries.items():
                     view.cell.update(entry, _as_display(each.output))
 
-    def show(self, view: View) -> None:
+    def show(self, view: WidgetView) -> None:
         """Show all outputs in another view."""
         for each in self._captured:
             if view not in each.entries:
                 self._show(each, [view])
 
-    def _show(self, captured: _Captured, views: Iterable[View]) -> None:
+    def _show(self, captured: _Captured, views: Iterable[WidgetView]) -> None:
         display = _as_display(captured.output)
         for view in views:
             free = self._free.get(view)

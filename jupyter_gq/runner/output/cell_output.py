@@ -8,7 +8,7 @@ Rules
 - Resend when long: once the sent pieces add up to a few times the outputs, one piece (`set`) sends all outputs again,
   and the service forgets the pieces before it. So a progress bar that is drawn for days takes little room.
 - Bounded outputs: a cell keeps the end of its text and its last displays; its first output then says what was left
-  out. Once the outputs of all cells of the job exceed `Bounds.job`, a notice replaces each further display.
+  out. Once the outputs of all cells of the job exceed `OutputBounds.job`, a notice replaces each further display.
 - Readable outputs: every output has the bounds of `domain.output_bounds`, so that the service takes its piece, and the
   next run can read the notebook. Numbers and halves of characters that JSON does not have everywhere are replaced.
 """
@@ -34,7 +34,7 @@ Piece = JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class OutputBounds:
     """The limits of the outputs that are kept: text in characters, displays as `output_bounds.measure_json` does."""
 
     #: Most text of a cell; text that exceeds it is cut to `text_kept`.
@@ -75,7 +75,7 @@ class Entry:
 class CellOutput:
     """The outputs of one cell."""
 
-    def __init__(self, cell: str, role: str, bounds: Bounds) -> None:
+    def __init__(self, cell: str, role: str, bounds: OutputBounds) -> None:
         self._about = {"cell": cell, "role": role}
         self._bounds = bounds
         self.entries: list[Entry] = []
@@ -86,7 +86,7 @@ class CellOutput:
         self._carrier: dict[int, Piece] = {}
         #: Text of the last stream before its pending piece.
         self._text_before_piece = ""
-        #: Whether the outputs of the whole job have reached `Bounds.job`.
+        #: Whether the outputs of the whole job have reached `OutputBounds.job`.
         self.job_is_full = False
         self._resend_all = False
         #: Bytes of the pieces taken since the last `set`.
@@ -255,7 +255,7 @@ class CellOutput:
         return _make_substitute(f"One output of {_amount(size)}", readable, why)
 
     def _apply_bounds(self) -> None:
-        """Drop the oldest outputs if the text, the displays or the number of outputs of this cell exceed `Bounds`."""
+        """Drop the oldest outputs if the text, the displays or the number of outputs of this cell exceed its bounds."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)

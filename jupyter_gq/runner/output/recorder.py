@@ -10,8 +10,8 @@ from collections.abc import Callable
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.delivery.budget import Budget
 
-from .captured import CapturedOutputs, View, find_outputs
-from .cell_output import Bounds, CellOutput, Entry, Output, Piece
+from .captured import CapturedOutputs, WidgetView, find_outputs
+from .cell_output import CellOutput, Entry, Output, OutputBounds, Piece
 from .widgets import VIEW, Widgets
 
 log = logging.getLogger(__name__)
@@ -25,16 +25,16 @@ OVER_BUDGET_WAIT = 1.0
 class Recorder:
     """The outputs of all cells of a job; their changes are handed on in order."""
 
-    def __init__(self, emit: Callable[[list[Piece]], None], now: float, bounds: Bounds | None = None) -> None:
+    def __init__(self, emit: Callable[[list[Piece]], None], now: float, bounds: OutputBounds | None = None) -> None:
         """Begin without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock."""
         self._emit = emit
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or OutputBounds()
         self._budget = Budget(now)
         self._job_is_full = False
         self._cells: dict[str, CellOutput] = {}
         self._displays: dict[str, list[tuple[CellOutput, Entry]]] = {}
         self._widgets = Widgets()
-        self._views: list[View] = []
+        self._views: list[WidgetView] = []
         self._captured: dict[str, CapturedOutputs] = {}
         self._flushed_at = now - 3600.0
 
@@ -68,7 +68,7 @@ class Recorder:
             output = self._widget_output(output, str(widget.get("model_id")))
         entry = to.add(output)
         if widget is not None:
-            self._add_view(View(cell=to, entry=entry, model=str(widget.get("model_id"))))
+            self._add_view(WidgetView(cell=to, entry=entry, model=str(widget.get("model_id"))))
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
 
@@ -129,11 +129,11 @@ class Recorder:
     def _captured_by(self, model: str) -> CapturedOutputs:
         return self._captured.setdefault(model, CapturedOutputs())
 
-    def _views_of(self, model: str) -> list[View]:
+    def _views_of(self, model: str) -> list[WidgetView]:
         """Return the displays of a widget, alone or in boxes, that are still shown."""
         return [view for view in self._views if view.is_shown and self._widgets.contains(view.model, model)]
 
-    def _add_view(self, view: View) -> None:
+    def _add_view(self, view: WidgetView) -> None:
         """Add the display of a widget, and show beside it what the Output widgets in it have captured."""
         self._views.append(view)
         for model, captured in self._captured.items():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_gq.agent.kubelet import KubeletSocket
-from jupyter_gq.agent.node import Node
+from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
 from jupyter_gq.client.agents import AgentDevice, AgentShare, WatchedPod
 from jupyter_gq.devices.meter import ProbeMeter
@@ -26,7 +26,7 @@ class Machine:
     def __init__(self, folder, socket):
         self.nvml, self.proc = FakeNvml(), FakeProc(folder)
         probe = NvmlProbe(now=lambda: 1000.0, load=lambda: self.nvml)
-        self.node = Node(
+        self.node = LocalNode(
             probe=probe,
             meter=ProbeMeter(probe),
             kubelet=KubeletSocket(socket),

@@ -2,12 +2,12 @@
 
 import pytest
 
-from jupyter_gq.backends.local.accounts import Account
+from jupyter_gq.backends.local.accounts import UnixAccount
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES, base_environment, gang_environment
 
 
 def an_account(switch=False):
-    return Account(name="ann", uid=1, gid=1, groups=(1,), home="/home/ann", shell="/bin/bash", switch=switch)
+    return UnixAccount(name="ann", uid=1, gid=1, groups=(1,), home="/home/ann", shell="/bin/bash", switch=switch)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.backends.local import spools
-from jupyter_gq.backends.local.accounts import Accounts
+from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.spools import PORTION, read_spool
 from jupyter_gq.client.outputs import Output
 from jupyter_gq.runner.delivery.spool import Spool
@@ -27,7 +27,7 @@ def nested(levels: int) -> object:
 
 
 def read_all(path: Path) -> list[dict]:
-    account = Accounts(system_users=False).look_up(getpass.getuser())
+    account = UnixAccounts(system_users=False).look_up(getpass.getuser())
     found: list[dict] = []
     start: int | None = 0
     while start is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.backends.local import user_access
-from jupyter_gq.backends.local.accounts import Account
+from jupyter_gq.backends.local.accounts import UnixAccount
 from jupyter_gq.backends.local.files import read_owned_json
 from jupyter_gq.backends.local.user_access import MOST_BLOCKED, run_as
 from jupyter_gq.domain.errors import UnusableFile
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 def an_account(name="ann", *, uid=NOBODY, switch=False):
-    return Account(name=name, uid=uid, gid=uid, groups=(uid,), home="/", shell="", switch=switch)
+    return UnixAccount(name=name, uid=uid, gid=uid, groups=(uid,), home="/", shell="", switch=switch)
 
 
 @pytest.fixture(autouse=True)

@@ -13,13 +13,13 @@ from jupyter_gq.client.delivery import _batches
 from jupyter_gq.client.models import OutputReport
 from jupyter_gq.client.outputs import collapse, fold
 from jupyter_gq.domain import output_bounds
-from jupyter_gq.runner.output.cell_output import Bounds, CellOutput, append_text, collapse_piece, measure_output
+from jupyter_gq.runner.output.cell_output import CellOutput, OutputBounds, append_text, collapse_piece, measure_output
 
 #: A plain display has some 190 bytes: each of its six values counts with 32.
-SMALL = Bounds(text=200, text_kept=100, rich=1000, rich_kept=500, single=225, count=12, pieces_size=1200)
+SMALL = OutputBounds(text=200, text_kept=100, rich=1000, rich_kept=500, single=225, count=12, pieces_size=1200)
 
 
-def a_cell(bounds: Bounds = SMALL) -> CellOutput:
+def a_cell(bounds: OutputBounds = SMALL) -> CellOutput:
     return CellOutput("c", "target", bounds)
 
 
@@ -240,14 +240,14 @@ CHART = "application/vnd.plotly.v1+json"
     ids=["values", "levels", "very many levels", "levels of metadata", "bytes", "escapes", "bytes of metadata"],
 )
 def test_a_notice_with_the_bound_replaces_an_output_beyond_it(output: dict[str, Any], why: str) -> None:
-    cell = a_cell(Bounds())
+    cell = a_cell(OutputBounds())
     cell.add({"output_type": "display_data", **output})
     (kept,) = cell.outputs
     assert kept["data"]["text/plain"].endswith(f"({CHART}) was left out: {why}. Save it to a file instead.")
 
 
 def test_numbers_and_characters_that_no_reader_takes_are_replaced() -> None:
-    cell = a_cell(Bounds())
+    cell = a_cell(OutputBounds())
     data = {"text/plain": "chart \ud800", CHART: {"id": 2**63, "x": [float("nan"), 1]}}
     cell.add({"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1})
     cell.write_text("stdout", "half \udfff")
@@ -265,7 +265,7 @@ def test_an_error_of_any_length_stays_an_error(way: str) -> None:
         "evalue": "v" * (9_000_000 if way == "a long message" else 1),
         "traceback": lines.get(way, ["line"]),
     }
-    cell = a_cell(Bounds())
+    cell = a_cell(OutputBounds())
     cell.add(error)
     (kept,) = cell.outputs
     assert kept["output_type"] == "error"
@@ -274,7 +274,7 @@ def test_an_error_of_any_length_stays_an_error(way: str) -> None:
 
 def test_all_outputs_of_a_cell_fit_into_one_request() -> None:
     """The longest text in JSON is that of control characters; values count as if each had 32 bytes."""
-    cell = a_cell(Bounds())
+    cell = a_cell(OutputBounds())
     for number in range(4):
         data = {"text/html": "x" * 6_000_000, CHART: [[]] * 45_000}
         cell.add({"output_type": "display_data", "data": data, "metadata": {"number": number}})
@@ -294,7 +294,7 @@ def test_a_heat_map_of_a_thousand_by_a_thousand_is_kept_and_fits_into_a_request(
     """With numbers of full length, as Plotly writes a list of lists."""
     figure = {"data": [{"type": "heatmap", "z": [[0.1234567890123456 + x for x in range(1000)]] * 1000}], "layout": {}}
     output = {"output_type": "display_data", "data": {CHART: figure}, "metadata": {}}
-    cell = a_cell(Bounds())
+    cell = a_cell(OutputBounds())
     cell.add(output)
     cell.write_text("stdout", "\0" * output_bounds.CELL_TEXT)
     cell._resend_all = True
@@ -308,6 +308,6 @@ def test_a_heat_map_of_a_thousand_by_a_thousand_is_kept_and_fits_into_a_request(
 
 def test_outputs_of_an_earlier_run_have_the_same_bounds() -> None:
     """An earlier release kept outputs that the service refuses."""
-    cell = a_cell(Bounds())
+    cell = a_cell(OutputBounds())
     cell.restore([{"output_type": "display_data", "data": {CHART: nested(120)}, "metadata": {}}])
     assert "was left out" in cell.outputs[0]["data"]["text/plain"]

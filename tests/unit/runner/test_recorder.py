@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_gq.client.outputs import fold
 from jupyter_gq.runner.delivery.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
-from jupyter_gq.runner.output.cell_output import Bounds
+from jupyter_gq.runner.output.cell_output import OutputBounds
 from jupyter_gq.runner.output.recorder import FLUSH_INTERVAL, OVER_BUDGET_WAIT, Recorder, make_output
 
 
@@ -57,7 +57,7 @@ def test_an_update_reaches_every_output_of_its_display_id_in_any_cell() -> None:
 
 def test_notice_replaces_further_displays_of_a_job_above_its_bound() -> None:
     sent: list[dict] = []
-    recorder = Recorder(sent.extend, now=0.0, bounds=Bounds(job=20_000))
+    recorder = Recorder(sent.extend, now=0.0, bounds=OutputBounds(job=20_000))
     for number in range(10):
         shown = {"data": {"text/html": f"{number}" * 5_000}, "metadata": {}}
         cell = recorder.cell_output(f"cell {number}", "target")

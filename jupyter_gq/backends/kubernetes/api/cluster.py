@@ -21,7 +21,7 @@ from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.json_types import JsonObject
 
 from .errors import ClusterError, Missing, Unreachable, error_of
-from .resources import EVENTS, JOBS, LEASES, REVIEWS, Resource
+from .resources import EVENTS, JOBS, LEASES, REVIEWS, ApiResource
 from .token_review import pod_of
 
 #: Objects on a page of a list.
@@ -145,14 +145,14 @@ class Cluster:
 
     # --- for the loop: each call in a thread
 
-    async def create(self, resource: Resource, body: JsonObject) -> JsonObject:
+    async def create(self, resource: ApiResource, body: JsonObject) -> JsonObject:
         """Create an object and return it as the cluster has it; raises `Exists` if there is one of that name."""
         meta = body["metadata"]
         what = f"create the {resource.noun} {meta['name']}"
         path = resource.path(meta.get("namespace", ""))
         return await self._in_thread(lambda: self._call("POST", path, what, body=body))
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> JsonObject | None:
+    async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject | None:
         """Return an object; None if there is none of that name."""
         what = f"show the {resource.noun} {name}"
         try:
@@ -160,14 +160,14 @@ class Cluster:
         except Missing:
             return None
 
-    async def patch(self, resource: Resource, namespace: str, name: str, body: JsonObject) -> JsonObject:
+    async def patch(self, resource: ApiResource, namespace: str, name: str, body: JsonObject) -> JsonObject:
         """Merge `body` into an object, by the rules of a JSON merge patch, and return the object as it is then."""
         what = f"change the {resource.noun} {name}"
         path = resource.path(namespace, name)
         return await self._in_thread(lambda: self._call("PATCH", path, what, body=body))
 
     async def delete(
-        self, resource: Resource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
+        self, resource: ApiResource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
     ) -> None:
         """Delete an object with that grace in seconds; no error if it is gone. The pods of a deleted Job stay.
 
@@ -231,7 +231,7 @@ class Cluster:
     # --- for threads
 
     def pages(
-        self, resource: Resource, namespace: str, query: Mapping[str, str]
+        self, resource: ApiResource, namespace: str, query: Mapping[str, str]
     ) -> Iterator[tuple[list[JsonObject], str]]:
         """Yield all present objects page by page, each page with the version of the list.
 
@@ -248,7 +248,9 @@ class Cluster:
             if not following:
                 return
 
-    def watch(self, resource: Resource, namespace: str, query: Mapping[str, str], version: str, seconds: int) -> Stream:
+    def watch(
+        self, resource: ApiResource, namespace: str, query: Mapping[str, str], version: str, seconds: int
+    ) -> Stream:
         """Open a watch on changes after `version`, for at most `seconds`; its stream has bookmarks too.
 
         Raises `ClusterError` if the watch is refused.

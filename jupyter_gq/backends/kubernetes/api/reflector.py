@@ -28,7 +28,7 @@ from jupyter_gq.backends.kubernetes.clocks import monotonic
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Expired, Unreachable
-from .resources import Resource
+from .resources import ApiResource
 
 if TYPE_CHECKING:
     from .cluster import Cluster, Stream
@@ -49,7 +49,7 @@ _TOMBSTONES = 4096
 Key = tuple[str, str]
 
 
-class View(Protocol):
+class ObjectView(Protocol):
     """The kept fields of an object."""
 
     @property
@@ -63,7 +63,7 @@ class View(Protocol):
         ...
 
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=ObjectView)
 #: Called with the object before and after a change; None = not there.
 Listener = Callable[[V | None, V | None], None]
 
@@ -129,7 +129,7 @@ class Reflector(Generic[V]):
     def __init__(
         self,
         cluster: "Cluster",
-        resource: Resource,
+        resource: ApiResource,
         *,
         namespace: str = "",
         query: Mapping[str, str] | None = None,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resource:
+class ApiResource:
     """A kind of objects."""
 
     plural: str
@@ -20,10 +20,10 @@ class Resource:
         return "/".join(parts)
 
 
-PODS = Resource(plural="pods", noun="pod")
-NODES = Resource(plural="nodes", noun="node")
-SERVICES = Resource(plural="services", noun="service")
-JOBS = Resource(plural="jobs", noun="Job", group="batch")
-EVENTS = Resource(plural="events", noun="event")
-LEASES = Resource(plural="leases", noun="lease", group="coordination.k8s.io")
-REVIEWS = Resource(plural="tokenreviews", noun="token review", group="authentication.k8s.io")
+PODS = ApiResource(plural="pods", noun="pod")
+NODES = ApiResource(plural="nodes", noun="node")
+SERVICES = ApiResource(plural="services", noun="service")
+JOBS = ApiResource(plural="jobs", noun="Job", group="batch")
+EVENTS = ApiResource(plural="events", noun="event")
+LEASES = ApiResource(plural="leases", noun="lease", group="coordination.k8s.io")
+REVIEWS = ApiResource(plural="tokenreviews", noun="token review", group="authentication.k8s.io")

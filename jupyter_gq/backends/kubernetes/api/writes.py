@@ -23,7 +23,7 @@ from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Exists, Refused, Unreachable
-from .resources import PODS, Resource
+from .resources import PODS, ApiResource
 from .views import PodView
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Creation:
 class ObjectRef:
     """An object in the cluster that shall exist, or shall not."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str
     name: str
     #: "" = whatever object has the name.
@@ -221,7 +221,7 @@ class Writes:
             log.exception("could not be created: %s", ref.name)
         self._done()
 
-    async def _create_or_find(self, resource: Resource, body: JsonObject) -> JsonObject:
+    async def _create_or_find(self, resource: ApiResource, body: JsonObject) -> JsonObject:
         """Create the object and return it; if it exists already and has the same labels of ours, return that one.
 
         Raises `Refused` for a foreign object of that name, and `Unreachable` for one that is still being deleted or has

@@ -18,7 +18,7 @@ _RUNTIME_CLASS = "nvidia"
 _MOUNTS = "/var/run/nvidia-container-devices"
 
 
-class Reservation:
+class ReservationProvider:
     """The provider by reservation pods; see the module."""
 
     name = "reservation"

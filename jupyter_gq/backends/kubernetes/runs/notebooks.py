@@ -94,16 +94,16 @@ class NotebookRuns:
             run.give_up(Verdict(result=Result(outcome=Outcome.FAILED, sentence=sentence)), self._now())
             self.stop(key, Seconds(0))
 
-    def release(self, key: RunKey) -> None:
+    async def release(self, workload: str, run: int) -> None:
         """Record that the spawner gave the ticket back and ends the pod itself; ask the Hub no more.
 
         Nothing happens if the ticket is unknown or has ended.
         """
-        run = self.runs.get(key)
-        if run is not None and run.ended is None:
-            run.apply(RunEvent.RELEASED, self._now())
-            run.examined = None
-            self._stops.withdraw(key)
+        ticket = self.runs.get((workload, run))
+        if ticket is not None and ticket.ended is None:
+            ticket.apply(RunEvent.RELEASED, self._now())
+            ticket.examined = None
+            self._stops.withdraw(ticket.key)
 
     def forget(self, key: RunKey) -> None:
         """Drop a ticket and its claims to devices, and cancel a request to stop its server that is under way.
@@ -119,46 +119,48 @@ class NotebookRuns:
 
     # --- what the spawner asks
 
-    def pod_additions(self, key: RunKey) -> PodAdditions | None:
+    def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
         """Return what the pod of the ticket must carry, and reserve its devices if that is not done.
 
         None: the devices are not ready, or no pod is wanted, because the ticket is unknown, ends or was given back. A
         waiting run is recorded as having its devices ready. A run without devices is bound to no node.
         """
-        run = self.runs.get(key)
-        if run is None or run.is_ending or run.phase is RunPhase.RELEASED or run.ended is not None:
+        ticket = self.runs.get((workload, run))
+        if ticket is None or ticket.is_ending or ticket.phase is RunPhase.RELEASED or ticket.ended is not None:
             return None
-        additions = self._prepare(run).additions
+        additions = self._prepare(ticket).additions
         if additions is None:
             return None
-        if not run.holds_devices:
+        if not ticket.holds_devices:
             # Nobody counts on the node of the placement, and it may be closed to a pod without devices.
             additions = additions.model_copy(update={"node": None})
-        if run.phase is RunPhase.WAITING:
-            run.apply(RunEvent.DEVICES_READY, self._now())
+        if ticket.phase is RunPhase.WAITING:
+            ticket.apply(RunEvent.DEVICES_READY, self._now())
         labels = {
             **additions.labels,
             names.INSTALLATION: self._options.installation,
-            names.WORKLOAD: run.id,
-            names.ATTEMPT: str(run.number),
+            names.WORKLOAD: ticket.id,
+            names.ATTEMPT: str(ticket.number),
         }
         environment = {**additions.environment, **_describe_choice(additions)}
         return additions.model_copy(update={"labels": labels, "environment": environment})
 
-    def named_devices(self, key: RunKey) -> dict[str, str]:
+    def named_devices(self, workload: str, run: int) -> dict[str, str]:
         """Return the devices that the pod was told to name, by slot; empty if there are none, or no such ticket."""
-        run = self.runs.get(key)
-        return self._devices.fixed_devices(run.workload) if run is not None and run.workload is not None else {}
+        ticket = self.runs.get((workload, run))
+        return (
+            self._devices.fixed_devices(ticket.workload) if ticket is not None and ticket.workload is not None else {}
+        )
 
-    def describe_preparation(self, key: RunKey) -> str:
+    def describe_preparation(self, workload: str, run: int) -> str:
         """Reserve the ticket's devices if that is not done; return what the ticket is waiting for, as a sentence.
 
         Returns "" if it waits for nothing, is unknown or has ended.
         """
-        run = self.runs.get(key)
-        if run is None or run.ended is not None:
+        ticket = self.runs.get((workload, run))
+        if ticket is None or ticket.ended is not None:
             return ""
-        return self._prepare(run).sentence or run.sentence
+        return self._prepare(ticket).sentence or ticket.sentence
 
     def image_of(self, ticket: str) -> str:
         """Return the image of the pod that holds this ticket, by digest if that is known; "" if there is no pod."""

@@ -25,16 +25,16 @@ _OVERDUE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class PhaseProgress:
     """The phase of a run, and when the run last entered each phase (seconds of the monotonic clock)."""
 
     phase: RunPhase
     entered: Mapping[RunPhase, float]
 
-    def after(self, run: str, event: RunEvent, now: float) -> "Progress":
+    def after(self, run: str, event: RunEvent, now: float) -> "PhaseProgress":
         """Return the progress after `event` at time `now`; raise `IllegalTransition` if the table has no arrow."""
         phase = next_phase(run, self.phase, event)
-        return self if phase is self.phase else Progress(phase=phase, entered={**self.entered, phase: now})
+        return self if phase is self.phase else PhaseProgress(phase=phase, entered={**self.entered, phase: now})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +98,7 @@ class Run:
     known_at: float
     #: What the controller asked for; None: the run is known by its pods only.
     launch: Launch | None = None
-    progress: Progress = Progress(phase=RunPhase.KNOWN, entered={})
+    progress: PhaseProgress = PhaseProgress(phase=RunPhase.KNOWN, entered={})
     #: The last view of the pod of each task.
     pods: dict[int, PodView] = field(default_factory=dict)
     #: The tasks whose pod was deleted.

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
+from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, ApiResource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.clocks import Clocks
@@ -442,7 +442,7 @@ class TrainingRuns:
         """Return the Jobs that create the pods of the run."""
         return [self._ref(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
 
-    def _ref(self, resource: Resource, name: str) -> ObjectRef:
+    def _ref(self, resource: ApiResource, name: str) -> ObjectRef:
         return ObjectRef(resource=resource, namespace=self._options.training_namespace, name=name)
 
 

@@ -32,7 +32,7 @@ from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned, varia
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, additions_without_gpu
-from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
+from jupyter_gq.backends.kubernetes.providers.reservation import ReservationProvider
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.visible import MESSAGE_VARIABLE
 from jupyter_gq.domain import bounded_json
@@ -111,7 +111,7 @@ class DeviceCheck:
 
         If the container with a whole device from the device plugin does not see exactly one, nothing else is tried.
         """
-        provider, slots = Reservation(), (names.slot_of(node, 0),)
+        provider, slots = ReservationProvider(), (names.slot_of(node, 0),)
         allocation = Allocation(node=node, pool=pool, slots=slots)
         whole = await self._try("whole", provider.additions(allocation))
         if whole.devices is None or len(whole.devices) != 1:

@@ -49,7 +49,7 @@ async def test_one_that_sees_devices_of_others_ends_with_the_reason_and_its_node
     await paper.observed(notebook.id)
     assert healthy(paper) == [False, False]
     assert "did not see just its own devices" in paper.runs.nodes()[0].closed
-    await paper.runs.release(notebook.id, 1)
+    await paper.runs.notebooks.release(notebook.id, 1)
     paper.no_pod(notebook.id)
     seen = await paper.observed(notebook.id)
     assert (seen.phase, seen.outcome, seen.sentence.partition(":")[0]) == (
@@ -108,7 +108,7 @@ async def test_a_server_is_told_how_its_devices_were_given(paper, gpus, given):
         paper.reservation("n1/0")
         paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     await paper.observed(notebook.id)
-    assert paper.runs.pod_additions(notebook.id, 1).environment.get(DEVICES_GIVEN_VARIABLE) == given
+    assert paper.runs.notebooks.pod_additions(notebook.id, 1).environment.get(DEVICES_GIVEN_VARIABLE) == given
 
 
 async def _awaited(paper, gpus="1"):
@@ -132,7 +132,7 @@ async def test_a_pod_that_the_cluster_does_not_place_is_refused_after_a_while_an
     seen = await paper.observed(name)
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.REFUSED)
     assert seen.sentence == f"The cluster did not place the pod gq-nb-ann-1-0 on n1 in 20 s: {FULL}"
-    assert paper.runs.pod_additions(name, 1) is None, "its spawner asks for another place"
+    assert paper.runs.notebooks.pod_additions(name, 1) is None, "its spawner asks for another place"
     await paper.runs.forget(name, 1)
     await paper.runs.observe()
     assert healthy(paper) == [False, False]
@@ -147,7 +147,7 @@ async def test_a_share_whose_server_is_never_started_is_free_again(paper):
     paper.reservation("n1/0")
     paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     seen = await paper.observed(name)
-    assert (seen.phase, paper.runs.pod_additions(name, 1) is None) == (Phase.STARTING, False)
+    assert (seen.phase, paper.runs.notebooks.pod_additions(name, 1) is None) == (Phase.STARTING, False)
     paper.clock.at += 179
     assert (await paper.observed(name)).phase is Phase.STARTING
     paper.clock.at += 1
@@ -185,12 +185,12 @@ async def test_a_server_that_fails_says_why(paper, phase):
 async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_restart(paper):
     """The pod may be on its way; meanwhile its reservation is deleted, and that of another slot is given its device."""
     anns = await paper.launch("nb", "ann", "n1/0")
-    assert paper.runs.named_devices(anns.id, 1) == {}
+    assert paper.runs.notebooks.named_devices(anns.id, 1) == {}
     paper.reservation("n1/0")
     paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     await paper.observed(anns.id)
-    assert paper.runs.pod_additions(anns.id, 1).annotations[names.DEVICES] == "GPU-0"
-    named = paper.runs.named_devices(anns.id, 1)
+    assert paper.runs.notebooks.pod_additions(anns.id, 1).annotations[names.DEVICES] == "GPU-0"
+    named = paper.runs.notebooks.named_devices(anns.id, 1)
 
     later = PaperBackend()
     await later.launch("nb", "ann", "n1/0", named_devices=named)
@@ -198,6 +198,6 @@ async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_re
     later.reservation("n1/1")
     later.report(given=[("nodes", reservation_name("n1/1"), "GPU-0")])
     await later.observed(bobs.id)
-    assert later.runs.pod_additions(bobs.id, 1) is None
-    assert later.runs.pod_additions(anns.id, 1).annotations[names.DEVICES] == "GPU-0"
+    assert later.runs.notebooks.pod_additions(bobs.id, 1) is None
+    assert later.runs.notebooks.pod_additions(anns.id, 1).annotations[names.DEVICES] == "GPU-0"
     await later.close()

@@ -17,7 +17,7 @@ from jupyter_gq.backends.kubernetes.runs.phases import (
     RunPhase,
     next_phase,
 )
-from jupyter_gq.backends.kubernetes.runs.run import Progress, Run, Verdict
+from jupyter_gq.backends.kubernetes.runs.run import PhaseProgress, Run, Verdict
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.domain.errors import IllegalTransition
 
@@ -30,7 +30,7 @@ OVER = {RunPhase.ENDED, RunPhase.REMOVING}
 
 def a_run(phase):
     return Run(
-        id="job-a", number=1, launched_at=0.0, known_at=0.0, progress=Progress(phase=phase, entered={phase: 1.0})
+        id="job-a", number=1, launched_at=0.0, known_at=0.0, progress=PhaseProgress(phase=phase, entered={phase: 1.0})
     )
 
 

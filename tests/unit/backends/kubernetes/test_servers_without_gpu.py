@@ -68,7 +68,9 @@ async def test_it_is_found_again_by_a_service_that_was_started_anew(paper):
 async def test_it_may_run_anywhere_and_waits_for_a_place_as_long_as_its_spawner_does(paper):
     await paper.launch("nb", "ann", "n1/0", gpus="0")
     await paper.runs.observe()
-    assert paper.runs.pod_additions("nb-ann", 1).node is None, "its ticket's node has GPUs, and may be closed to it"
+    assert paper.runs.notebooks.pod_additions("nb-ann", 1).node is None, (
+        "its ticket's node has GPUs, and may be closed to it"
+    )
     paper.pod("nb-ann", "n1/0", **{**ITS_OWN, "node": ""}, phase="Pending", unschedulable=FULL)
     for _ in range(10):
         paper.clock.at += 30

@@ -27,7 +27,7 @@ async def test_a_notebook_asks_for_a_slice_by_count_and_hears_how_much_memory_th
     paper.report()
     await paper.launch("nb", "ann", "n1/3", gpus="1")
     await paper.runs.observe()
-    added = paper.runs.pod_additions("nb-ann", 1)
+    added = paper.runs.notebooks.pod_additions("nb-ann", 1)
     assert added.resources == {MIG: "1"}
     assert added.environment["JUPYTER_GQ_MEMORY_MIB"] == "9856"
     assert not any("uuid" in name for name in added.annotations)
@@ -51,7 +51,7 @@ async def test_a_pool_that_keeps_its_slices_gives_them_by_name():
     paper.report(given=[("nodes", reservation_name("n1/0"), "MIG-1")])
     await paper.launch("nb", "ann", "n1/0", gpus="1")
     await paper.runs.observe()
-    told = paper.runs.pod_additions("nb-ann", 1).environment
+    told = paper.runs.notebooks.pod_additions("nb-ann", 1).environment
     assert (told["NVIDIA_VISIBLE_DEVICES"], told["JUPYTER_GQ_MEMORY_MIB"]) == ("MIG-1", "9856")
     uid = paper.pod("nb-ann", "n1/0", "MIG-1")
     for _ in range(3):
