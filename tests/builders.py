@@ -15,7 +15,17 @@ from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Activity, Backoff, Kind, Leaving, Request, Stop, TaskPlacement, Workload
+from jupyter_gq.domain.workload import (
+    Activity,
+    Backoff,
+    Kind,
+    Leaving,
+    Request,
+    Stop,
+    TaskGroup,
+    TaskPlacement,
+    Workload,
+)
 from jupyter_gq.scheduling.decision import (
     Admit,
     Decision,
@@ -30,8 +40,6 @@ from jupyter_gq.scheduling.decision import (
     Unwarn,
     Warn,
 )
-from jupyter_gq.scheduling.workloads.replicas import is_short
-from jupyter_gq.scheduling.workloads.replicas import without as without_tasks
 
 NOW = Instant(1_000_000.0)
 
@@ -163,6 +171,26 @@ class Cluster:
         )
 
 
+def groups_of(workload: Workload) -> list[TaskGroup]:
+    """The kinds of task that a workload has."""
+    alike = TaskGroup(name="", request=workload.request, tasks=workload.tasks, min_members=workload.min_members)
+    return [group for group in workload.groups if group.tasks] or [alike]
+
+
+def is_short(workload: Workload) -> bool:
+    """Whether a workload holds devices and lacks tasks of its smallest gang."""
+    has = {group.name: sum(t.group == group.name for t in workload.placement) for group in groups_of(workload)}
+    return workload.holds and any(has[group.name] < group.min_members for group in groups_of(workload))
+
+
+def _without_tasks(held: tuple[TaskPlacement, ...], gone: tuple[TaskPlacement, ...]) -> tuple[TaskPlacement, ...]:
+    """What is left of the tasks held; among equal places the last one goes first."""
+    left = list(reversed(held))
+    for task in gone:
+        left.remove(task)
+    return tuple(reversed(left))
+
+
 def apply(snapshot: Snapshot, decision: Decision, now: float = NOW) -> Snapshot:
     """What the controller makes of a decision: who is admitted runs, who is evicted is stopping."""
     workloads = {workload.id: workload for workload in snapshot.workloads}
@@ -188,7 +216,11 @@ def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
         case Shrink(placement=placement, reason=reason, by=by, sentence=sentence):
             stop = Stop(reason=reason, sentence=sentence, by=by, at=now, requeue=True)
             leaving = tuple(Leaving(task=task, stop=stop) for task in placement)
-            return replace(without_tasks(workload, placement), leaving=(*workload.leaving, *leaving))
+            return replace(
+                workload,
+                placement=_without_tasks(workload.placement, placement),
+                leaving=(*workload.leaving, *leaving),
+            )
         case Suspend():
             return replace(workload, state=State.SUSPENDED)
         case Resume(placement=placement):

@@ -8,20 +8,23 @@ line set aside: after at most `STEPS` of them it starts. For each eviction the o
 
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
 
-from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.mentions import mention
+from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.reasons import EvictReason, Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Request, Workload
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
-from jupyter_gq.scheduling.placement import resolved
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import describe_gpus, describe_host_amount, describe_preemptor
-from jupyter_gq.scheduling.workloads import gang
-from tests.builders import NOW, apply, without
+from tests.builders import NOW, apply, groups_of, without
+from tests.property.arithmetic import GPU, held, smallest
 
 #: A limit may hide a quota, and that a lack of devices; never more than that many in a row.
 STEPS = 8
@@ -33,7 +36,7 @@ THOROUGH = 4
 
 def explained(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
     """The decision; raise `AssertionError` when a sentence of it is not true."""
-    snapshot = resolved(snapshot)
+    snapshot = _with_parts_of_devices(snapshot)
     decision = run_cycle(snapshot, policy, now)
     for entry in decision.pending:
         _numbers_add_up(snapshot, decision, entry)
@@ -57,7 +60,7 @@ def _numbers_add_up(snapshot: Snapshot, decision: Decision, entry: Pending) -> N
     if why.reason is PendingReason.UNKNOWN_QUEUE:
         return
     queue = next(q for q in snapshot.queues if q.name == workload.queue)
-    assert why.numbers["requested"] == gang.smallest(workload), why
+    assert why.numbers["requested"] == smallest(workload)[0], why
     assert why.numbers["quota"] == queue.quota, why
     assert why.numbers["used"] == _used(snapshot, decision, queue.name), why
     if "bound" in why.numbers:
@@ -74,12 +77,10 @@ def _used(snapshot: Snapshot, decision: Decision, queue: str) -> int:
     below = {queue}
     while more := {q.name for q in snapshot.queues if q.parent in below} - below:
         below |= more
-    held = sum(gang.held(w) for w in snapshot.workloads if w.queue in below and w.holds)
+    in_use = sum(held(w)[0] for w in snapshot.workloads if w.queue in below and w.holds)
     started = {i.workload: i.placement for i in decision.instructions if isinstance(i, Admit | Grow)}
-    return held + sum(
-        gang.held(replace(w, placement=started[w.id]))
-        for w in snapshot.workloads
-        if w.queue in below and w.id in started
+    return in_use + sum(
+        held(replace(w, placement=started[w.id]))[0] for w in snapshot.workloads if w.queue in below and w.id in started
     )
 
 
@@ -184,8 +185,10 @@ def _field(remedy: Remedy) -> str:
 
 def _amount(remedy: Remedy, amount: int) -> str:
     if remedy.resource == "gpu":
-        return describe_gpus(amount)
-    return describe_host_amount(("cpu", "memory").index(remedy.resource), amount)
+        return _gpus(amount)
+    if remedy.resource == "cpu":
+        return f"{_decimal(amount, 1000)} CPU core{'' if amount == 1000 else 's'}"
+    return f"{amount} MiB" if amount < 1024 else f"{_decimal(amount * 100 // 1024, 100)} GiB"
 
 
 def _nodes_like(snapshot: Snapshot, remedy: Remedy, workload: Workload) -> tuple[Node, ...]:
@@ -194,7 +197,7 @@ def _nodes_like(snapshot: Snapshot, remedy: Remedy, workload: Workload) -> tuple
     pools = sorted({device.pool for device in models} | {queue.pool for queue in snapshot.queues})
     kind = models[0] if models else Device(id="", index=0, model="any", memory=40_000, pool="")  # type: ignore[arg-type]
     name = f"new-{len(snapshot.nodes)}"
-    requests = [group.request for group in gang.groups_of(workload)]
+    requests = [group.request for group in groups_of(workload)]
     model = next((request.models[0] for request in requests if request.models), kind.model)
     memory = max([kind.memory, *(request.device_memory or 0 for request in requests)])
     labels = {level: name for topology in snapshot.topologies for level in topology.levels}
@@ -218,10 +221,10 @@ def _who_gives_way_is_told_for_whom(snapshot: Snapshot, decision: Decision, told
     assert taker.state in {State.PENDING, State.SUSPENDED} or taker.elastic, told
     reason = told.reason if isinstance(told, Evict | Shrink) else None
     if reason is EvictReason.RECLAIMED:
-        assert describe_preemptor(taker) in told.sentence, told
+        assert _preemptor(taker) in told.sentence, told
         # Where no GPU is asked for or given, it is processors and memory that were needed.
-        of_gpus = gang.smallest(taker) and gang.held(_of(snapshot, told.workload))
-        assert (describe_gpus(gang.smallest(taker)) if of_gpus else "CPU core") in told.sentence, told
+        of_gpus = smallest(taker)[0] and held(_of(snapshot, told.workload))[0]
+        assert (_gpus(smallest(taker)[0]) if of_gpus else "CPU core") in told.sentence, told
         assert taker.queue != _of(snapshot, told.workload).queue, told
     if reason is EvictReason.PREEMPTED:
         assert taker.priority > _of(snapshot, told.workload).priority, told
@@ -231,3 +234,47 @@ def _who_gives_way_is_told_for_whom(snapshot: Snapshot, decision: Decision, told
 
 def _of(snapshot: Snapshot, name: str) -> Workload:
     return next(workload for workload in snapshot.workloads if workload.id == name)
+
+
+# --- the judge's own words and amounts
+
+
+def _decimal(amount: int, unit: int) -> str:
+    """The amount in that unit, exactly, without zeros at its end."""
+    return f"{Decimal(amount) / unit:f}"
+
+
+def _gpus(milli: int) -> str:
+    return f"{_decimal(milli, GPU)} GPU{'s' if milli > GPU else ''}"
+
+
+def _preemptor(workload: Workload) -> str:
+    """The queue; where it is the fixed quota of a user, the user."""
+    return (
+        mention(workload.owner, workload.owner, "another user")
+        if workload.queue.startswith(f"{BUILD_ROOT}/")
+        else workload.queue
+    )
+
+
+def _with_parts_of_devices(snapshot: Snapshot) -> Snapshot:
+    """The same, where each request for device memory says which part of the smallest device that suits it takes."""
+    pools = {queue.name: queue.pool for queue in snapshot.queues}
+    devices = [device for node in snapshot.nodes for device in node.devices]
+
+    def with_part(request: Request, pool: str | None) -> Request:
+        needed = request.device_memory
+        if needed is None:
+            return request
+        suiting = [d.memory for d in devices if d.pool == pool and d.memory >= needed]
+        if request.models:
+            suiting = [d.memory for d in devices if d.pool == pool and d.memory >= needed and d.model in request.models]
+        hundredths = max(1, ceil(Fraction(100 * needed, min(suiting)))) if suiting else 100
+        return replace(request, milli_per_device=MilliGpu(10 * hundredths))
+
+    def with_parts(workload: Workload) -> Workload:
+        pool = pools.get(workload.queue)
+        groups = tuple(replace(group, request=with_part(group.request, pool)) for group in workload.groups)
+        return replace(workload, request=with_part(workload.request, pool), groups=groups)
+
+    return replace(snapshot, workloads=tuple(with_parts(workload) for workload in snapshot.workloads))

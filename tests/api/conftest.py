@@ -12,12 +12,13 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.client.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs_or_skip
 from tests.patience import scaled
 from tests.serving import application_of
 
 from .hubs import SERVICE_TOKEN, Hub
-from .world import make_bundle
+from .world import World, make_bundle
 
 if TYPE_CHECKING:
     from .fuzzed import FuzzedService
@@ -124,3 +125,21 @@ def fuzzed(request, database, tmp_path_factory) -> "Iterator[FuzzedService]":
     told = f"{running.answers.total()} requests, {database.partition(':')[0] or 'sqlite'}"
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
         request.config.pluginmanager.get_plugin("terminalreporter").write_line(f"\n{told}")
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path):
+    """The service over a real store."""
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest_asyncio.fixture
+async def people(serve, world):
+    """The clients of ann, bob and root by name."""
+    served = await serve(world.controller)
+    clients = {name: ServiceClient(served.url, name) for name in ("ann", "bob", "root", "ann-reads", "prometheus")}
+    yield clients
+    for client in clients.values():
+        client.close()

@@ -10,7 +10,6 @@ import sys
 from urllib.parse import urlsplit
 
 import pytest
-import pytest_asyncio
 
 from jupyter_gq.app import main
 from jupyter_gq.client import models
@@ -19,29 +18,11 @@ from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailab
 from jupyter_gq.client.state import decision_document, read_state
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.scheduling.cycle import run_cycle
-from tests.patience import scaled
 
 from .fakes import Raises
-from .world import World, submission
+from .world import submission
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest_asyncio.fixture
-async def world(tmp_path):
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest_asyncio.fixture
-async def people(serve, world):
-    """The clients of ann, bob and root by name."""
-    served = await serve(world.controller)
-    clients = {name: ServiceClient(served.url, name) for name in ("ann", "bob", "root", "ann-reads", "prometheus")}
-    yield clients
-    for client in clients.values():
-        client.close()
 
 
 def refuses(status: int, code: str, field: str | None = None):
@@ -344,73 +325,6 @@ async def test_metrics_show_sums_and_no_names_of_users(people, world, bundle):
     assert not re.search(r"\bann\b", text)
     for line in text.splitlines():
         assert line.startswith("#") or line.split("{")[0].split(" ")[0].startswith("jupyter_gq_")
-
-
-async def test_events_resume_with_no_gap_and_no_duplicate(people, world, bundle):
-    """The stream is cut after every event; what arrives is what an uncut listener sees."""
-    ann, root = people["ann"], people["root"]
-    uncut = root.events(after=0)
-    expected, seen = [], []
-    after = 0
-    for number in range(3):
-        await ann.submit(submission(bundle, name=f"job {number}"))
-        await world.steps(1)
-    newest = world.store.event_range()[1]
-    assert newest > 3
-    while not expected or expected[-1] < newest:
-        event = await asyncio.wait_for(anext(uncut), scaled(60))
-        if event.id is not None:
-            expected.append(event.id)
-    await uncut.aclose()
-    while after < newest:
-        cut = ann.events(after=after)
-        event = await asyncio.wait_for(anext(cut), scaled(60))
-        await cut.aclose()
-        assert event.kind != "reset"
-        if event.id is not None:
-            seen.append(event.id)
-            after = event.id
-    assert seen == expected
-    assert seen == sorted(set(seen))
-
-
-async def test_events_of_others_do_not_arrive(people, world, bundle):
-    opened = asyncio.Event()
-    bob, root = people["bob"].events(after=0, on_open=opened.set), people["root"].events(after=0)
-    heard = []
-
-    async def listen() -> None:
-        async for event in bob:
-            heard.append(event)
-
-    listening = asyncio.create_task(listen())
-    await asyncio.wait_for(opened.wait(), scaled(60))
-    await people["ann"].submit(submission(bundle))
-    await world.steps()
-    while (await asyncio.wait_for(anext(root), scaled(60))).kind != "job":
-        """The admin hears of it."""
-    async with asyncio.timeout(scaled(60)):
-        while not heard:
-            await world.controller.reload_settings()
-            world.settings.change()
-            await asyncio.sleep(0.02)
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
-    await bob.aclose()
-    await root.aclose()
-    assert {event.kind for event in heard} == {"queues"}
-    assert all(event.data == {} for event in heard)
-
-
-async def test_a_listener_who_was_away_too_long_gets_a_reset(people, world, bundle):
-    for number in range(4):
-        await people["ann"].submit(submission(bundle, name=f"job {number}"))
-    world.store.prune_events(1)
-    for after in (1, 10_000):
-        events = people["ann"].events(after=after)
-        event = await asyncio.wait_for(anext(events), scaled(60))
-        await events.aclose()
-        assert event.kind == "reset"
 
 
 async def test_the_token_of_a_job_is_no_use_for_another_nor_after_the_end(people, world, bundle):

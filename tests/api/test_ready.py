@@ -1,24 +1,14 @@
 """Whether requests may come here is told to whoever asks, without a token."""
 
 import pytest
-import pytest_asyncio
 
 from jupyter_gq.api.access import Access
 from jupyter_gq.api.routes import ROUTES
 from jupyter_gq.api.standby import Standby
 
 from .fakes import JOB_TOKEN
-from .world import World
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest_asyncio.fixture
-async def world(tmp_path):
-    """The service over a real store."""
-    world = World(tmp_path)
-    yield world
-    world.close()
 
 
 async def test_a_service_is_ready_once_it_has_looked_around(serve, world):

@@ -1,6 +1,6 @@
 """The properties that hold always, as functions that raise when one does not.
 
-They judge by the arithmetic of `tests.property.arithmetic`, never by functions of the core that is judged.
+They judge by `tests.property.arithmetic` and `tests.property.victims`, never by functions of the core that is judged.
 """
 
 from dataclasses import replace
@@ -13,19 +13,9 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
-from tests.builders import NOW
-from tests.property.arithmetic import (
-    Books,
-    Tally,
-    fits_soon,
-    held,
-    is_guaranteed,
-    is_short,
-    may_go_together,
-    of_tasks,
-    smallest,
-    victims_for,
-)
+from tests.builders import NOW, is_short
+from tests.property.arithmetic import Books, Tally, held, of_tasks, smallest
+from tests.property.victims import fits_soon, is_guaranteed, may_go_together, victims_for
 
 
 def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:

@@ -63,7 +63,7 @@ class Breach:
 
 def breaches(paths: list[str]) -> Iterator[Breach]:
     """Yield the breaches in all tracked files below these paths; all of the repository when there is none."""
-    for name in _tracked(paths):
+    for name in tracked(paths):
         if any(part in name for part in _LEFT_OUT):
             continue
         path = ROOT / name
@@ -149,7 +149,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _tracked(paths: list[str]) -> list[str]:
+def tracked(paths: list[str]) -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *paths], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout

@@ -111,6 +111,30 @@ def test_one_function_assigns_the_state_of_a_workload() -> None:
     }
 
 
+def calls_of(pattern: str, folder: str) -> set[str]:
+    """Return path and function of each call in a folder of the package whose text matches the pattern."""
+    found = set()
+    for path, tree, _ in modules():
+        for function in ast.walk(tree) if path.startswith(f"jupyter_gq/{folder}/") else ():
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+                if any(re.match(pattern, ast.unparse(call)) for call in calls):
+                    found.add(f"{path}:{function.name}")
+    return found
+
+
+def test_one_function_saves_the_records_of_workloads() -> None:
+    """As the docstring of `records.records` says: there is one way to change a stored record."""
+    assert calls_of(r"[\w.]*store\.save\(", "controller") == {"jupyter_gq/controller/records/records.py:_save"}
+
+
+def test_one_function_deletes_entries_of_the_audit_log_and_none_changes_one() -> None:
+    """As the docstring of `store.protocol` says."""
+    assert calls_of(r"sa\.(update|delete)\(audit_entries", "store") == {
+        "jupyter_gq/store/statements.py:delete_oldest_audit_entries"
+    }
+
+
 def test_rules_are_cited_by_name() -> None:
     cited = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

@@ -7,7 +7,6 @@ import pytest
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat, JobRequest, Progress
 from jupyter_gq.controller.requests.jobs import PAGE
-from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import (
     Conflict,
     InvalidAmount,
@@ -19,7 +18,7 @@ from jupyter_gq.domain.errors import (
     UnknownQueue,
 )
 from jupyter_gq.domain.mentions import reveal
-from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace, a_node
+from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace
 
 from .world import ADMIN, ANN, BOB, CAROL, STORY, World, a_submission, story_settings
 
@@ -98,105 +97,6 @@ async def test_the_queues_of_a_user_say_the_highest_priority_that_this_user_may_
         return view.max_priority
 
     assert [highest(who) for who in (ANN, CAROL, ADMIN)] == [0, 100, 100]
-
-
-def a_box(*models, cores=8, gib=64):
-    """A machine that counts its CPU cores and memory."""
-    node = a_node(2)
-    devices = tuple(replace(d, model=model) for d, model in zip(node.devices, models, strict=False)) or node.devices
-    return replace(node, devices=devices, cpu_milli=1000 * cores, memory=MiB(1024 * gib))
-
-
-def a_world(tmp_path, node, **queue):
-    """The world of the story on that machine, where both queues say that, too."""
-    queues = {name: {"quota": "0.5", "groups": [name], **queue} for name in ("vision", "nlp")}
-    train = {"Pools": {"pools": {}}, "TrainingQueues": {"queues": queues}}
-    return World(tmp_path, settings=story_settings((node,), **train), nodes=(node,))
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "words", "resource"),
-    [
-        ({"cpus": "four"}, InvalidAmount, "'four' is not a valid amount of CPU cores", "cpu"),
-        ({"cpus": 0}, InvalidAmount, "a job needs some; use more, or leave it out", "cpu"),
-        ({"memory": "16 X"}, InvalidAmount, "'16 X' is not a valid amount of memory", "memory"),
-        ({"memory": "0"}, InvalidAmount, "a job needs some", "memory"),
-        (
-            {"cpus": 9},
-            NeverFits,
-            "9 CPU cores beside 1 GPU on one node, but no such node .* Ask for 8 CPU cores",
-            "cpu",
-        ),
-        ({"memory": 65}, NeverFits, "65 GiB of memory beside .* has more than 64 GiB. Ask for 64 GiB", "memory"),
-        ({"cpus": 5, "gpus": "0.5", "tasks": 2}, NeverFits, "2 tasks of 0.5 GPU and 5 CPU cores .* room for 1", "gpu"),
-        ({"gpu_model": "H100"}, NeverFits, "of the model H100, .* it has A100-40GB. Ask for A100-40GB", "model"),
-        ({"gpu_model": "A100-40GB", "gpus": 0}, NeverFits, "A100-40GB, but for no GPU", "model"),
-    ],
-)
-async def test_cpu_memory_and_models_that_no_node_has_are_refused(tmp_path, changes, error, words, resource):
-    world = a_world(tmp_path, a_box())
-    request = JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
-    with pytest.raises(error, match=words) as refused:
-        world.controller.jobs.preview(ANN, request)
-    assert refused.value.resource == resource
-    world.close()
-
-
-async def test_a_job_has_the_cpu_memory_and_model_that_it_asked_for(tmp_path):
-    world = a_world(tmp_path, a_box("A100-40GB", "H100"))
-    asked = a_submission(cpus=2, memory="4 GiB", gpu_model="H100", expected_seconds=3600)
-    view, _ = world.controller.jobs.submit(ANN, asked, None)
-    assert (view.cpus, view.memory, view.gpu_model, view.expected_seconds) == ("2", "4 GiB", "H100", 3600)
-    await world.step(2)
-    (launch,) = world.backend.launches
-    request = launch.workload.request
-    assert (request.cpu_milli, request.memory) == (2000, 4096)
-    assert launch.workload.placement[0].devices == (world.nodes[0].devices[1].id,)
-    world.close()
-
-
-async def test_what_is_taken_is_waited_for_and_the_preview_says_so(tmp_path):
-    world = a_world(tmp_path, a_box())
-    world.controller.jobs.submit(ANN, a_submission(gpus="0.25", cpus=6), None)
-    await world.step(2)
-    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", cpus=4))
-    assert not preview.starts_now
-    assert "no node with 0.25 GPU idle has 4 CPU cores free" in preview.sentence
-    world.close()
-
-
-async def test_a_job_that_names_nothing_gets_what_its_queue_says(tmp_path):
-    world = a_world(tmp_path, a_box(), default_cpus=3, default_memory="6 GiB")
-    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
-    assert (preview.cpus, preview.memory) == ("3", "6 GiB")
-    named, _ = world.controller.jobs.submit(ANN, a_submission(cpus=1), None)
-    assert (named.cpus, named.memory) == ("1", "6 GiB")
-    world.close()
-
-
-async def test_a_refusal_for_an_amount_that_the_user_did_not_name_says_whose_it_is(tmp_path):
-    world = a_world(tmp_path, a_box(cores=8))
-    world.settings.current = story_settings(
-        TrainingQueues={"queues": {"vision": {"default_cpus": 16}}}, Pools={"pools": {}}
-    )
-    with pytest.raises(NeverFits, match="You named no CPU cores: this is what the queue vision gives to such jobs"):
-        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
-    with pytest.raises(NeverFits) as refused:
-        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1", cpus=16))
-    assert "You named no" not in str(refused.value)
-    world.close()
-
-
-async def test_a_queue_at_its_limit_of_memory_says_so(tmp_path):
-    world = a_world(tmp_path, a_box(), limit_memory="8 GiB")
-    world.controller.jobs.submit(ANN, a_submission(gpus="0.25", memory="6 GiB"), None)
-    waits, _ = world.controller.jobs.submit(ANN, a_submission(gpus="0.25", memory="6 GiB"), None)
-    await world.step(2)
-    told = world.controller.jobs.show(ANN, waits.id)
-    assert "the limit of vision is 8 GiB of memory, of which it uses 6 GiB, and this needs 6 GiB" in told.sentence
-    with pytest.raises(NeverFits, match="the limit of vision is 8 GiB of memory"):
-        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", memory=9))
-    world.close()
 
 
 async def test_an_administrator_may_use_every_queue(world):

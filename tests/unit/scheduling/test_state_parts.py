@@ -78,6 +78,16 @@ def test_a_step_takes_few_parts_and_uses_each(path):
         assert parts.keys() <= used, f"{name} does not use {', '.join(parts.keys() - used)}"
 
 
+def test_only_the_cycle_and_the_scheduler_that_begins_it_hold_the_whole_state():
+    naming = {
+        str(path.relative_to(CORE))
+        for path in CORE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and node.id in {"CycleState", "begin_cycle"}
+    }
+    assert naming == {"cycle.py", "engine.py", "state/cycle_state.py"}
+
+
 def test_the_whole_state_has_few_parts():
     (state,) = (made for made in classes("state") if made.name == "CycleState")
     assert len(public_attributes(state)) <= 6

@@ -1,0 +1,149 @@
+"""The judge's own search: whether a workload finds a place, and which victims would make room for it.
+
+As in `tests.property.arithmetic`, nothing here calls the scheduling core. Every place and every set
+of victims is tried.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Request, Workload
+from tests.builders import groups_of
+from tests.property.arithmetic import Books, free_soon, held, kept_places, smallest
+
+#: The search for victims tries sets of up to so many.
+MOST_VICTIMS = 4
+
+
+def fits_soon(snapshot: Snapshot, books: Books, workload: Workload) -> bool:
+    """Whether the smallest gang has a place once everything that is stopping has stopped, found by trying all."""
+    return fits_without(snapshot, books, workload, ())
+
+
+def _place_all(nodes: Sequence[Node], free: dict[str, int], pool: str, tasks: Sequence[Request]) -> bool:
+    if not tasks:
+        return True
+    request, *others = tasks
+    for node in nodes:
+        suits = [d.id for d in node.devices if d.pool == pool and free.get(d.id, 0) >= request.milli_per_device]
+        for chosen in combinations(suits, request.devices):
+            left = {**free, **{device: free[device] - request.milli_per_device for device in chosen}}
+            if _place_all(nodes, left, pool, others):
+                return True
+    return False
+
+
+def is_guaranteed(books: Books, workload: Workload) -> bool:
+    """Whether the leaf queue deserves the smallest gang, if work of lower priority that may go does not count."""
+    leaf = books.path(workload.queue)[0]
+    lower = [w for w in candidates(books, workload) if w.queue == workload.queue]
+    return leaf.lasting[0] - sum(held(w)[0] for w in lower) + smallest(workload)[0] <= leaf.deserved
+
+
+def candidates(books: Books, taker: Workload) -> list[Workload]:
+    """Everything that may ever go for the taker: rigid work, smallest gangs of elastic work, and the replicas above.
+
+    Replicas come before the gang that they belong to.
+    """
+    found = []
+    for workload in books.snapshot.workloads:
+        if not workload.preemptible or workload.state is not State.RUNNING or not held(workload)[0]:
+            continue
+        if workload.queue == taker.queue and workload.priority >= taker.priority:
+            continue
+        core, surplus = _parts_of(workload)
+        found += surplus
+        if books.has_run_long_enough(workload, taker):
+            found.append(core)
+    return found
+
+
+def _parts_of(workload: Workload) -> tuple[Workload, list[Workload]]:
+    """The smallest gang, and each task above it as a workload of its own, the last one first."""
+    if not workload.elastic:
+        return workload, []
+    left, seen = [], []
+    for task in workload.placement:
+        least = next(group.min_members for group in groups_of(workload) if group.name == task.group)
+        (left if sum(t.group == task.group for t in left) < least else seen).append(task)
+    surplus = [replace(workload, id=f"{workload.id}/{number}", placement=(task,)) for number, task in enumerate(seen)]
+    return replace(workload, placement=tuple(left)), surplus[::-1]
+
+
+def victims_for(
+    snapshot: Snapshot,
+    books: Books,
+    taker: Workload,
+    only: Callable[[Workload, Workload], bool] | None = None,
+) -> list[Workload] | None:
+    """Up to four candidates that may go one after the other, after which the taker fits; None if there are none.
+
+    `only` restricts the candidates further, as things stand when the turn of each comes.
+    """
+    everything, tried = candidates(books, taker), set[frozenset[str]]()
+
+    def search(gone: list[Workload]) -> list[Workload] | None:
+        if fits_without(snapshot, books, taker, gone):
+            return gone
+        for victim in everything if len(gone) < MOST_VICTIMS else ():
+            chosen = frozenset(each.id for each in (*gone, victim))
+            if chosen in tried or victim in gone or not _is_next(everything, gone, victim):
+                continue
+            if not books.may_take(taker, victim) or (only is not None and not only(taker, victim)):
+                continue
+            tried.add(chosen)
+            books.add_usage(victim, held(victim), sign=-1, now=False)
+            found = search([*gone, victim])
+            books.add_usage(victim, held(victim), now=False)
+            if found is not None:
+                return found
+        return None
+
+    return search([])
+
+
+def _is_next(everything: list[Workload], gone: list[Workload], victim: Workload) -> bool:
+    """Whether the replicas that go before this candidate have gone."""
+    whole = victim.id.split("/")[0]
+    for each in everything:
+        if each is victim:
+            return True
+        if each.id.split("/")[0] == whole and each not in gone:
+            return False
+    return True
+
+
+def may_go_together(books: Books, taker: Workload, victims: Sequence[Workload]) -> bool:
+    """Whether these victims may go one after the other, in some order."""
+    if not victims:
+        return True
+    for victim in victims:
+        if books.may_take(taker, victim):
+            books.add_usage(victim, held(victim), sign=-1, now=False)
+            rest = may_go_together(books, taker, [each for each in victims if each is not victim])
+            books.add_usage(victim, held(victim), now=False)
+            if rest:
+                return True
+    return False
+
+
+def fits_without(snapshot: Snapshot, books: Books, taker: Workload, gone: Sequence[Workload]) -> bool:
+    """Whether the smallest gang has a place once these have gone, which the books do not count any more."""
+    if books.is_forbidden(taker, soon=True):
+        return False
+    free = free_soon(snapshot)
+    for other, place in kept_places(snapshot, books):
+        for task in place if other.id != taker.id else ():
+            for device in task.devices:
+                free[device] -= other.request_of(task.group).milli_per_device
+    for victim in gone:
+        for task in victim.placement:
+            for device in task.devices:
+                if device in free:
+                    free[device] += victim.request_of(task.group).milli_per_device
+    tasks = [group.request for group in groups_of(taker) for _ in range(group.min_members)]
+    return _place_all(snapshot.nodes, free, books.tallies[taker.queue].queue.pool, tasks)
