@@ -1,4 +1,4 @@
-"""The clock of the service: the only module of its process that reads the clocks of the machine."""
+"""The clock of the service: the only module of this room that reads the clocks of the machine."""
 
 import time
 from typing import Protocol

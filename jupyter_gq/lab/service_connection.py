@@ -1,7 +1,7 @@
 """The connection of this server to the service. Imported once the server answers, because its models load slowly.
 
-The handlers use only this object: the browser's requests come in as parsed JSON; answers are models of the service or
-plain JSON. Refusals are raised as `RefusedRequest`, the service's own refusals as `ServiceError`.
+The handlers reach the service through this object: the browser's requests come in as parsed JSON; answers are models of
+the service or plain JSON. Refusals are raised as `RefusedRequest`, the service's own refusals as `ServiceError`.
 """
 
 import asyncio

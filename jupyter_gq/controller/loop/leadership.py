@@ -7,8 +7,9 @@ Acting: a service acts only while it leads, the store answers, and no other serv
 Reading again: if the store did not answer, it is unknown whether a write was kept. So before the service acts again, it
 reads all live records again. Memory and store then agree, and nothing is launched or stopped because of old records.
 
-Ending: a service that was replaced ends, so only the caller of the loop may catch `Superseded`. The same holds for
-`StoreAway`: a service that has not reached the store for too long steps back if another service might reach it.
+Ending: a service that was replaced ends, so whatever catches `Superseded` inside the loop raises it again. The same
+holds for `StoreAway`: a service that has not reached the store for too long steps back if another service might reach
+it.
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
 Rules
 -----
-One holder: only the cycle itself (`cycle.py`) holds a `CycleState`. A step takes the parts that it uses, so its
-signature says what it may change.
+Two holders: only the cycle itself (`cycle.py`) and the scheduler that begins it (`engine.py`) hold a `CycleState`. A
+step takes the parts that it uses, so its signature says what it may change.
 
 No trace: `CycleState.undo` returns the index to what it was before the cycle.
 

@@ -1,4 +1,4 @@
-"""Findings of a cycle about pending workloads; only explanations use them."""
+"""Findings of a cycle about pending workloads: notes of the steps for the explanations."""
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
