@@ -2,10 +2,13 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from traitlets import TraitError
 from traitlets.config import Config, Configurable
+from traitlets.utils.importstring import import_item
 
 from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.backends.local import LocalBackend
@@ -14,12 +17,13 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.controller.settings.config import Settings, build_settings
-from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
 from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.planning.connection import add_service_arguments, ask_service
 from jupyter_gq.planning.files import load_state
 from jupyter_gq.service import SchedulerService, names_by_section
@@ -48,14 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
     backends = _backends()
     try:
         file = PolicyFile(arguments.file, lambda: nodes, names_by_section(*backends), stored)
-        problem: object = file.error or _describe_bad_trait(file, backends)
+        problem: object = file.error or _describe_refusal(load_config(arguments.file.absolute(), {}), backends)
     except ConfigFileError as error:
         problem = error
     if problem:
         print_plain(f"{arguments.file} cannot be used. {problem}")
         return 1
     print(f"{arguments.file} can be used.")
-    _print("Probably not meant", file.warnings)
+    empty = "the file sets nothing of jupyter-gq: all settings have their defaults, and there is no training queue"
+    sets_nothing = file.last_good is not None and not file.last_good.sections
+    _print("Probably not meant", [*file.warnings, *([empty] if sets_nothing else [])])
     if state is None or stored is None:
         print("Nothing is compared: name a running service with --url, or a snapshot with --state.")
         return 0
@@ -85,16 +91,33 @@ def _backends() -> tuple[type[Configurable], ...]:
     return (*local, KubernetesBackend)
 
 
-def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]) -> str:
-    """Return the message of the service or backend that refuses a value of the file; "" if none refuses."""
-    config = Config() if file.last_good is None else file.last_good.to_config()
+def _describe_refusal(config: Config, backends: Sequence[type[Configurable]]) -> str:
+    """Return why the service, a backend or the Hub would refuse to start with a config; "" if none refuses."""
     try:
-        SchedulerService(config=config)
+        service = SchedulerService(config=config)
         ServiceConnections(config=config)
         for backend in backends:
             backend(config=config)
-    except TraitError as error:
+        service.check_places()
+    except (TraitError, AdminError) as error:
         return str(error)
+    return _describe_missing_spawner(config)
+
+
+def _describe_missing_spawner(config: Config) -> str:
+    """Return a sentence if the Hub would not find its spawner; "" if it would, or if there is no Hub here to tell."""
+    name = config.JupyterHub.get("spawner_class")
+    if not isinstance(name, str) or find_spec("jupyterhub") is None:
+        return ""
+    if name.lower() in {each.name.lower() for each in entry_points(group="jupyterhub.spawners")}:
+        return ""
+    try:
+        import_item(name)
+    except ImportError as error:
+        return (
+            f"c.JupyterHub.spawner_class = {name!r}: the Hub cannot import it ({error}). Write the name as in the "
+            "documentation, or leave the line out: `configure(c)` sets the spawner."
+        )
     return ""
 
 

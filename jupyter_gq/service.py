@@ -28,7 +28,7 @@ from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
-from jupyter_gq.backends.local import LocalBackend, jobs_with_files, lock_folder
+from jupyter_gq.backends.local import LocalBackend, check_folder, jobs_with_files, lock_folder
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.log_styles import describe_log
@@ -51,6 +51,7 @@ from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
+from jupyter_gq.store.engine import parse_url
 from jupyter_gq.store.reachability import check_reachable, expect_database, peek_setting
 from jupyter_gq.store.reserve import RESERVE
 from jupyter_gq.store.sql import SqlStore
@@ -193,6 +194,14 @@ class SchedulerService(Application):
         if found is None or explain_loss(self._stored, found) is not None:
             self._trouble = None
             self._apply(self._stored.to_config())
+
+    def check_places(self) -> None:
+        """Raise `AdminError` if the state folder or the database cannot be where the settings put them; opens neither.
+
+        A database server is not asked.
+        """
+        check_folder(self.state_dir)
+        parse_url(self._url())
 
     def _read_file(self) -> LastGood | None:
         """Apply the settings of the Hub's file and return them; None if the file cannot be used.

@@ -86,6 +86,13 @@ def test_without_a_service_wrong_types_in_pools_are_still_found(check):
         (NOW + "c.LocalBackend.cpus = 'many'\n", "c.LocalBackend.cpus = 'many'"),
         (NOW + "c.SchedulerService.backend = 'kubernets'\n", "backend"),
         ("c.FixedQuota.default = '0.25'\n", "these are in force: nlp, top, vision"),
+        (NOW + "raise KeyboardInterrupt\n", "line 9: KeyboardInterrupt"),
+        (NOW + "c.SchedulerService.database_url = 'mysql://db/gq'\n", "There is no store on 'mysql'"),
+        (NOW + "c.SchedulerService.database_url = 'nonsense'\n", "The URL of the database cannot be read."),
+        (NOW + "c.SchedulerService.state_dir = '/dev/null/gq'\n", "/dev/null is not a folder"),
+        (NOW + "c.SchedulerService.state_dir = 'a\\0b'\n", "the state folder cannot be there"),
+        (NOW + "c.JupyterHub.spawner_class = 'jupyter_gq.hub.local.None'\n", "the Hub cannot import it"),
+        (NOW + 'c.Pools.pools = {"build": {"devices": [0]}, "train": {"devices": [1, 0]}}', "0 is already in the pool"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(check, text, words):
@@ -93,6 +100,25 @@ def test_a_file_that_cannot_be_used_says_why(check, text, words):
     assert code == 1
     assert told.startswith("FILE cannot be used. ")
     assert words in told
+
+
+def test_a_binary_file_is_said_to_be_no_text(check, tmp_path, capsys):
+    file = tmp_path / "binary.py"
+    file.write_bytes(bytes(range(256)))
+    assert main(["check-config", str(file)]) == 1
+    assert "None" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["jupyter-gq", "jupyterhub.spawner.LocalProcessSpawner"])
+def test_a_spawner_that_the_hub_finds_is_good(check, name):
+    assert check(NOW + f"c.JupyterHub.spawner_class = {name!r}\n", compare=False)[0] == 0
+
+
+@pytest.mark.parametrize("text", ["", "c.JupyterHub.port = 8000\n"])
+def test_a_file_that_sets_nothing_of_the_product_is_probably_not_meant(check, text):
+    code, told = check(text, compare=False)
+    assert code == 0
+    assert "Probably not meant:\n  the file sets nothing of jupyter-gq" in told
 
 
 @pytest.mark.parametrize(

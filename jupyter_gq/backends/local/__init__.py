@@ -3,8 +3,16 @@
 from .backend import LocalRuns
 from .bundles import LocalBundles
 from .folder_lock import lock_folder
-from .folders import jobs_with_files
+from .folders import check_folder, jobs_with_files
 from .options import LocalOptions
 from .settings import LocalBackend
 
-__all__ = ["LocalBackend", "LocalBundles", "LocalOptions", "LocalRuns", "jobs_with_files", "lock_folder"]
+__all__ = [
+    "LocalBackend",
+    "LocalBundles",
+    "LocalOptions",
+    "LocalRuns",
+    "check_folder",
+    "jobs_with_files",
+    "lock_folder",
+]

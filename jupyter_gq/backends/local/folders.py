@@ -4,7 +4,7 @@ import re
 import stat
 from pathlib import Path
 
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import AdminError, BackendError
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
@@ -24,6 +24,21 @@ def job_folder(state_dir: Path, job: str) -> Path:
 def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
     """Return the path of the folder of one task of one run; raise `BackendError` for an unsafe id of the job."""
     return job_folder(state_dir, job) / "runs" / str(run) / str(task)
+
+
+def check_folder(state_dir: str) -> None:
+    """Raise `AdminError` if no state folder can be at this place, because a file is there or the path is invalid."""
+    try:
+        folder = Path(state_dir).resolve()
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        problem = "" if there.is_dir() else f"{there} is not a folder"
+    except (OSError, ValueError) as error:
+        problem = str(error)
+    if problem:
+        raise AdminError(
+            f"c.SchedulerService.state_dir = {state_dir!r}: the state folder cannot be there ({problem}). Use the path "
+            "of a folder, which is made if it is missing."
+        )
 
 
 def jobs_with_files(state_dir: Path) -> int:

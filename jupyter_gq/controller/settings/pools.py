@@ -104,6 +104,7 @@ def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device] | N
     """
     for name, entry in pools.items():
         _check_keys(name, entry)
+    _check_named_once(pools)
     if not pools or devices is None:
         return None
     owner: dict[str, str] = {}
@@ -165,6 +166,17 @@ def _check_keys(name: str, entry: JsonMapping) -> None:
                 raise SettingsError(TRAIT, device, "it is neither an index nor a UUID", fix, path=path)
     if isinstance(wanted, int) and wanted < 0:
         raise SettingsError(TRAIT, wanted, "it is negative", fix, path=path)
+
+
+def _check_named_once(pools: Mapping[str, JsonMapping]) -> None:
+    """Raise `SettingsError` if the lists of the pools name an index or UUID twice."""
+    owner: dict[int | str, str] = {}
+    for name, entry in pools.items():
+        for wanted in () if isinstance(entry["devices"], int) else entry["devices"]:
+            if wanted in owner:
+                problem = f"{wanted!r} is already in the pool {owner[wanted]!r}"
+                raise SettingsError(TRAIT, entry["devices"], problem, "name each device once", path=(name, "devices"))
+            owner[wanted] = name
 
 
 def _find(pool: str, wanted: int | str, devices: Sequence[Device]) -> Device:
