@@ -31,7 +31,16 @@ from jupyter_gq.client.service_address import SOCKET_VARIABLE, SocketPlace
 from jupyter_gq.client.service_port import HOST, hold_port, is_in_use
 from jupyter_gq.domain.errors import AdminError
 
-from .config_parts import SERVICE, get_base_url, get_list, get_value, make_page_login, set_scopes, set_template_paths
+from .config_parts import (
+    SERVICE,
+    get_base_url,
+    get_list,
+    get_value,
+    make_page_login,
+    make_start_timeout,
+    set_scopes,
+    set_template_paths,
+)
 
 _PROXY = "configurable-http-proxy"
 _PYTHON_PROXY = "jupyter_gq.hub.proxy"
@@ -157,6 +166,7 @@ def _set_service(c: Config, port: int, folder: Path, place: SocketPlace) -> None
             **_locate_database(c, folder),
         },
         **make_page_login(),
+        **make_start_timeout(),
     }
     c.JupyterHub.services = [*services, entry]
 

@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
+#: Seconds for the service to answer after its start. A service that ends meanwhile is noticed at once.
+_START_TIMEOUT = 300
 #: The namespace of a pod, for the programs in it.
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CUSTOM_SCOPES = {
@@ -34,6 +36,14 @@ SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:se
 def make_page_login() -> JsonObject:
     """Return the settings of the login to the service's page: the scopes that it may ask for, and no confirmation."""
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
+
+
+def make_start_timeout() -> JsonObject:
+    """Return the setting of the time that Hub 6 gives the service to answer after its start; Hub 5 has none.
+
+    A Hub whose service does not answer in time ends itself and the service, so the next start is as slow.
+    """
+    return {"timeout": _START_TIMEOUT} if jupyterhub.version_info >= (6,) else {}
 
 
 def get_base_url(c: Config) -> str:

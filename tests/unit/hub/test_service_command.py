@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import jupyterhub
 import pytest
 from traitlets.config import Config
 
@@ -30,3 +31,11 @@ def test_neither_process_of_the_service_imports_from_the_folder_of_the_start(ent
 
 def test_the_working_folder_is_named_and_stays(entry, tmp_path):
     assert entry["cwd"] == str(Path(tmp_path).resolve())
+
+
+@pytest.mark.parametrize(("version", "timeout"), [((6, 0, 0), 300), ((5, 5, 0), None)])
+def test_the_hub_waits_for_a_service_that_starts_slowly(tmp_path, monkeypatch, version, timeout):
+    monkeypatch.setattr(jupyterhub, "version_info", version)
+    c = Config()
+    hub_config._set_service(c, 8089, tmp_path / "state", SocketPlace(path=tmp_path / "gq.sock", account=0))
+    assert c.JupyterHub.services[0].get("timeout") == timeout, "Hub 5 refuses a field that it does not know"
