@@ -1,6 +1,6 @@
 """Training queues and fixed quotas, and the checks that pools can keep what they promise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import ceil, inf
@@ -77,10 +77,12 @@ def training_queues(
     """
     for name, entry in entries.items():
         _check_name(name, entry)
-    order = sorted(entries, key=lambda name: _depth(name, entries))
-    quotas = _quotas(order, entries)
-    _check_sums(order, entries, quotas)
-    roots = [name for name in order if entries[name].get("parent") is None]
+    depths = _depths(entries)
+    order = sorted(entries, key=depths.__getitem__)
+    below = _queues_below(order, entries)
+    quotas = _quotas(order, entries, below)
+    _check_sums(order, entries, quotas, below)
+    roots = below[None]
     _check_pool(sum(quotas[name] for name in roots), pool, devices, roots)
     host = host_resources_by_queue(order, entries, nodes)
     built: dict[str, TrainingQueue] = {}
@@ -147,40 +149,65 @@ def _check_name(name: str, entry: JsonMapping) -> None:
         raise SettingsError(TRAIT, parent, "it is not a name", "use the name of another queue", path=(name, "parent"))
 
 
-def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
-    """Return the number of queues above a queue; raise `SettingsError` for an unknown parent or a cycle of parents."""
-    chain = [name]
-    while (parent := entries[chain[-1]].get("parent")) is not None:
-        path = (chain[-1], "parent")
-        if parent not in entries:
-            known = ", ".join(repr(other) for other in entries if other != chain[-1]) or "none"
-            fix = f"use one of the other queues ({known}), or None"
-            raise SettingsError(TRAIT, parent, "there is no queue of that name", fix, path=path)
-        if parent in chain:
-            circle = " -> ".join([*chain, parent])
-            raise SettingsError(
-                TRAIT, parent, f"the queues are above one another: {circle}", "use None for one of them", path=path
-            )
-        chain.append(parent)
-    return len(chain) - 1
+def _depths(entries: Mapping[str, JsonMapping]) -> dict[str, int]:
+    """Return the number of queues above each; raise `SettingsError` for an unknown parent or a cycle of parents."""
+    depths: dict[str, int] = {}
+    for name in entries:
+        chain: dict[str, None] = {}
+        above: str | None = name
+        while above is not None and above not in depths:
+            chain[above] = None
+            above = _parent(above, entries, chain)
+        first = 0 if above is None else depths[above] + 1
+        depths.update((each, depth) for depth, each in enumerate(reversed(chain), first))
+    return depths
 
 
-def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, MilliGpu]:
+def _parent(name: str, entries: Mapping[str, JsonMapping], chain: Collection[str]) -> str | None:
+    """Return the parent of a queue, None for a root; raise `SettingsError` if it is unknown, or in the chain below."""
+    parent: str | None = entries[name].get("parent")
+    path = (name, "parent")
+    if parent is not None and parent not in entries:
+        known = ", ".join(repr(other) for other in entries if other != name) or "none"
+        fix = f"use one of the other queues ({known}), or None"
+        raise SettingsError(TRAIT, parent, "there is no queue of that name", fix, path=path)
+    if parent in chain:
+        circle = " -> ".join([*chain, str(parent)])
+        raise SettingsError(
+            TRAIT, parent, f"the queues are above one another: {circle}", "use None for one of them", path=path
+        )
+    return parent
+
+
+#: The names of the queues just below each queue; None stands for the roots.
+_Below = Mapping[str | None, Sequence[str]]
+
+
+def _queues_below(order: Sequence[str], entries: Mapping[str, JsonMapping]) -> _Below:
+    """Return the names of the queues just below each queue, in this order; the key None stands for the roots."""
+    below: dict[str | None, list[str]] = {None: [], **{name: [] for name in order}}
+    for name in order:
+        below[entries[name].get("parent")].append(name)
+    return below
+
+
+def _quotas(order: Sequence[str], entries: Mapping[str, JsonMapping], below: _Below) -> dict[str, MilliGpu]:
     """Return the quota of each queue in milli-GPU; a queue that sets none has the sum of the queues just below it."""
     quotas: dict[str, MilliGpu] = {}
     for name in reversed(order):
         if entries[name].get("quota") is not None:
             quotas[name] = _amount(name, "quota", entries[name]["quota"])
         else:
-            children = [child for child in order if entries[child].get("parent") == name]
-            quotas[name] = MilliGpu(sum(quotas[child] for child in children))
+            quotas[name] = MilliGpu(sum(quotas[child] for child in below[name]))
     return quotas
 
 
-def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Mapping[str, MilliGpu]) -> None:
+def _check_sums(
+    order: Sequence[str], entries: Mapping[str, JsonMapping], quotas: Mapping[str, MilliGpu], below: _Below
+) -> None:
     """Raise `SettingsError` if the quotas of the queues just below a queue are larger together than its own quota."""
     for name in order:
-        children = {child: quotas[child] for child in order if entries[child].get("parent") == name}
+        children = {child: quotas[child] for child in below[name]}
         promised = sum(children.values())
         if promised > quotas[name]:
             parts = " + ".join(f"{child} {format_gpus(quota)}" for child, quota in children.items())
@@ -189,7 +216,7 @@ def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Ma
             raise SettingsError(TRAIT, entries[name]["quota"], problem, fix, path=(name, "quota"))
 
 
-def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str]) -> None:
+def _check_pool(promised: int, pool: str, devices: int | None, roots: Sequence[str]) -> None:
     """Raise `SettingsError` if the root queues are promised more milli-GPU than the pool has; None = not known."""
     if devices is not None and promised > devices * ONE_GPU:
         problem = f"the queues {', '.join(roots)} are promised {format_gpus(promised)} GPU together"
