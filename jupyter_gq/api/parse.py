@@ -125,6 +125,8 @@ def _in_words(detail: ErrorDetails) -> str:
         return f"an object was expected, not {_shown(given)}"
     if kind == "string_pattern_mismatch":
         return f"control characters are not possible in it; write it without them, not {_shown(given)}"
+    if kind == "too_short":
+        return f"{detail['ctx']['min_length']} or more entries are needed, not {_shown(given)}"
     if kind == REFUSED:
         return detail["msg"]
     if kind.endswith("_type"):
@@ -145,7 +147,7 @@ def _expected(detail: ErrorDetails) -> str:
 def _shown(value: object) -> str:
     """Return a value of a request as it appears in a message; a long text is cut to 60 characters."""
     if isinstance(value, list):
-        return f"a list of {len(value)}"
+        return f"a list of {len(value)}" if value else "an empty list"
     if isinstance(value, dict):
         return "an object"
     text = strip_controls(json.dumps(value, ensure_ascii=False, default=str))

@@ -143,7 +143,8 @@ async def test_what_is_not_json_is_400(serve, body):
 
 
 INVALID = [
-    ([], None, "an object was expected, not a list of 0"),
+    ([], None, "an object was expected, not an empty list"),
+    ([1, 2], None, "an object was expected, not a list of 2"),
     ({"gpus": 1}, "queue", "queue: it is required, and missing"),
     ({"queue": 7, "gpus": 1}, "queue", "queue: text was expected, not 7"),
     ({"queue": "q", "gpus": None}, "gpus", "gpus: text or a number was expected, not null"),
@@ -171,6 +172,14 @@ async def test_a_field_deep_inside_is_named_by_its_path(serve, bundle):
     body = {"queue": "q", "gpus": "1", "bundle": bundle}
     status, problem = await served.problem("POST", "api/v1/jobs", body=body)
     assert (status, problem["field"]) == (422, "bundle.manifest.targets.0.cell_id")
+
+
+async def test_a_list_that_must_not_be_empty_is_named_with_what_it_needs(serve, bundle):
+    served = await serve(Raises(AssertionError()))
+    bundle["manifest"]["targets"] = []
+    body = {"queue": "q", "gpus": "1", "bundle": bundle}
+    _, problem = await served.problem("POST", "api/v1/jobs", body=body)
+    assert problem["message"] == "bundle.manifest.targets: 1 or more entries are needed, not an empty list."
 
 
 @pytest.mark.parametrize(
