@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+#: The pages of folders that the site leaves out.
+_OF_FOLDERS = [ROOT / "changes/README.md", ROOT / "tests/kubernetes/README.md"]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *_OF_FOLDERS])
 
 
 def relative(page):

@@ -13,6 +13,7 @@ BASES = ("", "jupyter_gq", "helm/jupyter-gq", "tests", "labextension/src")
 NOT_OURS = {
     "SNAPSHOT.json",
     "agent.py",
+    "changes/NAME.TYPE.md",
     "checkpoints/",
     "evict_reclaim.py",
     "gq.yaml",
