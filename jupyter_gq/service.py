@@ -210,8 +210,8 @@ class SchedulerService(Application):
         """
         executed: dict[Path, FileIdentity] = {}
         reading = Reading(lambda: load_config(Path(self.config_file).absolute(), executed))
-        if not reading.ends_in_time():
-            return None  # `PolicyFile` finds the same and says it
+        if not reading.wait_in_time():
+            return None  # `PolicyFile` finds that the file hangs, too, and reports it
         try:
             self._apply(reading.result())
         except ConfigFileError:
@@ -408,7 +408,7 @@ class SchedulerService(Application):
         Raises `_Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
         reading = Reading(lambda: PolicyFile(Path(self.config_file), nodes, names, self._stored))
-        await listener.run_until_ended(reading.ends())
+        await listener.run_until_ended(reading.wait())
         if not reading.has_ended():
             raise _Ended
         return reading.result()

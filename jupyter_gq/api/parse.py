@@ -37,7 +37,7 @@ def parse_json(body: bytes, max_values: int = bounded_json.MAX_NODES) -> JsonVal
     try:
         text = body.decode("utf-8")
         document = bounded_json.parse(text, max_nodes=max_values)
-        if "\\ud" in text.lower():  # an escape may make half of a character, which no file or database takes
+        if "\\ud" in text.lower():  # an escape may make a lone surrogate, which no file or database takes
             json.dumps(document, ensure_ascii=False).encode("utf-8")
     except UnicodeError as error:
         raise bad_json("it is not valid Unicode text in UTF-8") from error

@@ -60,7 +60,7 @@ class Delivery:
 def _batches(events: Sequence[JsonObject]) -> Iterator[list[bytes]]:
     """Yield the pieces as JSON, in batches that each fit into one request; without pieces, yield one empty batch.
 
-    A question mark replaces half of a character, which UTF-8 does not have.
+    A question mark replaces a lone surrogate, which UTF-8 does not have.
     """
     batch: list[bytes] = []
     size = 0

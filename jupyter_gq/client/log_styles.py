@@ -6,7 +6,7 @@ from jupyter_gq.domain.json_types import JsonObject
 def describe_log(style: str, level: object) -> JsonObject:
     """Return the part of a logging configuration that writes the log of the whole process in one style.
 
-    Records below `level` are left out, and of other libraries also those below a warning.
+    Records of this package below `level`, and records of other libraries below a warning, are left out.
     """
     json_formatter = {
         "()": "pythonjsonlogger.json.JsonFormatter",

@@ -84,7 +84,7 @@ def read_json(
 ) -> JsonObject | None:
     """Return the JSON object in a file of at most `limit` bytes and `max_nodes` values; None if there is no such file.
 
-    Bytes that are not UTF-8, and halves of characters, are replaced. Raises `UnusableFile` for a file that the rules
+    Bytes that are not UTF-8, and lone surrogates, are replaced. Raises `UnusableFile` for a file that the rules
     of this module refuse, and for a file that holds no JSON object.
     """
     content = read_file(path, limit=limit, uid=uid)
@@ -94,7 +94,7 @@ def read_json(
 def parse_object(name: str, content: bytes, *, max_nodes: int = bounded_json.MAX_NODES) -> JsonObject:
     """Return the JSON object in the content of the file `name`; raise `UnusableFile` if it holds none.
 
-    The object has at most `max_nodes` values. Bytes that are not UTF-8, and halves of characters, are replaced.
+    The object has at most `max_nodes` values. Bytes that are not UTF-8, and lone surrogates, are replaced.
     """
     try:
         document = bounded_json.parse(content.decode("utf-8", "replace"), max_nodes=max_nodes)

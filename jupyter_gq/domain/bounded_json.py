@@ -61,7 +61,7 @@ def make_readable(document: object, *, max_nodes: int = MAX_NODES, max_depth: in
     """Return a copy of the document that `parse`, with the same number of nodes, accepts as JSON.
 
     An integer beyond 64 bits becomes a float, as in a browser. A number that is not finite, or too large for a float,
-    becomes text, and so does an object that JSON cannot express. U+FFFD replaces half of a character. Raises
+    becomes text, and so does an object that JSON cannot express. U+FFFD replaces a lone surrogate. Raises
     `InvalidJson` if the document has more than `max_nodes` values or is nested deeper than `max_depth`.
     """
     left = max_nodes - 1
@@ -83,7 +83,7 @@ def make_readable(document: object, *, max_nodes: int = MAX_NODES, max_depth: in
 
 
 def make_whole(text: str) -> str:
-    """Return the text with U+FFFD in the place of each surrogate, which is half of a character (U+D800 to U+DFFF)."""
+    """Return the text with U+FFFD in the place of each lone surrogate (U+D800 to U+DFFF), half of a character."""
     return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 

@@ -36,7 +36,7 @@ NOTEBOOK_VALUES = NOTEBOOK_SIZE // VALUE_SIZE
 def measure_json(text: str) -> int:
     """Return the size of a JSON text that counts for the bounds, in bytes.
 
-    Halves of characters count like the question mark that replaces them on the way.
+    A lone surrogate counts like the question mark that replaces it on the way.
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return max(size, VALUE_SIZE * bounded_json.count_nodes(text, size // VALUE_SIZE))

@@ -20,7 +20,7 @@ _SEPARATORS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
 
 
 def strip_controls(text: str, *, lines: bool = False) -> str:
-    """Return the text without control and bidirectional characters, terminal sequences and halves of characters.
+    """Return the text without control and bidirectional characters, terminal sequences and lone surrogates.
 
     Line ends and tabs become spaces; with `lines`, the text keeps `\\n` and `\\t`.
     """

@@ -4,12 +4,12 @@ Rules
 -----
 Journal: the journal is copied into the database at every step, and so begins anew in the room that it had. The reserve
     passes through the journal when it is made, so that the journal has as much room.
-Inside the file: pages that SQLite uses before it asks the disk for more. So no other program can take the room between
-    its release and its use, as it could take that of a file which is deleted.
+Inside the file: SQLite uses the empty pages before it asks the disk for more. So no other program can take the room
+    between its release and its use, as it could take that of a file which is deleted.
 For changes of state: while less than half of the reserve is left, and the disk has no room to restore it, new outputs
     and new jobs are refused. Starts, stops and ends are recorded all the same.
 
-PostgreSQL has another one: see `postgresql_reserve`.
+See `postgresql_reserve` for the reserve of PostgreSQL.
 See docs/decisions/0091-keep-a-reserve-inside-the-database.md.
 """
 
@@ -43,6 +43,7 @@ def choose_growth(reserve: int, wanted: int, file: Path) -> int:
 
 
 def _target(wanted: int, file: Path) -> int:
+    """Return the size of the reserve in bytes: as wanted, but at most `_PART` of the disk."""
     disk = os.statvfs(file)
     return min(wanted, int(disk.f_blocks * disk.f_frsize * _PART))
 

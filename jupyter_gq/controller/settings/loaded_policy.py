@@ -61,7 +61,7 @@ class LoadedPolicy:
         self.warnings: tuple[str, ...] = ()
         #: The policy in force in a form that can be stored.
         self.last_good = stored
-        #: The files of the last execution, with what they were when it began.
+        #: The files of the last execution, each with its identity when the execution began.
         self.executed: dict[Path, FileIdentity] = {}
 
     def copy(self) -> Self:
@@ -69,11 +69,11 @@ class LoadedPolicy:
         return copy.copy(self)
 
     def identities(self) -> dict[Path, FileIdentity]:
-        """Return what the watched files were when the look began, and those executed since then."""
+        """Return the identities of the watched files when the look began, and of files executed since then."""
         return {**self._identities, **self.executed}
 
     def is_settled(self) -> bool:
-        """Return whether the last look found the content that it has read before, and no file that is being written."""
+        """Return whether the last look found unchanged content, and no file that is being written."""
         return self._seen == self._changing
 
     def load_first(self) -> bool:

@@ -29,7 +29,7 @@ from .reading import Reading
 
 log = logging.getLogger(__name__)
 
-#: Most threads that hang at the same time.
+#: The maximum number of threads that hang at the same time.
 MOST_HANGING = 4
 
 
@@ -59,7 +59,7 @@ class PolicyFile:
         self._policy = LoadedPolicy(self._path, nodes, also, stored)
         first = self._policy.copy()
         look = Reading(first.load_first)
-        if look.ends_in_time():
+        if look.wait_in_time():
             look.result()
             self._policy = first
             self._log_warnings()
@@ -118,7 +118,7 @@ class PolicyFile:
         look = self._start(copied.look)
         if look is not None:
             self._pending, self._check = (look, copied), None
-            await look.ends_at_once()
+            await look.wait_a_moment()
 
     def _adopt(self, look: Reading[bool], policy: LoadedPolicy) -> bool:
         """Take the policy of a look that has ended, and return whether something changed."""
@@ -140,22 +140,22 @@ class PolicyFile:
         if self._check is None:
             self._check = self._start(lambda: before != {path: identify(path) for path in before})
             if self._check is not None:
-                await self._check.ends_at_once()
+                await self._check.wait_a_moment()
         if self._check is None or not self._check.has_ended():
             return False
         check, self._check = self._check, None
         return check.result()
 
     def _start(self, read: Callable[[], bool]) -> Reading[bool] | None:
-        """Start to read in a thread; if too many threads hang already, say so and return None."""
-        if self._hangs_too_often():
+        """Start to read in a thread; if too many threads hang already, set `error` and return None."""
+        if self._do_too_many_hang():
             self._hang = self._describe_last_hang()
             return None
         started = Reading(read)
         self._threads.append(started)
         return started
 
-    def _hangs_too_often(self) -> bool:
+    def _do_too_many_hang(self) -> bool:
         self._threads = [thread for thread in self._threads if not thread.has_ended()]
         return len(self._threads) >= MOST_HANGING
 
@@ -167,7 +167,7 @@ class PolicyFile:
 
     def _describe_hang(self, look: Reading[bool], policy: LoadedPolicy) -> str:
         """Return the sentence about a look that is overdue, with the line where it waits."""
-        if self._hangs_too_often():
+        if self._do_too_many_hang():
             return self._describe_last_hang()
         files = policy.identities()
         place = look.find_line(files) or next(reversed(files), self._path)

@@ -5,7 +5,8 @@ Rules
 Deadline: a call has `READ_TIMEOUT` seconds. Only the start of the service waits so long; a service that runs waits for
 `MOMENT` seconds, and then looks from time to time whether the call has ended.
 
-Abandoned: Python cannot end a thread. One that hangs is left alone, and since it is a daemon, the process still ends.
+Abandoned: Python cannot end a thread. A thread that hangs is left alone. Since the thread is a daemon, the process can
+still end.
 
 See docs/decisions/0104-abandon-the-reading-of-a-file-that-hangs.md.
 """
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 #: Seconds that a file has, to be read and executed.
 READ_TIMEOUT = 20.0
-#: Seconds that the loop of the service waits for a file, while it decides nothing.
+#: Seconds that the loop of the service waits for a file; nothing is decided meanwhile.
 MOMENT = 3.0
 
 
@@ -51,17 +52,17 @@ class Reading(Generic[T]):
         """Return whether the call goes on after `READ_TIMEOUT`."""
         return not self.has_ended() and self._elapsed() - self._began >= READ_TIMEOUT
 
-    def ends_in_time(self) -> bool:
+    def wait_in_time(self) -> bool:
         """Wait until the call ends, and return True; return False after `READ_TIMEOUT`."""
         concurrent.futures.wait([self._ended], READ_TIMEOUT)
         return self.has_ended()
 
-    async def ends_at_once(self) -> bool:
+    async def wait_a_moment(self) -> bool:
         """Wait until the call ends, without blocking the loop, and return True; return False after a `MOMENT`."""
         await self._wait(MOMENT)
         return self.has_ended()
 
-    async def ends(self) -> None:
+    async def wait(self) -> None:
         """Wait until the call ends, however long that takes, without blocking the loop."""
         await self._wait(None)
 

@@ -63,7 +63,7 @@ class CellClient(NotebookClient):
             raise CellFailed(str(error.ename), str(error.evalue)) from None
         except DeadKernelError:
             raise KernelDied from None
-        self._tell_what_was_captured()
+        self._send_captured_outputs()
         return self.execution_count(cell)
 
     def execution_count(self, cell: CellToRun) -> int | None:
@@ -108,10 +108,10 @@ class CellClient(NotebookClient):
         if self._recorder.apply_comm(msg["msg_type"], msg["content"]):
             self._changed()
 
-    def _tell_what_was_captured(self) -> None:
-        """Tell the kernel what its Output widgets have captured, as a browser would.
+    def _send_captured_outputs(self) -> None:
+        """Send the outputs that Output widgets have captured to the kernel, as a browser would.
 
-        Only between cells: a message sent while the reply to another one is awaited can hide that reply.
+        Called only between cells: a message that is sent while a reply is awaited can hide that reply.
         """
         assert self.kc is not None
         for widget, outputs in self._recorder.take_ended_captures():

@@ -12,9 +12,9 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .cell_output import CellOutput, Entry, Output, append_text
 
-#: Most characters that are kept of captured text without a display in it; the end is kept.
+#: The maximum number of characters of consecutive captured text; the end is kept.
 LONGEST_TEXT = 64 * 1024
-#: Most outputs that are kept for a widget; the last ones are kept.
+#: The maximum number of outputs of a widget; the last ones are kept.
 MOST_OUTPUTS = 500
 _CUT = "[...]\n"
 #: What is shown in the place of an output that was cleared.

@@ -10,7 +10,7 @@ Rules
 - Bounded outputs: a cell keeps the end of its text and its last displays; its first output then says what was left
   out. Once the outputs of all cells of the job exceed `OutputBounds.job`, a notice replaces each further display.
 - Readable outputs: every output has the bounds of `domain.output_bounds`, so that the service takes its piece, and the
-  next run can read the notebook. Numbers and halves of characters that JSON does not have everywhere are replaced.
+  next run can read the notebook. Numbers and lone surrogates that JSON does not have everywhere are replaced.
 """
 
 import json

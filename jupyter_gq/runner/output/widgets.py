@@ -2,7 +2,7 @@
 
 A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. Labels, HTML,
 progress bars and boxes of them can be rendered as text: tqdm shows these in a notebook. An Output widget and a widget
-that was closed have no text: the outputs of the former are shown beside it (`captured`). For all other widgets the
+that was closed have no text; captured outputs are shown beside the widget (`captured`). For all other widgets the
 kernel's own text is kept.
 """
 
