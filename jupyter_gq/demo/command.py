@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -26,6 +27,8 @@ _CONFIG = "jupyterhub_config_local.py"
 _PORT = 8000
 #: The file that every demo leaves in its folder.
 _LOG = "jupyterhub.log"
+#: The file that the service of a demo locks while it runs.
+_LOCK = "jupyter-gq-state/lock"
 
 _WELCOME = """
   jupyter-gq is running:  {url}
@@ -112,6 +115,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     Raises `DemoError` if the Hub does not start or ends by itself.
     """
     folder = (arguments.dir or default_folder()).resolve()
+    _refuse_running_demo(folder)
     port = _PORT if arguments.port is None else arguments.port
     check_port(port)
     if arguments.reset:
@@ -140,6 +144,21 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_running_demo(folder: Path) -> None:
+    """Raise `DemoError` if the service of another demo works in the folder: its files must not be shared or deleted."""
+    lock = folder / _LOCK
+    if not lock.is_file():
+        return
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DemoError(
+                f"the folder {folder} cannot be used: another demo runs in it. End that one, or choose another folder "
+                "with --dir."
+            ) from error
+
+
 def _delete_demo(folder: Path) -> None:
     """Delete the folder of an earlier demo; do nothing if it is missing or empty.
 
@@ -155,11 +174,12 @@ def _delete_demo(folder: Path) -> None:
 def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
     """Return the folder for the story: a new temporary one, or the one that the user names, which must be empty.
 
-    `--reset` first deletes an earlier demo there. Raises `DemoError` if the folder is not empty.
+    `--reset` first deletes an earlier demo there. Raises `DemoError` if it is not empty or a demo runs in it.
     """
     if arguments.dir is None:
         return Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
     folder: Path = arguments.dir.resolve()
+    _refuse_running_demo(folder)
     if arguments.reset:
         _delete_demo(folder)
     if folder.exists() and any(folder.iterdir()):

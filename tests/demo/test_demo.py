@@ -10,6 +10,8 @@ import sys
 import psutil
 import pytest
 
+from jupyter_gq.app import main
+from jupyter_gq.backends.local import lock_folder
 from tests.kept_logs import LOGS
 from tests.patience import scaled
 
@@ -100,6 +102,17 @@ def test_the_story_begins_in_an_empty_folder_and_deletes_nobody_elses_files(tmp_
         timeout=scaled(120),
     )
     assert "is no folder of a demo" in ended.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--reset"], ["--script"], ["--script", "--reset"]])
+def test_the_folder_of_a_demo_that_runs_is_refused_and_kept(tmp_path, capsys, options):
+    (tmp_path / "jupyterhub.log").touch()
+    with lock_folder(tmp_path / "jupyter-gq-state"):
+        assert main(["demo", "--dir", str(tmp_path), *options]) == 1
+    printed = capsys.readouterr()
+    assert "another demo runs in it" in printed.err
+    assert printed.out == "", "nothing was started"
+    assert (tmp_path / "jupyterhub.log").exists()
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
