@@ -8,7 +8,8 @@ Steps
    Running elastic work takes part for one replica at a time, within fair shares.
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue.
    Gangs that lost tasks too long ago go back to their queues, and steps 3 to 6 are repeated with their devices.
-7. Give surplus replicas to work that starts and cannot grow later.
+7. Give victims that could take devices from others their new places at once, and surplus replicas to work that
+   starts and cannot grow later.
 8. Reclaim the shares of idle notebooks, and make reservations.
 9. Defer admissions that cannot be launched soon.
 10. Explain why each pending workload waits, and count the new nodes that would serve pending work.
@@ -32,6 +33,7 @@ from .evict.preempt import preempt
 from .evict.preemptors import name_preemptors, record_nominations
 from .evict.reclaim import reclaim
 from .evict.reprieve import reprieve_victims
+from .evict.resettle import resettle_victims
 from .evict.stale_gangs import requeue_stale
 from .explain.explanations import explain_pending
 from .explain.protected_victims import find_protected_victims
@@ -75,6 +77,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
         allocate(inputs, allocations, reservations, evictions)
     reprieve_victims(index, allocations, reservations, evictions)
     name_preemptors(index, allocations, evictions)
+    resettle_victims(inputs, allocations, reservations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
     record_nominations(allocations, reservations, evictions)

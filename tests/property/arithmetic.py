@@ -26,6 +26,8 @@ from tests.builders import NOW, groups_of
 Amounts = tuple[int, int, int]
 NOTHING: Amounts = (0, 0, 0)
 GPU = 1000
+#: More of a resource than any node has: it is not counted there.
+UNCOUNTED = 10**15
 _MILLION = 10**6
 
 
@@ -104,7 +106,9 @@ class Books:
         self.counts_host = any(bound is not None for bound in bounds)
         for workload in snapshot.workloads:
             self._enter(workload)
-        for workload, place in kept_places(snapshot, self):
+        #: The places that are kept for workloads.
+        self.kept = kept_places(snapshot, self)
+        for workload, place in self.kept:
             self.add_usage(workload, of_tasks(workload, place), now=False)
         self._share_out()
 
@@ -177,10 +181,42 @@ class Books:
         return all(tally.lasting[0] > tally.fair_share for tally in theirs)
 
     def may_take(self, taker: Workload, victim: Workload) -> bool:
-        """Whether the taker may have the place of this victim, of its own queue or of another one, as things stand."""
+        """Whether the taker may have the place of this victim, of its own queue or of another one, as things stand.
+
+        A claim on GPUs needs that the taker exceeds no quota of processors or memory. Without a GPU, nothing is taken
+        by it from queues within their fair shares.
+        """
         if victim.queue == taker.queue:
             return victim.priority < taker.priority
-        return self.may_reclaim(taker, victim)
+        if self.may_reclaim_host(taker, victim):
+            return True
+        ours, _ = _parted(self.path(taker.queue), self.path(victim.queue))
+        if not all(_is_within_host_quota(tally, which, more) for tally in ours for which, more in _host_of(taker)):
+            return False
+        return self.may_reclaim(taker, victim) and (smallest(taker)[0] > 0 or self.is_above_its_share(taker, victim))
+
+    def may_reclaim_host(self, taker: Workload, victim: Workload) -> bool:
+        """Whether processors or memory that the taker's queue is guaranteed give it the place of the victim.
+
+        For one of both, the taker stays within its quotas, and the giver is above its own wherever it has any.
+        """
+        ours, theirs = _parted(self.path(taker.queue), self.path(victim.queue))
+        for which, more in _host_of(taker) if ours and theirs else ():
+            said = [tally for tally in theirs if tally.host_quotas[which] is not None]
+            is_above = bool(said) and not any(_is_within_host_quota(tally, which, 0) for tally in said)
+            if is_above and all(_is_within_host_quota(tally, which, more) for tally in ours):
+                return True
+        return False
+
+    def is_guaranteed_host(self, workload: Workload) -> bool:
+        """Whether some queue guarantees processors or memory that the workload needs, and none less than that."""
+        said = [
+            (tally, which, more)
+            for tally in self.path(workload.queue)
+            for which, more in _host_of(workload)
+            if tally.host_quotas[which] is not None
+        ]
+        return bool(said) and all(_is_within_host_quota(*each) for each in said)
 
     def _is_further(self, giver: Tally, gives: int, taker: Tally, more: int) -> bool:
         """Whether the giver, after it, is still further above its fair share than the taker then is."""
@@ -319,38 +355,90 @@ def _parted(ours: list[Tally], theirs: list[Tally]) -> tuple[list[Tally], list[T
     return ([t for t in ours if t.queue.name not in shared], [t for t in theirs if t.queue.name not in shared])
 
 
-def free_soon(snapshot: Snapshot) -> dict[str, int]:
-    """Milli-GPU of each healthy device that are free once everything that is stopping has stopped."""
-    free = {device.id: GPU for node in snapshot.nodes for device in node.devices if device.healthy}
+def _host_of(workload: Workload) -> list[tuple[int, int]]:
+    """What the smallest gang needs of processors (0) and memory (1), without what it does not need."""
+    return [(which, more) for which, more in enumerate(smallest(workload)[1:]) if more]
+
+
+def _is_within_host_quota(tally: Tally, which: int, more: int) -> bool:
+    quota = tally.host_quotas[which]
+    return quota is None or tally.lasting[1 + which] + more <= quota
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """What is free of each healthy device in milli-GPU, and of each node in processors, memory and tasks."""
+
+    devices: dict[str, int]
+    nodes: dict[str, tuple[int, int, int]]
+
+    def take(self, workload: Workload, place: Sequence[TaskPlacement], sign: int = 1) -> None:
+        """Take the place of these tasks. Devices and nodes that are not there any more are left out."""
+        for task in place:
+            request = workload.request_of(task.group)
+            for device in task.devices:
+                if device in self.devices:
+                    self.devices[device] -= sign * request.milli_per_device
+            if task.node in self.nodes:
+                cpu, memory, tasks = self.nodes[task.node]
+                self.nodes[task.node] = (cpu - sign * request.cpu_milli, memory - sign * request.memory, tasks - sign)
+
+    def give_back(self, workload: Workload, place: Sequence[TaskPlacement]) -> None:
+        """Undo `take`."""
+        self.take(workload, place, sign=-1)
+
+    def has_room(self, node: str, request: Request) -> bool:
+        """Whether the node has processors and memory for one more task of this kind."""
+        cpu, memory, tasks = self.nodes.get(node, (0, 0, 0))
+        return cpu >= request.cpu_milli and memory >= request.memory and tasks > 0
+
+    def without(self, node: str, devices: Sequence[str], request: Request) -> "Free":
+        """What is left when one more task takes these devices of the node."""
+        cpu, memory, tasks = self.nodes[node]
+        left = {device: self.devices[device] - request.milli_per_device for device in devices}
+        room = (cpu - request.cpu_milli, memory - request.memory, tasks - 1)
+        return Free({**self.devices, **left}, {**self.nodes, node: room})
+
+    def holds(self) -> bool:
+        """Whether nothing is taken that is not there."""
+        return min((*self.devices.values(), *(min(room) for room in self.nodes.values())), default=0) >= 0
+
+
+def free_soon(snapshot: Snapshot) -> Free:
+    """What is free once everything that is stopping has stopped."""
+    counted = [(n.name, (n.cpu_milli, n.memory, n.max_tasks)) for n in snapshot.nodes if not n.closed]
+    free = Free(
+        {device.id: GPU for node in snapshot.nodes for device in node.devices if device.healthy},
+        {name: tuple(UNCOUNTED if has is None else has for has in room) for name, room in counted},
+    )
     for workload in snapshot.workloads:
         if workload.holds and workload.state not in {State.STOPPING, State.SUSPENDED}:
-            for task in workload.placement:
-                for device in task.devices:
-                    free[device] = free.get(device, 0) - workload.request_of(task.group).milli_per_device
+            free.take(workload, workload.placement)
     return free
 
 
 def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[TaskPlacement, ...]]]:
-    """The places that were written down for workloads and are, or will be, free; the longest wait first.
+    """The places that were written down for workloads and are, or will be, free.
 
-    A workload that stops in order to go on elsewhere is asked in any case; one that waits only if no place of a
-    longer wait that could not be kept needs a device of it.
+    Those for which other work was told to stop come first, then the longest wait. A workload that stops in order to go
+    on elsewhere is asked in any case; one that waits only if no place of an earlier one that could not be kept needs a
+    device of it.
     """
     free, found = free_soon(snapshot), []
     contended: set[str] = set()
     reserved = [workload for workload in snapshot.workloads if workload.reserved]
-    for workload in sorted(reserved, key=lambda w: (w.waits_since, -w.priority, w.submitted_at, w.id)):
-        needed = [(d, workload.request_of(t.group).milli_per_device) for t in workload.reserved for d in t.devices]
+    for workload in sorted(reserved, key=lambda w: (not w.nominated, w.waits_since, -w.priority, w.submitted_at, w.id)):
         comes_back = (
             workload.state is State.STOPPING and workload.stop is not None and workload.stop.requeue
         ) or workload.state is State.PENDING
-        devices = {device for device, _ in needed}
+        devices = {device for task in workload.reserved for device in task.devices}
         asked = workload.state is State.STOPPING or not devices & contended
         whole = replace(workload, placement=workload.reserved)
-        fits = all(free.get(device, 0) >= milli for device, milli in needed)
-        if asked and comes_back and fits and not _passes_a_limit(books, whole, found):
-            for device, milli in needed:
-                free[device] -= milli
+        left = Free({**free.devices}, {**free.nodes})
+        left.take(workload, workload.reserved)
+        known = devices <= free.devices.keys() and all(task.node in free.nodes for task in workload.reserved)
+        if asked and comes_back and known and left.holds() and not _passes_a_limit(books, whole, found):
+            free = left
             found.append((workload, workload.reserved))
         else:
             contended |= devices

@@ -14,8 +14,8 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, is_short
-from tests.property.arithmetic import Books, Tally, held, of_tasks, smallest
-from tests.property.victims import fits_soon, is_guaranteed, may_go_together, victims_for
+from tests.property.arithmetic import Books, Tally, held, of_tasks
+from tests.property.victims import fits_soon, fits_without, is_guaranteed, may_go_together, victims_for
 
 
 def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:
@@ -90,16 +90,22 @@ def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
             assert NOW - workload.stale_since < policy.stale_after or waits, workload.id
 
 
-def growth_takes_nothing_above_its_fair_share(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
-    """For a task more than it needs, elastic work takes from others only within the fair share of its queues."""
-    books = Books(snapshot, policy)
+def growth_takes_nothing_above_its_fair_share(
+    snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy
+) -> None:
+    """For a task more than it needs, elastic work takes from others only within the fair share of its queues.
+
+    What the queues give in the same decision counts as given.
+    """
+    books, left = Books(snapshot, policy), Books(after, policy)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         taker = by_id.get(getattr(instruction, "by", None) or "")
         if taker is None or not taker.holds or is_short(taker):
             continue
         for tally in books.path(taker.queue):
-            assert tally.lasting[0] <= max(tally.fair_share, tally.queue.quota), tally.queue.name
+            lasting = left.tallies[tally.queue.name].lasting[0]
+            assert lasting <= max(tally.fair_share, tally.queue.quota), tally.queue.name
 
 
 def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
@@ -193,6 +199,30 @@ def what_is_held_goes_to_nobody_else(snapshot: Snapshot, decision: Decision) -> 
                 assert not held & {device for task in start.placement for device in task.devices}
 
 
+def preemptors_have_recorded_places(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
+    """Work that still waits after others were told to stop for it has a recorded place, so nobody else gets that."""
+    waited = {workload.id for workload in snapshot.workloads if workload.state is State.PENDING}
+    left = {workload.id: workload for workload in after.workloads if workload.state is State.PENDING}
+    for instruction in decision.instructions:
+        if isinstance(instruction, Evict | Shrink) and instruction.by in waited & left.keys():
+            preemptor = left[instruction.by]
+            assert preemptor.reserved, f"{instruction.workload} went for {preemptor.id}, which has no place"
+            assert preemptor.nominated, preemptor.id
+
+
+def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
+    """Work without a GPU does not start in the room of work of its queue that is older and has no lower priority."""
+    if policy.per_user:
+        return
+    started = {i.workload for i in decision.instructions if isinstance(i, Admit)}
+    books = Books(after, policy)
+    for starts in (w for w in after.workloads if w.id in started and not held(w)[0]):
+        for waits in (w for w in snapshot.workloads if w.queue == starts.queue and w.state is State.PENDING):
+            goes_first = (-waits.priority, waits.submitted_at) < (-starts.priority, starts.submitted_at)
+            if goes_first and waits.id not in started and not fits_soon(after, books, waits):
+                assert not fits_without(after, books, waits, [starts]), f"{starts.id} took the turn of {waits.id}"
+
+
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:
     admitted = {i.workload for i in decision.instructions if isinstance(i, Admit)}
     waiting = sorted(w.id for w in snapshot.workloads if w.state is State.PENDING and w.id not in admitted)
@@ -210,7 +240,7 @@ def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
     """In a settled cluster: no workload that its queue is guaranteed waits while up to four victims could make room."""
     books = Books(snapshot, policy)
     for workload in (each for each in snapshot.workloads if each.state is State.PENDING):
-        if not smallest(workload)[0] or not is_guaranteed(books, workload) or _is_behind(snapshot, books, workload):
+        if not is_guaranteed(books, workload) or _is_behind(snapshot, books, workload):
             continue
         victims = victims_for(snapshot, books, workload)
         assert victims is None, f"{workload.id} could start if {[v.id for v in victims]} went"
@@ -247,6 +277,14 @@ def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, 
     assert others is None, f"{[v.id for v in victims]} went instead of {[v.id for v in others]}"
 
 
+def moving_to(after: Snapshot, victim: str) -> set[str]:
+    """The work that was told to stop and goes on at the place of this victim."""
+    (gone,) = (workload for workload in after.workloads if workload.id == victim)
+    devices = {device for task in gone.placement for device in task.devices}
+    moving = [w for w in after.workloads if w.state is State.STOPPING and w.reserved]
+    return {w.id for w in moving if devices & {device for task in w.reserved for device in task.devices}}
+
+
 def does_not_fit_beside(before: Snapshot, after: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
     """If `victim`, which is stopping, went on, `waiting` would find no place or had no right to the other victims."""
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in after.workloads)
@@ -254,7 +292,7 @@ def does_not_fit_beside(before: Snapshot, after: Snapshot, policy: Policy, waiti
     (wanting,) = (workload for workload in workloads if workload.id == waiting)
     if not fits_soon(stays, Books(stays, policy), wanting):
         return
-    told = {w.id for w in after.workloads if w.state is State.STOPPING} - {victim}
+    told = {w.id for w in after.workloads if w.state is State.STOPPING} - {victim, waiting}
     others = [w for w in before.workloads if w.id in told and w.state is not State.STOPPING]
     elsewhere = [w for w in others if w.queue != wanting.queue]
     assert elsewhere, f"{victim} went for nothing"

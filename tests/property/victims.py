@@ -1,7 +1,7 @@
 """The judge's own search: whether a workload finds a place, and which victims would make room for it.
 
-As in `tests.property.arithmetic`, nothing here calls the scheduling core. Every place and every set
-of victims is tried.
+As in `tests.property.arithmetic`, nothing here calls the scheduling core. Every place and every set of victims, of up
+to four, is tried.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, Workload
 from tests.builders import groups_of
-from tests.property.arithmetic import Books, free_soon, held, kept_places, smallest
+from tests.property.arithmetic import Books, Free, free_soon, held, smallest
 
 #: The search for victims tries sets of up to so many.
 MOST_VICTIMS = 4
@@ -24,24 +24,52 @@ def fits_soon(snapshot: Snapshot, books: Books, workload: Workload) -> bool:
     return fits_without(snapshot, books, workload, ())
 
 
-def _place_all(nodes: Sequence[Node], free: dict[str, int], pool: str, tasks: Sequence[Request]) -> bool:
+def fits_without(snapshot: Snapshot, books: Books, taker: Workload, gone: Sequence[Workload]) -> bool:
+    """Whether the smallest gang may start and fits once these have gone, which the books do not count any more."""
+    return not books.is_forbidden(taker, soon=True) and has_place_without(snapshot, books, taker, gone)
+
+
+def has_place_without(snapshot: Snapshot, books: Books, taker: Workload, gone: Sequence[Workload]) -> bool:
+    """Whether the smallest gang has a place once these have gone, whatever the limits of its queues are."""
+    free = free_soon(snapshot)
+    for other, place in books.kept:
+        if other.id != taker.id:
+            free.take(other, place)
+    for victim in gone:
+        free.give_back(victim, victim.placement)
+    tasks = [group.request for group in groups_of(taker) for _ in range(group.min_members)]
+    return _place_all(snapshot.nodes, free, books.tallies[taker.queue].queue.pool, tasks)
+
+
+def _place_all(nodes: Sequence[Node], free: Free, pool: str, tasks: Sequence[Request]) -> bool:
     if not tasks:
         return True
     request, *others = tasks
     for node in nodes:
-        suits = [d.id for d in node.devices if d.pool == pool and free.get(d.id, 0) >= request.milli_per_device]
+        if not free.has_room(node.name, request):
+            continue
+        suits = [d.id for d in node.devices if d.pool == pool and free.devices.get(d.id, 0) >= request.milli_per_device]
+        seen: set[tuple[int, ...]] = set()
         for chosen in combinations(suits, request.devices):
-            left = {**free, **{device: free[device] - request.milli_per_device for device in chosen}}
-            if _place_all(nodes, left, pool, others):
+            alike = tuple(free.devices[device] for device in chosen)
+            if alike in seen:
+                continue
+            seen.add(alike)
+            if _place_all(nodes, free.without(node.name, chosen, request), pool, others):
                 return True
     return False
 
 
 def is_guaranteed(books: Books, workload: Workload) -> bool:
-    """Whether the leaf queue deserves the smallest gang, if work of lower priority that may go does not count."""
-    leaf = books.path(workload.queue)[0]
+    """Whether the leaf queue deserves the smallest gang, if work of lower priority that may go does not count.
+
+    Work without a GPU is guaranteed what all its queues guarantee of CPU and memory.
+    """
+    leaf, more = books.path(workload.queue)[0], smallest(workload)
+    if not more[0]:
+        return books.is_guaranteed_host(workload)
     lower = [w for w in candidates(books, workload) if w.queue == workload.queue]
-    return leaf.lasting[0] - sum(held(w)[0] for w in lower) + smallest(workload)[0] <= leaf.deserved
+    return leaf.lasting[0] - sum(held(w)[0] for w in lower) + more[0] <= leaf.deserved
 
 
 def candidates(books: Books, taker: Workload) -> list[Workload]:
@@ -51,7 +79,7 @@ def candidates(books: Books, taker: Workload) -> list[Workload]:
     """
     found = []
     for workload in books.snapshot.workloads:
-        if not workload.preemptible or workload.state is not State.RUNNING or not held(workload)[0]:
+        if not workload.preemptible or workload.state is not State.RUNNING or not any(held(workload)):
             continue
         if workload.queue == taker.queue and workload.priority >= taker.priority:
             continue
@@ -103,7 +131,7 @@ def victims_for(
                 return found
         return None
 
-    return search([])
+    return search([]) if has_place_without(snapshot, books, taker, everything) else None
 
 
 def _is_next(everything: list[Workload], gone: list[Workload], victim: Workload) -> bool:
@@ -129,21 +157,3 @@ def may_go_together(books: Books, taker: Workload, victims: Sequence[Workload]) 
             if rest:
                 return True
     return False
-
-
-def fits_without(snapshot: Snapshot, books: Books, taker: Workload, gone: Sequence[Workload]) -> bool:
-    """Whether the smallest gang has a place once these have gone, which the books do not count any more."""
-    if books.is_forbidden(taker, soon=True):
-        return False
-    free = free_soon(snapshot)
-    for other, place in kept_places(snapshot, books):
-        for task in place if other.id != taker.id else ():
-            for device in task.devices:
-                free[device] -= other.request_of(task.group).milli_per_device
-    for victim in gone:
-        for task in victim.placement:
-            for device in task.devices:
-                if device in free:
-                    free[device] += victim.request_of(task.group).milli_per_device
-    tasks = [group.request for group in groups_of(taker) for _ in range(group.min_members)]
-    return _place_all(snapshot.nodes, free, books.tallies[taker.queue].queue.pool, tasks)

@@ -65,6 +65,21 @@ def evict_victims(
     Victims of the preemptor's own queue are preempted, and all others reclaimed. Returns True if this cycle had
     admitted or nominated a victim. If it had placed all of them, the preemptor is admitted at once, if it fits.
     """
+    undone, stops = drop_victims(allocations, evictions, victims, preemptor)
+    if undone and not stops:
+        place = allocations.withdraw(preemptor)
+        if not try_admit(allocations, preemptor):
+            allocations.nominate_again(preemptor, place)
+    return undone
+
+
+def drop_victims(
+    allocations: Allocations, evictions: Evictions, victims: Sequence[Workload], preemptor: Workload
+) -> tuple[bool, bool]:
+    """Decide the eviction of released victims for a preemptor, and that victims placed in this cycle do not start.
+
+    Returns whether this cycle had placed some of them, and whether some of them run and have to stop.
+    """
     undone = stops = False
     for victim in victims:
         if victim.id in allocations.admitted:
@@ -76,11 +91,7 @@ def evict_victims(
         else:
             _evict_victim(evictions, victim, preemptor)
             stops = True
-    if undone and not stops:
-        place = allocations.withdraw(preemptor)
-        if not try_admit(allocations, preemptor):
-            allocations.nominate_again(preemptor, place)
-    return undone
+    return undone, stops
 
 
 def _evict_victim(evictions: Evictions, victim: Workload, preemptor: Workload) -> None:

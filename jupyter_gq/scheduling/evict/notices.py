@@ -27,6 +27,13 @@ def describe_reclaim(victim: Workload, by: Workload) -> str:
     return f"Paused: {needed}. {_comes_back(victim)}"
 
 
+def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
+    """Return the sentence for evicted work that goes on at these nodes, where other work stops for it."""
+    describe = describe_preemption if victim.queue == by.queue else describe_reclaim
+    goes_on = f"Continues by itself at {enumerate_names(nodes)}, where room is made for it."
+    return describe(victim, by).removesuffix(_comes_back(victim)) + goes_on
+
+
 def _needed(victim: Workload, by: Workload) -> str:
     """Return what `by` needs as a phrase: its GPUs if the victim holds some, else its host resources.
 

@@ -60,11 +60,21 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
 def _preempt_for(
     policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
 ) -> list[Workload] | None:
-    account = allocations.account(workload)
-    if not account.known:
+    if not allocations.account(workload).known:
         return None
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
+    return take_from_queue(policy, allocations, workload, victims)
+
+
+def take_from_queue(
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
+) -> list[Workload] | None:
+    """Nominate the workload by releasing lower priorities of its queue and, if needed, work of other queues as well.
+
+    Returns the released victims. None means that nothing helps, and then nothing has changed.
+    """
+    account = allocations.account(workload)
     pool, queue = account.queue.pool, workload.queue
     members = sorted(victims.of_queue(pool, queue), key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
     others = Sources(queues=lambda: victims.of_others(pool, queue))

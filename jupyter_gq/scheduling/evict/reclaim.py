@@ -72,8 +72,7 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
     """
 
     def promising(workload: Workload) -> bool:
-        account = allocations.account(workload)
-        return account.lasting + gang.smallest(workload) <= account.fair_share
+        return is_promising(allocations, workload)
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
         return _reclaim_for(inputs.policy, allocations, workload, victims)
@@ -88,12 +87,29 @@ def _reclaim_for(
 
     None means that the workload got no place. An empty list means that no victim was needed.
     """
-    account = allocations.account(workload)
-    if not account.known or account.lasting + gang.smallest(workload) > account.fair_share:
+    if not is_promising(allocations, workload):
         return None
     if may_fit_soon(allocations, workload) and try_place(allocations, workload):
         return []
-    pool, queue = account.queue.pool, workload.queue
+    return take_from_others(policy, allocations, workload, victims)
+
+
+def is_promising(allocations: Allocations, workload: Workload) -> bool:
+    """Tell whether the leaf queue is known and stays within its fair share with the workload."""
+    account = allocations.account(workload)
+    return account.known and account.lasting + gang.smallest(workload) <= account.fair_share
+
+
+def take_from_others(
+    policy: Policy, allocations: Allocations, workload: Workload, victims: VictimIndex
+) -> list[Workload] | None:
+    """Nominate the workload by releasing work of other queues, and return the released victims.
+
+    None means that its queue would exceed its fair share or that nothing helps; then nothing has changed.
+    """
+    if not is_promising(allocations, workload):
+        return None
+    pool, queue = allocations.account(workload).queue.pool, workload.queue
     return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)))
 
 

@@ -17,6 +17,7 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
 from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 #: The sort key of a candidate: the seconds for which it is still protected, then what it loses.
 Precedence = tuple[float, Disruption]
@@ -40,7 +41,10 @@ class VictimIndex:
     A search that takes from the front pays nothing for candidates that have gone, however many they are.
     """
 
-    def __init__(self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
+    def __init__(
+        self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions, *, placed: bool = True
+    ) -> None:
+        """Begin with the work that runs and what this cycle has placed so far; if not `placed`, only its replicas."""
         self._inputs = inputs
         self._allocations = allocations
         self._evictions = evictions
@@ -51,7 +55,8 @@ class VictimIndex:
         #: Ids of work placed in this cycle that is not in the lists yet, by leaf queue: little of it is ever asked for.
         self._new: dict[str, dict[str, None]] = {}
         for workload in (*allocations.admitted.values(), *map(allocations.nominee, allocations.nominated)):
-            self.add(workload)
+            if placed or isinstance(workload, Replica):
+                self.add(workload)
 
     def add(self, workload: Workload) -> None:
         """Add a workload or replica that has just been admitted or nominated, so that later searches consider it."""

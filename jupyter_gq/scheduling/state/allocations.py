@@ -129,6 +129,16 @@ class Allocations:
         if isinstance(workload, Replica):
             self.replicas.leave(workload)
 
+    def turn_into_migration(self, workload: Workload) -> tuple[TaskPlacement, ...]:
+        """Keep the place for which evicted work was nominated as its new place, and return the place.
+
+        The accounts count the workload as before its eviction, since it goes on.
+        """
+        place = self.nominated.pop(workload.id)
+        self._usage.add_nominated(replace(workload, placement=place), -1)
+        self.restore_usage(self._workloads[workload.id])
+        return place
+
     def nominate_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
         """Nominate a pending workload for this very place; tell whether that was possible. False changes nothing."""
         if not self.claim_place(workload, place):

@@ -4,7 +4,7 @@ Whatever goes was released before (see `Allocations.release`). Replicas can go w
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
@@ -59,6 +59,11 @@ class Evictions:
         """
         self.evict(workload, EvictReason.CONSOLIDATED, by, sentence)
         self.migrations[workload.id] = place
+
+    def resettle(self, name: str, place: tuple[TaskPlacement, ...], sentence: str) -> None:
+        """Record that the evicted workload of that id goes on at `place`, which the ledger keeps for it already."""
+        self.evicted[name] = replace(self.evicted[name], sentence=sentence)
+        self.migrations[name] = place
 
     def suspend(self, notebook: Workload, by: str | None, sentence: str) -> None:
         """Record that a released notebook is suspended.

@@ -1,0 +1,141 @@
+"""Resettle victims: give evicted work that may take devices from others its new place in the same decision.
+
+A large job may need a whole node. If no node runs only work of queues above their fair shares, some of its victims are
+of queues within theirs. Such a victim would take devices from a queue above its share in the next cycle, so one
+eviction would lead to another one. The same holds for a victim whose queue runs work of lower priority elsewhere. So
+the large job takes from the queue above its share at once, and the first victim only moves there.
+
+Rules
+-----
+Same rights: an evicted workload gets what it could take in the next cycle, by the rules of reclaim and preemption.
+Work that this cycle placed stays, except replicas of elastic work.
+
+True names: the work at the new place stops for the large job. If a min runtime or its priority protects some of it from
+the large job, nothing stops there in this cycle.
+
+One stop: the workload stops once and goes on at its new place. The place is recorded and kept, as in a move.
+
+Rigid work only: elastic work starts again with its smallest gang wherever that fits. Nor is anything resettled for the
+growth of elastic work, whose next replicas are counted by what stops for it.
+
+See docs/decisions/0098-resettle-victims-in-the-same-decision.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling.admit.start import may_fit_soon, try_nominate
+from jupyter_gq.scheduling.decision import Evict
+from jupyter_gq.scheduling.order.pending_queue import PendingQueue
+from jupyter_gq.scheduling.order.queue_order import JobOrder
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.reservations import Reservations
+from jupyter_gq.scheduling.workloads.request_class import any_workload
+
+from . import notices, preempt, reclaim
+from .eviction import drop_victims
+from .victims import VictimIndex
+
+_TAKEN = frozenset({EvictReason.RECLAIMED, EvictReason.PREEMPTED})
+
+
+def resettle_victims(
+    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> None:
+    """Give new places to victims of this cycle that may take them from others, in the job order, until none can.
+
+    The victims that this adds are considered as well.
+    """
+    asked: set[str] = set()
+    while waiting := [each for each in _evicted(inputs, allocations, evictions) if each.id not in asked]:
+        asked |= {each.id for each in waiting}
+        queues: dict[str, PendingQueue] = {}
+        for each in waiting:
+            queues.setdefault(each.queue, PendingQueue()).add(each)
+        order = JobOrder(allocations.accounts, queues, any_workload)
+        victims = VictimIndex(inputs, allocations, evictions, placed=False)
+        while (workload := order.next()) is not None:
+            preemptor = _preemptor(inputs, evictions, workload)
+            found = _find_place(inputs, allocations, workload, preemptor, victims)
+            if found is None:
+                order.skip_class()
+                continue
+            drop_victims(allocations, evictions, found, preemptor)
+            _go_on_there(inputs, allocations, reservations, evictions, workload)
+            order.done()
+            for victim in found:
+                order.touch(allocations.account(victim))
+
+
+def _evicted(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> Iterator[Workload]:
+    """Yield the rigid training work that this cycle evicted for pending work, as it will wait for its devices again.
+
+    Work that certainly has no right to take from others, as things stand, is left out.
+    """
+    for instruction in evictions.evicted.values():
+        workload = inputs.index.workloads[instruction.workload]
+        taken = isinstance(instruction, Evict) and instruction.reason in _TAKEN
+        if (
+            taken
+            and workload.kind is Kind.TRAINING
+            and not workload.elastic
+            and workload.id not in evictions.migrations
+            and _preemptor(inputs, evictions, workload).state is State.PENDING
+            and _is_promising(inputs, allocations, workload)
+        ):
+            yield replace(workload, state=State.PENDING, placement=())
+
+
+def _is_promising(inputs: CycleInputs, allocations: Allocations, workload: Workload) -> bool:
+    """Tell whether reclaim or preemption might help evicted work to devices of others."""
+    lowest = min(inputs.index.priorities.in_queue(workload.queue), default=workload.priority)
+    return lowest < workload.priority or reclaim.is_promising(allocations, workload)
+
+
+def _find_place(
+    inputs: CycleInputs, allocations: Allocations, workload: Workload, preemptor: Workload, victims: VictimIndex
+) -> list[Workload] | None:
+    """Nominate evicted work by releasing work that runs, and return the released victims.
+
+    None means that it fits without victims, so it starts again by itself, or that nothing helps that may go for the
+    preemptor; then nothing has changed.
+    """
+    mark = allocations.ledger.mark()
+    with allocations.lifting_reservations(workload):
+        if may_fit_soon(allocations, workload) and try_nominate(allocations, workload):
+            allocations.withdraw(workload)
+            return None
+        found = reclaim.take_from_others(inputs.policy, allocations, workload, victims)
+        found = found or preempt.take_from_queue(inputs.policy, allocations, workload, victims)
+        if found and any(_is_protected(inputs, victim, preemptor) for victim in found):
+            allocations.undo_search(workload, found, mark)
+            return None
+        return found
+
+
+def _preemptor(inputs: CycleInputs, evictions: Evictions, workload: Workload) -> Workload:
+    """Return the workload for which the evicted `workload` goes."""
+    return inputs.index.workloads[evictions.evicted[workload.id].by or workload.id]
+
+
+def _is_protected(inputs: CycleInputs, victim: Workload, preemptor: Workload) -> bool:
+    """Tell whether the victim's priority or min runtime protects it from the preemptor."""
+    if victim.queue == preemptor.queue and victim.priority >= preemptor.priority:
+        return True
+    return inputs.protected_for(victim, preemptor) > 0
+
+
+def _go_on_there(
+    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions, workload: Workload
+) -> None:
+    """Turn the nomination of evicted work into its new place, and tell its owner where it goes on."""
+    place = allocations.turn_into_migration(workload)
+    nodes = sorted({task.node for task in place})
+    victim, preemptor = inputs.index.workloads[workload.id], _preemptor(inputs, evictions, workload)
+    evictions.resettle(workload.id, place, notices.describe_resettled(victim, preemptor, nodes))
+    reservations.recorded.add(workload.id)

@@ -1,0 +1,102 @@
+"""The guarantees of the queues in full clusters, where all that arrives must be taken from somebody.
+
+Safety: what never happens. Liveness: what happens in the end.
+"""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Decision, Evict, Shrink
+from tests.builders import NOW, a_job, admitted, apply, stopped
+from tests.property import laws
+from tests.property.contention import Contention, contentions, leaves_of
+from tests.property.histories import check, random_worlds, settle
+
+
+def arrived(world: Contention) -> Snapshot:
+    """All that arrives waits."""
+    return replace(world.snapshot, workloads=(*world.snapshot.workloads, *world.arrivals))
+
+
+@random_worlds
+@given(contentions())
+def test_liveness_nobody_entitled_waits_in_a_full_cluster(world):
+    laws.nobody_entitled_waits(settle(arrived(world), world.policy), world.policy)
+
+
+@random_worlds
+@given(contentions(cores=True))
+def test_liveness_nobody_entitled_waits_where_cores_are_scarce_too(world):
+    laws.nobody_entitled_waits(settle(arrived(world), world.policy), world.policy)
+
+
+@random_worlds
+@given(contentions())
+def test_liveness_nothing_is_evicted_twice_nor_for_what_was_evicted(world):
+    """With a fixed set of work no exchange of evictions goes on, and none leads to another one, at once or later."""
+    snapshot, gone = arrived(world), set[str]()
+    for _ in range(40):
+        decision = run_cycle(snapshot, world.policy, NOW)
+        told = [each for each in decision.instructions if isinstance(each, Evict | Shrink)]
+        for each in told:
+            assert each.by not in gone, f"{each.by} was evicted, and then {each.workload} for it"
+            assert isinstance(each, Shrink) or each.workload not in gone, f"{each.workload} was evicted twice"
+        gone |= {each.workload for each in told if isinstance(each, Evict)}
+        assert not gone & {each.by for each in told}, f"evicted for what was evicted: {told}"
+        if not decision.instructions:
+            return
+        snapshot = stopped(apply(snapshot, decision))
+    raise AssertionError("the cluster does not come to rest")
+
+
+@random_worlds
+@given(contentions(), st.integers(0, 2))
+def test_liveness_room_that_was_made_goes_to_its_preemptor_whoever_comes(world, which):
+    """Older work of the same queue arrives, and elastic work would grow, before and after the victims have stopped."""
+    decision = run_cycle(arrived(world), world.policy, NOW)
+    after = apply(arrived(world), decision)
+    kept = [workload for workload in after.workloads if workload.nominated]
+    if not kept:
+        return
+    preemptor = kept[which % len(kept)]
+    rival = a_job("rival", preemptor.queue, priority=preemptor.priority, owner=preemptor.owner)
+    rival = replace(rival, submitted_at=Instant(NOW - 900))
+    _, partly = check(replace(_half_stopped(after), workloads=(*_half_stopped(after).workloads, rival)), world.policy)
+    decision = run_cycle(stopped(partly), world.policy, NOW)
+    started = {*admitted(decision), *(workload.id for workload in partly.workloads if workload.state is State.RUNNING)}
+    assert preemptor.id in started
+
+
+def _half_stopped(snapshot: Snapshot) -> Snapshot:
+    """Every other workload that was told to stop has stopped."""
+    told = [workload.id for workload in snapshot.workloads if workload.state is State.STOPPING]
+    done = {workload.id: workload for workload in stopped(snapshot).workloads if workload.id in told[::2]}
+    return replace(snapshot, workloads=tuple(done.get(workload.id, workload) for workload in snapshot.workloads))
+
+
+@random_worlds
+@given(contentions(cores=True), st.integers(0, 3), st.integers(1, 3))
+def test_safety_priorities_count_inside_a_queue_only(world, which, more):
+    """All work of one queue gets a higher priority: the decision is the same."""
+    leaves = leaves_of(world.snapshot.queues)
+    queue = leaves[which % len(leaves)].name
+    raised = tuple(
+        replace(workload, priority=workload.priority + more) if workload.queue == queue else workload
+        for workload in arrived(world).workloads
+    )
+    before = run_cycle(arrived(world), world.policy, NOW)
+    assert _acts(run_cycle(replace(world.snapshot, workloads=raised), world.policy, NOW)) == _acts(before)
+
+
+def _acts(decision: Decision) -> set[tuple[object, ...]]:
+    """What a decision does, without its order and its sentences."""
+    return {
+        (type(each), each.workload, getattr(each, "placement", None), getattr(each, "by", None))
+        for each in decision.instructions
+    }

@@ -1,0 +1,153 @@
+"""Evicted work that may take devices from others gets its new place in the same decision, so it stops only once."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Decision, Evict, Grow, Reserve
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.wording import describe_preemptor
+from tests.builders import NOW, Cluster, a_job, admitted, apply, running, stopped
+from tests.explanations import explained
+
+#: Three nodes of two GPUs: each runs a job of `over`, which is above its fair share, and one of `fair`, which is not.
+PAIRS = (("m-0", "m-1"), ("n-0", "n-1"), ("o-0", "o-1"))
+
+
+def mixed_nodes() -> Cluster:
+    cluster = Cluster().queue("taker", 2).queue("fair", 0, over_quota_weight=3).queue("over", 0)
+    for number, pair in enumerate(PAIRS):
+        cluster.node(pair[0][0], devices=2)
+        for queue, device in zip(("over", "fair"), pair, strict=True):
+            job = a_job(f"{queue}{number}", queue, submitted=number)
+            cluster.add(running(job, device, since=10 * number + 5 * (queue == "fair")))
+    return cluster
+
+
+def evictions(decision: Decision) -> dict[str, Evict]:
+    return {each.workload: each for each in decision.instructions if isinstance(each, Evict)}
+
+
+def kept_for(decision: Decision) -> dict[str, Reserve]:
+    return {each.workload: each for each in decision.instructions if isinstance(each, Reserve)}
+
+
+def decided(snapshot: Snapshot, policy: Policy | None = None) -> Decision:
+    return explained(snapshot, policy or Policy(), NOW)
+
+
+@pytest.mark.parametrize("consolidate", [True, False])
+def test_a_victim_within_its_share_goes_on_where_one_above_its_share_stops(consolidate):
+    policy = Policy(consolidate=consolidate)
+    snapshot = mixed_nodes().add(a_job("wide", "taker", 2, submitted=100)).snapshot()
+    decision = decided(snapshot, policy)
+    gone, kept = evictions(decision), kept_for(decision)
+    assert len(gone) == 3
+    (moved,) = (name for name in gone if name.startswith("fair"))
+    assert [each.by for each in gone.values()] == ["wide"] * 3
+    assert all(describe_preemptor(snapshot.workloads[-1]) in each.sentence for each in gone.values())
+    assert kept[moved].nominated
+    assert {task.devices for task in kept[moved].placement} <= {
+        task.devices for w in snapshot.workloads if w.id in gone and w.queue == "over" for task in w.placement
+    }
+    after = stopped(apply(snapshot, decision))
+    following = decided(after, policy)
+    assert sorted(admitted(following)) == sorted((moved, "wide"))
+    assert not evictions(following)
+
+
+def test_the_owner_is_told_where_it_goes_on():
+    snapshot = mixed_nodes().add(a_job("wide", "taker", 2, submitted=100)).snapshot()
+    gone = evictions(decided(snapshot))
+    (moved,) = (each for name, each in gone.items() if name.startswith("fair"))
+    assert moved.reason is EvictReason.RECLAIMED
+    assert moved.sentence.startswith("Paused: ")
+    assert "needed its 2 GPUs back. Continues by itself at " in moved.sentence
+    assert moved.sentence.endswith(", where room is made for it.")
+
+
+def test_a_victim_goes_on_in_the_place_of_a_lower_priority_of_its_queue():
+    cluster = Cluster().node("m", devices=2).node("n", devices=1).queue("taker", 2).queue("other", 0)
+    for name, device, priority in (("high", "m-0", 1), ("free", "m-1", 1), ("low", "n-0", 0)):
+        cluster.add(running(a_job(name, "other", priority=priority), device))
+    decision = decided(cluster.add(a_job("wide", "taker", 2, submitted=100)).snapshot())
+    gone = evictions(decision)
+    assert gone.keys() == {"high", "free", "low"}
+    assert (gone["low"].reason, gone["low"].by) == (EvictReason.RECLAIMED, "wide")
+    kept = kept_for(decision)
+    (moved,) = kept.keys() - {"wide"}
+    assert kept[moved].placement[0].devices == ("n-0",)
+
+
+def test_work_that_is_protected_from_the_large_job_does_not_stop_for_its_victim():
+    cluster = Cluster().node("m", devices=2).node("n", devices=1).queue("taker", 2).queue("other", 0)
+    cluster.queues[1] = replace(cluster.queues[1], reclaim_min_runtime=Seconds(100))
+    for name, device, priority, since in (("high", "m-0", 1, 0), ("free", "m-1", 1, 0), ("low", "n-0", 0, 950)):
+        cluster.add(running(a_job(name, "other", priority=priority), device, since=since))
+    decision = decided(cluster.add(a_job("wide", "taker", 2, submitted=100)).snapshot())
+    gone = evictions(decision)
+    assert gone.keys() == {"high", "free"}
+    assert kept_for(decision).keys() == {"wide"}
+
+
+def test_a_victim_goes_on_where_elastic_work_would_grow():
+    cluster = Cluster().node("m", devices=2).node("n", devices=1).node("o", devices=1)
+    cluster.queue("taker", 2).queue("fair", 0, over_quota_weight=3).queue("over", 0)
+    elastic = a_job("elastic", "over", tasks=2, min_members=1, elastic=True)
+    cluster.add(running(a_job("fair0", "fair"), "m-0", since=5), running(a_job("over0", "over"), "m-1", since=5))
+    cluster.add(running(elastic, "n-0", since=100), a_job("wide", "taker", 2, submitted=100))
+    decision = decided(cluster.snapshot())
+    assert evictions(decision).keys() == {"fair0", "over0"}
+    assert kept_for(decision)["fair0"].placement[0].devices == ("o-0",)
+    assert not any(isinstance(each, Grow) for each in decision.instructions)
+
+
+def test_the_new_place_is_kept_while_the_others_stop():
+    """The victim has stopped before the job whose place it gets; older work of its queue does not get that place."""
+    snapshot = mixed_nodes().add(a_job("wide", "taker", 2, submitted=100)).snapshot()
+    decision = decided(snapshot)
+    (moved,) = (name for name in evictions(decision) if name.startswith("fair"))
+    after = apply(snapshot, decision)
+    done = {workload.id: workload for workload in stopped(after).workloads}
+    workloads = [done[w.id] if w.id == moved else w for w in after.workloads]
+    older = replace(a_job("older", "fair"), submitted_at=workloads[0].submitted_at)
+    waiting = replace(after, workloads=(*workloads, older))
+    assert admitted(decided(waiting)) == []
+    assert moved in admitted(decided(stopped(waiting)))
+
+
+def test_elastic_victims_start_again_wherever_they_fit():
+    cluster = mixed_nodes()
+    cluster.workloads = [replace(w, elastic=True, tasks=1) for w in cluster.workloads]
+    decision = decided(cluster.add(a_job("wide", "taker", 2, submitted=100)).snapshot())
+    assert kept_for(decision).keys() == {"wide"}
+    assert len(evictions(decision)) == 2
+
+
+def test_a_protected_job_is_not_stopped_for_a_victim():
+    """The min runtime holds against evicted work as well as against any other."""
+    cluster = mixed_nodes()
+    cluster.queues = [
+        replace(queue, reclaim_min_runtime=Seconds(10_000)) if queue.name == "over" else queue
+        for queue in cluster.queues
+    ]
+    decision = run_cycle(cluster.add(a_job("one", "taker", submitted=100)).snapshot(), Policy(), NOW)
+    assert [name[:4] for name in evictions(decision)] == ["fair"]
+    assert kept_for(decision).keys() == {"one"}
+
+
+def test_a_victim_that_fits_without_others_starts_again_by_itself():
+    """Only one node suits the taker, and other devices are free for its victim."""
+    cluster = Cluster().node("m", devices=1).node("n", devices=2).queue("taker", 1).queue("other", 0)
+    cluster.nodes[0] = replace(cluster.nodes[0], labels={"zone": "m"})
+    cluster.add(running(a_job("small", "other", priority=1), "m-0"), running(a_job("low", "other"), "n-0"))
+    picky = a_job("picky", "taker", submitted=100)
+    picky = replace(picky, request=replace(picky.request, node_labels=(("zone", "m"),)))
+    decision = decided(cluster.add(picky).snapshot(), Policy(consolidate=False))
+    assert evictions(decision).keys() == {"small"}
+    assert kept_for(decision).keys() == {"picky"}
+    assert "small" in admitted(decided(stopped(apply(cluster.snapshot(), decision)), Policy(consolidate=False)))
