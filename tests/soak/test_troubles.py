@@ -1,10 +1,12 @@
-"""The troubles of a soak run strike in turn, and a slow machine gets its share of them."""
+"""The troubles of a soak run strike in turn, and often enough on a slow machine; the cells of the jobs are programs."""
 
 import asyncio
+import random
 from types import SimpleNamespace
 
 import pytest
 
+from .cells import draw_cell
 from .plan import Plan
 from .troubles import Damage, Trouble, Troublemaker
 
@@ -59,3 +61,12 @@ def test_a_trouble_that_finds_nothing_to_strike_holds_no_other_one_up(tmp_path):
 @pytest.mark.parametrize("kinds", [(First, EndsTheService), (EndsTheService, First)])
 def test_the_service_is_not_ended_in_the_second_half(tmp_path, kinds):
     assert strikes(tmp_path, kinds, least=4) == {"First": 4}
+
+
+def test_every_kind_of_cell_is_a_program_and_daemons_can_be_left_out(tmp_path):
+    rng = random.Random(1)
+    drawn = [draw_cell(rng, tmp_path) for _ in range(200)]
+    assert {cell.kind for cell in drawn} == {"short", "long", "prints", "fails", "daemon"}
+    for cell in drawn:
+        compile(cell.source, cell.kind, "exec")
+    assert "daemon" not in {draw_cell(rng, tmp_path, daemons=False).kind for _ in range(200)}
