@@ -13,13 +13,7 @@ _PROLOGUE = """
 import fcntl, os, pathlib, subprocess, sys, time
 place = pathlib.Path({place!r})
 place.mkdir(parents=True, exist_ok=True)
-def number_of_run():
-    if mark := os.environ.get("JUPYTER_GQ_RUN"):
-        return mark.split("/")[1]
-    # In a pod, only the runner above the kernel has been told the number.
-    told = pathlib.Path(f"/proc/{{os.getppid()}}/environ").read_text().split(chr(0))
-    return next(each.partition("=")[2] for each in told if each.startswith("GQ_RUN="))
-own = f"{{number_of_run()}}-{{os.getpid()}}-{{time.time_ns()}}"
+own = f"{{os.environ.get('JUPYTER_GQ_RUN', '?/0/0').split('/')[1]}}-{{os.getpid()}}-{{time.time_ns()}}"
 alone = open(place / "lock", "a")
 try:
     fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,10 +73,9 @@ class Cell:
     source: str
 
 
-def draw_cell(rng: random.Random, place: Path, *, daemons: bool = True) -> Cell:
-    """Return a cell of a random kind that writes its marks to the folder `place`; `daemons`: also one with a daemon."""
-    weights = {kind: weight for kind, weight in _WEIGHTS.items() if daemons or kind != "daemon"}
-    (kind,) = rng.choices(list(weights), list(weights.values()))
+def draw_cell(rng: random.Random, place: Path) -> Cell:
+    """Return a cell of a random kind that writes its marks to the folder `place`."""
+    (kind,) = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
     body = _BODIES[kind].format(steps=rng.randint(2, 6), pause=round(rng.uniform(0.05, 0.5), 2))
     return Cell(kind, _PROLOGUE.format(place=str(place)) + body + _EPILOGUE)
 

@@ -21,8 +21,6 @@ class Plan:
     troubles: tuple[str, ...] = ()
     #: Mean of the seconds between two troubles.
     trouble_every: float = 8.0
-    #: Whether jobs leave daemons. In a container they could not; the nodes of the tests have none.
-    daemons: bool = True
     #: The load goes on for longer if the machine was too slow for so many troubles.
     least_troubles: int = 0
 

@@ -63,10 +63,9 @@ def test_the_service_is_not_ended_in_the_second_half(tmp_path, kinds):
     assert strikes(tmp_path, kinds, least=4) == {"First": 4}
 
 
-def test_every_kind_of_cell_is_a_program_and_daemons_can_be_left_out(tmp_path):
+def test_every_kind_of_cell_is_a_program(tmp_path):
     rng = random.Random(1)
     drawn = [draw_cell(rng, tmp_path) for _ in range(200)]
     assert {cell.kind for cell in drawn} == {"short", "long", "prints", "fails", "daemon"}
     for cell in drawn:
         compile(cell.source, cell.kind, "exec")
-    assert "daemon" not in {draw_cell(rng, tmp_path, daemons=False).kind for _ in range(200)}

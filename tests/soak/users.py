@@ -71,7 +71,7 @@ class User:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._send_jobs(client))
-                group.create_task(self.use_server())
+                group.create_task(self._use_server())
         finally:
             if listening is not None:
                 listening.cancel()
@@ -95,10 +95,10 @@ class User:
         key = f"{self.name}-{number}"
         rng = random.Random(f"{self._plan.seed}:{key}")
         place = self._world.marks / key
-        cell = draw_cell(rng, place, daemons=self._plan.daemons)
+        cell = draw_cell(rng, place)
         sent = Sent(key, self.name, cell.kind, place)
         self._tally.sent.append(sent)
-        submission = self.describe(cell.source, key, rng.choice(("0.25", "0.5", "0.5", "1")))
+        submission = self._describe(cell.source, key, rng.choice(("0.25", "0.5", "0.5", "1")))
         view, _ = await self._patiently(lambda: client.submit(submission, key))
         sent.id = view.id
         if rng.random() < 0.1:
@@ -116,8 +116,7 @@ class User:
 
         await self._patiently(cancel)
 
-    def describe(self, source: str, name: str, gpus: str) -> JobSubmission:
-        """Return the job that executes `source` on `gpus` GPUs."""
+    def _describe(self, source: str, name: str, gpus: str) -> JobSubmission:
         cell = {"cell_type": "code", "id": "c1", "metadata": {}, "source": source}
         manifest = {
             "notebook_path": f"{name}.ipynb",
@@ -136,7 +135,7 @@ class User:
 
     # The notebook server
 
-    async def use_server(self) -> None:
+    async def _use_server(self) -> None:
         """Start a server with a share, use it for a while, stop it, and so on, until the time is over."""
         rng = random.Random(f"{self._plan.seed}:{self.name}:server")
         loop = asyncio.get_running_loop()
