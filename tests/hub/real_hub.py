@@ -242,13 +242,17 @@ class Person:
         path = f"/user/{self.name}/{server + '/' if server else ''}env"
         return (await self.browser.get(path)).json()
 
-    async def progress(self, server="", seconds=PATIENCE):
-        """The events of the hub's progress stream, to its end, past the proxy."""
+    async def progress(self, server="", seconds=PATIENCE, then=None):
+        """The events of the hub's progress stream, to its end, past the proxy.
+
+        `then`: what to call, once, when a message with this text has come.
+        """
         path = f"http://127.0.0.1:{self.hub.hub_port}/hub/api{self.path(server)}/progress"
-        events = []
-        async with asyncio.timeout(scaled(seconds)):
-            answer = await self.rest.get(path, timeout=scaled(seconds))
-        for line in answer.text.splitlines():
-            if found := re.match(r"data: (.*)", line):
-                events.append(json.loads(found[1]))
+        events, awaited = [], dict(then or {})
+        async with asyncio.timeout(scaled(seconds)), self.rest.stream("GET", path, timeout=scaled(seconds)) as answer:
+            async for line in answer.aiter_lines():
+                if found := re.match(r"data: (.*)", line):
+                    events.append(json.loads(found[1]))
+                    for text in [text for text in awaited if text in events[-1]["message"]]:
+                        awaited.pop(text)()
         return events

@@ -127,10 +127,11 @@ def grant(service, user):
 async def test_a_share_waits_for_its_device_then_its_pod_carries_it(hub, service, pods):
     preparing = ticket(sentence="The device is being reserved.")
     service.scripts["ann"].expect("POST tickets", waiting(1))
-    service.scripts["ann"].expect("GET tickets/*", waiting(0), *[preparing] * 20, placed())
+    service.scripts["ann"].expect("GET tickets/*", waiting(0), preparing)
+    reserved = {preparing["sentence"]: lambda: service.scripts["ann"].expect("GET tickets/*", placed())}
     async with Person(hub, "ann") as ann:
         await ann.start({"profile": "small"})
-        events = await ann.progress()
+        events = await ann.progress(then=reserved)
         said = [event["message"] for event in events]
         assert any("The device is being reserved." in each for each in said)
         progress = [event["progress"] for event in events if "progress" in event]
@@ -154,14 +155,20 @@ async def test_a_share_waits_for_its_device_then_its_pod_carries_it(hub, service
 
 async def test_another_place_is_tried_when_the_cluster_refuses_one(hub, service, pods):
     """Twice: the third place has room. The share is never given back meanwhile."""
-    gone = [placed(1, node="gone-1")] * 10
-    again = waiting(0, sentence="Node gone-1 has no room left.")
-    service.scripts["bob"].expect("POST tickets", gone[0])
-    answers = [*gone, again, again, *[placed(2, node="gone-2")] * 3, placed(3)]
-    service.scripts["bob"].expect("GET tickets/*", *answers)
+    gone, refused = placed(1, node="gone-1"), "Node gone-1 has no room left."
+
+    def answer(*tickets):
+        return lambda: service.scripts["bob"].expect("GET tickets/*", *tickets)
+
+    service.scripts["bob"].expect("POST tickets", gone)
+    answer(gone)()
+    then = {
+        "[Warning] 0/": answer(waiting(0, sentence=refused)),
+        refused: answer(*[placed(2, node="gone-2")] * 3, placed(3)),
+    }
     async with Person(hub, "bob") as bob:
         await bob.start({"gpus": "0.25"})
-        said = [event["message"] for event in await bob.progress()]
+        said = [event["message"] for event in await bob.progress(then=then)]
         assert any("Node gone-1 has no room left." in each for each in said)
         assert any("[Warning] 0/" in each for each in said), "what Kubernetes tells of the pod is shown as well"
         assert await bob.ready()
