@@ -80,7 +80,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     resettle_victims(inputs, allocations, reservations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
-    record_nominations(allocations, reservations, evictions)
+    record_nominations(index, allocations, reservations, evictions)
     make_reservations(inputs, allocations, reservations, evictions)
     instructions, deferred = split_by_capacity(
         instructions_of(index, allocations, reservations, evictions),

@@ -200,12 +200,19 @@ def what_is_held_goes_to_nobody_else(snapshot: Snapshot, decision: Decision) -> 
 
 
 def preemptors_have_recorded_places(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
-    """Work that still waits after others were told to stop for it has a recorded place, so nobody else gets that."""
-    waited = {workload.id for workload in snapshot.workloads if workload.state is State.PENDING}
+    """Work that still waits after others were told to stop for it has a recorded place, so nobody else gets that.
+
+    If work of the victim's own queue was entitled to the place in the same decision, that work has it instead.
+    """
+    by_id = {workload.id: workload for workload in snapshot.workloads}
     left = {workload.id: workload for workload in after.workloads if workload.state is State.PENDING}
     for instruction in decision.instructions:
-        if isinstance(instruction, Evict | Shrink) and instruction.by in waited & left.keys():
-            preemptor = left[instruction.by]
+        if not isinstance(instruction, Evict | Shrink) or instruction.by not in left:
+            continue
+        victim, preemptor = by_id[instruction.workload], left[instruction.by]
+        freed = {device for task in victim.placement for device in task.devices}
+        heirs = [w for w in left.values() if freed & {device for task in w.reserved for device in task.devices}]
+        if not any(heir.queue == victim.queue for heir in heirs):
             assert preemptor.reserved, f"{instruction.workload} went for {preemptor.id}, which has no place"
             assert preemptor.nominated, preemptor.id
 

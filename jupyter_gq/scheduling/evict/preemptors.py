@@ -8,7 +8,8 @@ So the name must be true.
 Kept places: a place for which work was told to stop belongs to its preemptor until that workload starts, gives up or is
 not allowed to start any more. So the place is recorded, and later cycles nominate the preemptor for it before they
 consider any other work. A workload of the same queue that is older but not entitled does not get the place, nor does
-the growth of elastic work.
+the growth of elastic work. If a preemptor lost its place to entitled work of the victim's queue, of which no reason
+would be true, the name stays, and the place of that work is recorded.
 
 See docs/decisions/0072-record-the-place-for-which-work-was-stopped.md.
 """
@@ -35,10 +36,7 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
     The new one is the nominee with the highest seniority that gets a device of the victim. The sentence changes as
     well. If there is no such nominee, or the reason would not be true of it, the eviction stays as it is.
     """
-    nominees = _nominees_by_device(allocations)
-    placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
-    # A suspended notebook that is used again keeps the place that it has, so it is not among the nominees.
-    served = {whole_workload(each).id for each in placed} | index.holders.suspended.keys()
+    nominees, served = _nominees_by_device(allocations), _served(index, allocations)
     for instruction in list(evictions.evicted.values()):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue
@@ -52,16 +50,39 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
             _change_preemptor(evictions, eviction, _senior_nominee(nominees, eviction.replica))
 
 
-def record_nominations(allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
+def record_nominations(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> None:
     """Mark the places of workloads for which other work stops, and of workloads that move, as to be recorded.
 
-    Later cycles keep these places, also once the victims have stopped: see `state.cycle_state`.
+    If a preemptor got no place, the place of the nominee that gets a device of its victim is recorded instead. Later
+    cycles keep these places, also once the victims have stopped: see `state.cycle_state`.
     """
     earlier = (each.stop for each in evictions.stopping.values() if each.stop is not None)
     stops = (*evictions.evicted.values(), *evictions.replicas.values(), *earlier)
     preemptors = {each.by for each in stops if each.by is not None} & allocations.nominated.keys()
+    preemptors |= _find_heirs(index, allocations, evictions)
     reservations.nominated |= preemptors | (evictions.migrations.keys() & reservations.recorded)
     reservations.recorded |= preemptors
+
+
+def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> set[str]:
+    """Return the nominees that get devices of victims of this cycle whose preemptors got no place."""
+    served = _served(index, allocations)
+    gone = [each.workload for each in evictions.evicted.values() if each.by is not None and each.by not in served]
+    victims = [index.workloads[name] for name in gone]
+    victims += [each.replica for each in evictions.replicas.values() if each.by is not None and each.by not in served]
+    if not victims:
+        return set()
+    nominees = _nominees_by_device(allocations)
+    return {heir.id for victim in victims if (heir := _senior_nominee(nominees, victim)) is not None}
+
+
+def _served(index: ClusterIndex, allocations: Allocations) -> set[str]:
+    """Return the ids of the workloads that this cycle has placed, or that keep the place that they have."""
+    placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
+    # A suspended notebook that is used again keeps the place that it has, so it is not among the nominees.
+    return {whole_workload(each).id for each in placed} | index.holders.suspended.keys()
 
 
 def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:
