@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.agent.kubelet import KubeletSocket
-from jupyter_gq.agent.node import Node
+from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_environment
 from jupyter_gq.client.agents import AgentShare, WatchedPod
 from jupyter_gq.devices.meter import ProbeMeter, Share, ShareUse
@@ -76,7 +76,7 @@ def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp
     clock = FixedClock()
     probe = SimulatedProbe(parse_devices("2x A100-40GB", "n1"), why="test.", now=clock.now)
     meter = ProbeMeter(probe)
-    node = Node(
+    node = LocalNode(
         probe=probe,
         meter=meter,
         kubelet=KubeletSocket(tmp_path / "none"),
