@@ -8,7 +8,7 @@ help no pending workload.
 
 What moves: preemptible training work that has run for longer than `Policy.moved_after` and is not protected from
 preemption in its queue. All tasks of everything that moves have a new place, on devices that are free or that the moves
-free. No work is stopped for good.
+free. No work is stopped for good. A gang that has lost tasks does not move, since it would start with too few.
 
 Elastic work: a surplus replica moves by itself, and only to devices that are free now, since it starts there while it
 stops here. For the same reason it moves only in queues without a limit: meanwhile it counts twice. A smallest gang
@@ -82,9 +82,12 @@ def consolidate(
 def may_move(inputs: CycleInputs, allocations: Allocations, workload: Workload) -> bool:
     """Tell whether preemptible training work may move: it has run for longer than `moved_after` and its min runtime.
 
-    Always False for a workload with surplus replicas, and for a replica in a queue with a limit on its path.
+    Always False for a workload with surplus replicas, for a gang that has lost tasks, and for a replica in a queue with
+    a limit on its path.
     """
     if not workload.preemptible or workload.kind is not Kind.TRAINING or workload.started_at is None:
+        return False
+    if workload.stale_since is not None:
         return False
     account = allocations.account(workload)
     if isinstance(workload, Replica):

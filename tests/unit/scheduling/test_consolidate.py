@@ -119,6 +119,16 @@ def test_who_is_not_preemptible_or_has_just_started_never_moves(stays):
     assert evicted(decide(replace(snapshot, workloads=tuple(workloads)))) == []
 
 
+def test_a_gang_that_has_lost_tasks_never_moves():
+    """At its new place it would start with too few tasks."""
+    gang = running(a_job("gang", "q", tasks=2, min_members=2, stale_since=NOW), "n-0", since=2)
+    cluster = Cluster().node("m", 2).node("n", 2).queue("q", 8)
+    snapshot = cluster.add(gang, running(a_job("old", "q", preemptible=False), "m-0"), a_job("big", "q", 2)).snapshot()
+    assert decide(snapshot, stale_after=60).instructions == ()
+    whole = tuple(replace(w, tasks=1, min_members=1, stale_since=None) for w in snapshot.workloads)
+    assert evicted(decide(replace(snapshot, workloads=whole))) == ["gang"]
+
+
 def test_a_notebook_never_moves():
     cluster = Cluster().node("m", 1).node("n", 1).fixed("train", ann="0.5", bob="0.5").queue("q", 1)
     cluster.add(running(a_notebook("ann", "0.5"), "m-0"), running(a_notebook("bob", "0.5"), "n-0"), a_job("big", "q"))
