@@ -65,7 +65,7 @@ def test_interact_shows_the_output_of_its_function(job: Job, service: Service) -
         job,
         "@widgets.interact(x=(0, 10))\ndef square(x=3):\n    print(x, 'squared is', x * x)\n    return x * x\n",
     )
-    assert shown(service.outputs())[-2:] == ["3 squared is 9\n", "9"]
+    assert shown(service.outputs()) == ["x: 3", "3 squared is 9\n", "9"]
 
 
 @pytest.mark.parametrize("wait", [False, True])

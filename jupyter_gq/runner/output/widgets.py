@@ -1,9 +1,9 @@
-"""The state of widgets, and the rendering of progress bars and labels made of widgets as text. Pure.
+"""The state of widgets, and the rendering of progress bars, labels and simple controls as text. Pure.
 
 A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. Labels, HTML,
-progress bars and boxes of them can be rendered as text: tqdm shows these in a notebook. An Output widget and a widget
-that was closed have no text; captured outputs are shown beside the widget (`captured`). For all other widgets the
-kernel's own text is kept.
+progress bars, controls with a name and a value, and boxes of them can be rendered as text. An Output widget and a
+widget that was closed have no text; captured outputs are shown beside the widget (`captured`). For all other widgets
+the kernel's own text is kept.
 """
 
 import re
@@ -102,12 +102,18 @@ class Widgets:
             case "FloatProgressModel" | "IntProgressModel":
                 return _render_bar(state)
             case _:
-                return None
+                return _render_control(state)
 
 
 def _children(state: JsonMapping) -> list[str]:
     children = state.get("children")
     return [str(child).removeprefix(_CHILD) for child in children] if isinstance(children, list | tuple) else []
+
+
+def _render_control(state: JsonMapping) -> str | None:
+    """Return the name and value of a control, such as "x: 3"; None if the widget is no control with a single value."""
+    name, value = state.get("description"), state.get("value")
+    return f"{name}: {value}" if name and isinstance(name, str) and isinstance(value, str | float | int) else None
 
 
 def _render_bar(state: JsonMapping) -> str | None:

@@ -30,10 +30,16 @@ def test_progress_bars_are_filled_by_their_value(state: dict, full: int) -> None
     assert widgets(bar={"_model_name": "IntProgressModel", **state}).render("bar").count("█") == full
 
 
+def test_a_control_is_rendered_as_its_name_and_value() -> None:
+    assert widgets(x={"_model_name": "IntSliderModel", "description": "x", "value": 3}).render("x") == "x: 3"
+
+
 @pytest.mark.parametrize(
     "state",
     [
         {"_model_name": "SliderModel"},
+        {"_model_name": "SliderModel", "description": "range", "value": [1, 2]},
+        {"_model_name": "SliderModel", "description": "", "value": 3},
         {"_model_name": "IntProgressModel", "max": 0, "value": 0},
         {"_model_name": "HBoxModel", "children": ["IPY_MODEL_x"]},
         {},
