@@ -55,6 +55,8 @@ from tests.kubernetes.programs import tools_folder
 #: and its share of the quota counts what is held while writes wait.
 KUEUE_WORKLOADS_PER_SECOND, KUEUE_MIB, KUEUE_USED = 39.4, 698.0, 54.0
 GPUS, GPUS_PER_JOB, QUEUES = 8, 2, 10
+#: One user sends all jobs.
+LIMITS = {"max_jobs_per_user": 1_000_000, "max_waiting_jobs_per_user": 1_000_000}
 STEADY_SECONDS = 60
 #: So many jobs end, ten a second, and others take their places.
 ENDS = 200
@@ -167,7 +169,7 @@ class Installed:
         pools: dict[str, dict[str, object]] = {"gpu": {"nodes": {}}}
         config = Config(
             {
-                "TrainingQueues": {"queues": queues},
+                "TrainingQueues": {"queues": queues, **LIMITS},
                 "Pools": {"pools": pools, "build": "gpu", "train": "gpu"},
                 "KubernetesBackend": {
                     "installation": spaces.release,
@@ -324,7 +326,15 @@ def _submission(number: int) -> JobSubmission:
         "kernel": {"name": "python3", "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]},
         "targets": [{"cell_id": "c1", "source_hash": "0" * 64}],
     }
-    notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    cell: JsonObject = {
+        "cell_type": "code",
+        "id": "c1",
+        "source": "1",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     document = {"manifest": manifest, "notebook": notebook}
     queue = f"team-{number % QUEUES}"
     return JobSubmission.model_validate({"queue": queue, "gpus": GPUS_PER_JOB, "bundle": document})
