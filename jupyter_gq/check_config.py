@@ -17,7 +17,7 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.controller.settings.config import Settings, build_settings
-from jupyter_gq.controller.settings.config_file import ConfigFileError, load_config
+from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
 from jupyter_gq.controller.settings.next_evictions import find_next_evictions
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     backends = _backends()
     try:
         file = PolicyFile(arguments.file, lambda: nodes, names_by_section(*backends), stored)
-        problem: object = file.error or _describe_refusal(load_config(arguments.file.absolute(), {}), backends)
+        problem: object = file.error or _describe_refusal(file.config or Config(), backends)
     except ConfigFileError as error:
         problem = error
     if problem:

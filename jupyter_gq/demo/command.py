@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
@@ -14,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
+
+from jupyter_gq.backends.local import is_locked
 
 from .person import DemoCellFailed, ProductRefused
 from .processes import DemoError, DemoHub, check_port, find_packaged_folder, free_port
@@ -27,8 +28,8 @@ _CONFIG = "jupyterhub_config_local.py"
 _PORT = 8000
 #: The file that every demo leaves in its folder.
 _LOG = "jupyterhub.log"
-#: The file that the service of a demo locks while it runs.
-_LOCK = "jupyter-gq-state/lock"
+#: The folder in which the service of a demo works.
+_STATE = "jupyter-gq-state"
 
 _WELCOME = """
   jupyter-gq is running:  {url}
@@ -146,17 +147,11 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 def _refuse_running_demo(folder: Path) -> None:
     """Raise `DemoError` if the service of another demo works in the folder: its files must not be shared or deleted."""
-    lock = folder / _LOCK
-    if not lock.is_file():
-        return
-    with lock.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DemoError(
-                f"the folder {folder} cannot be used: another demo runs in it. End that one, or choose another folder "
-                "with --dir."
-            ) from error
+    if is_locked(folder / _STATE):
+        raise DemoError(
+            f"the folder {folder} cannot be used: another demo runs in it. End that one, or choose another folder with "
+            "--dir."
+        )
 
 
 def _delete_demo(folder: Path) -> None:

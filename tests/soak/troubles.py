@@ -9,6 +9,7 @@ import random
 import signal
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -33,7 +34,7 @@ class Damage:
     lost_kernels: set[tuple[str, int]] = field(default_factory=set)
 
 
-class Trouble:
+class Trouble(ABC):
     """One kind of trouble. `missing` says why this world cannot have it; "" if it can."""
 
     #: Whether it ends the process of the service, whose memory is judged in the second half.
@@ -54,9 +55,9 @@ class Trouble:
         """Return for how long the trouble lasts: 1 s to `most` seconds, and less in a short run."""
         return rng.uniform(1, min(most, self.world.plan.seconds / 12))
 
+    @abstractmethod
     async def strike(self, rng: random.Random) -> bool:
         """Make the trouble, wait, and end it; return False if there was nothing to strike."""
-        raise NotImplementedError
 
 
 class KillService(Trouble):

@@ -44,6 +44,21 @@ def lock_folder(
         os.close(file)
 
 
+def is_locked(folder: Path) -> bool:
+    """Return whether a service works in a state folder; False if the folder is missing."""
+    try:
+        file = os.open(folder / _NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
 def _wait_for_lock(file: int, folder: Path, timeout: float, sleep: Callable[[float], None]) -> None:
     """Take the lock; raise `AdminError` if another process still holds it after `timeout` seconds."""
     for _ in range(max(1, round(timeout / _PAUSE))):

@@ -21,6 +21,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from traitlets.config import Config
+
 from jupyter_gq.domain.cluster import Node
 
 from .config import Settings, build_settings
@@ -61,6 +63,8 @@ class LoadedPolicy:
         self.warnings: tuple[str, ...] = ()
         #: The policy in force in a form that can be stored.
         self.last_good = stored
+        #: What the last execution set, also in sections that are not of the policy; None if it failed.
+        self.config: Config | None = None
         #: The files of the last execution, each with its identity when the execution began.
         self.executed: dict[Path, FileIdentity] = {}
 
@@ -130,9 +134,9 @@ class LoadedPolicy:
         Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too much of
         the policy in force; the last good policy and the warnings then stay.
         """
-        executed = self._fingerprints()
+        executed, self.config = self._fingerprints(), None
         try:
-            config = load_config(self._path, self.executed)
+            self.config = config = load_config(self._path, self.executed)
         finally:
             # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *self.executed, *self._loaded]))

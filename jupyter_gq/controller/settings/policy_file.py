@@ -18,6 +18,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from traitlets.config import Config
+
 from jupyter_gq.domain.cluster import Node
 
 from . import reading
@@ -86,6 +88,11 @@ class PolicyFile:
     def last_good(self) -> LastGood | None:
         """The policy in force in a form that can be stored."""
         return self._policy.last_good
+
+    @property
+    def config(self) -> Config | None:
+        """The settings of the present file, also in sections that are not of the policy; None if it cannot be executed."""
+        return self._policy.config
 
     async def refresh(self) -> bool:
         """Load the file again if it, or a file that it loads, has new content that is the same at two calls in a row.

@@ -57,10 +57,9 @@ class Reading(Generic[T]):
         concurrent.futures.wait([self._ended], READ_TIMEOUT)
         return self.has_ended()
 
-    async def wait_a_moment(self) -> bool:
-        """Wait until the call ends, without blocking the loop, and return True; return False after a `MOMENT`."""
+    async def wait_a_moment(self) -> None:
+        """Wait until the call ends, at most for a `MOMENT`, without blocking the loop."""
         await self._wait(MOMENT)
-        return self.has_ended()
 
     async def wait(self) -> None:
         """Wait until the call ends, however long that takes, without blocking the loop."""

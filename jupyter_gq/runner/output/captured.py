@@ -62,15 +62,21 @@ class CapturedOutputs:
         """Add an output and show it in all of these views; text of the same stream is joined."""
         if self._clear_before_next:
             self._discard()
+        self._append(output, display_id, views)
+        self._hide_free()
+
+    def _append(self, output: Output, display_id: str | None, views: Iterable[WidgetView]) -> None:
+        """Add an output and show it, but hide nothing that was cleared."""
         last = self._captured[-1] if self._captured else None
         if last is not None and _is_same_stream(last.output, output):
             last.output = {**last.output, "text": _join(last.output["text"], output["text"])}
         else:
+            if output["output_type"] == "stream":
+                output = {**output, "text": _join("", output["text"])}
             last = _Captured(output, display_id)
             self._captured.append(last)
             del self._captured[:-MOST_OUTPUTS]
         self._show(last, views)
-        self._hide_free()
 
     def clear(self, *, wait: bool) -> None:
         """Remove all outputs, now or before the next output (`wait`)."""
@@ -85,7 +91,7 @@ class CapturedOutputs:
         shown = list(views)
         self._discard()
         for output in outputs:
-            self.append(output, None, shown)
+            self._append(output, None, shown)
         self._hide_free()
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
@@ -150,7 +156,7 @@ def _is_same_stream(last: Output, output: Output) -> bool:
 
 def _join(before: str, more: str) -> str:
     """Return the text of a stream with more text; only the end if it is too long."""
-    text = append_text(before, more)
+    text = append_text(before, bounded_json.make_whole(more))
     return text if len(text) <= LONGEST_TEXT else _CUT + text[len(_CUT) - LONGEST_TEXT :]
 
 
@@ -158,5 +164,4 @@ def _as_display(output: Output) -> Output:
     """Return the output in a form that can stand among the outputs of a cell, where text of streams would be joined."""
     if output["output_type"] != "stream":
         return output
-    text = bounded_json.make_whole(_join("", output["text"]))
-    return {"output_type": "display_data", "data": {"text/plain": text}, "metadata": {}}
+    return {"output_type": "display_data", "data": {"text/plain": output["text"]}, "metadata": {}}

@@ -68,6 +68,8 @@ def record_nominations(
 
 def _find_heirs(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> set[str]:
     """Return the nominees that get devices of victims of this cycle whose preemptors got no place."""
+    if not evictions.evicted and not evictions.replicas:
+        return set()
     served = _served(index, allocations)
     gone = [each.workload for each in evictions.evicted.values() if each.by is not None and each.by not in served]
     victims = [index.workloads[name] for name in gone]

@@ -105,10 +105,8 @@ def take_from_others(
 ) -> list[Workload] | None:
     """Nominate the workload by releasing work of other queues, and return the released victims.
 
-    None means that its queue would exceed its fair share or that nothing helps; then nothing has changed.
+    None means that nothing helps, and then nothing has changed. The workload must be promising (`is_promising`).
     """
-    if not is_promising(allocations, workload):
-        return None
     pool, queue = allocations.account(workload).queue.pool, workload.queue
     return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)))
 

@@ -110,7 +110,9 @@ def _find_place(
         if may_fit_soon(allocations, workload) and try_nominate(allocations, workload):
             allocations.withdraw(workload)
             return None
-        found = reclaim.take_from_others(inputs.policy, allocations, workload, victims)
+        found = None
+        if reclaim.is_promising(allocations, workload):
+            found = reclaim.take_from_others(inputs.policy, allocations, workload, victims)
         found = found or preempt.take_from_queue(inputs.policy, allocations, workload, victims)
         if found and any(_is_protected(inputs, victim, preemptor) for victim in found):
             allocations.undo_search(workload, found, mark)

@@ -10,9 +10,10 @@ import pytest
 from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
-from jupyter_gq.controller.settings.policy_file import MOST_HANGING, PolicyFile
-from tests.fakes import a_node
+from jupyter_gq.controller.settings.policy_file import MOST_HANGING
 from tests.patience import eventually, until
+
+from .policy_files import load
 
 pytestmark = pytest.mark.asyncio
 
@@ -53,10 +54,6 @@ def path(tmp_path):
     return path
 
 
-def load(path, stored=None):
-    return PolicyFile(path, lambda: (a_node(2),), stored=stored)
-
-
 async def look_until(condition, policy, monkeypatch):
     """Look at the file, whose time is short for once, until the condition holds; return what the last look returned."""
 
@@ -75,6 +72,14 @@ async def look_until(condition, policy, monkeypatch):
 
 async def look_at_hang(policy, monkeypatch):
     return await look_until(lambda: "has not been read" in str(policy.error), policy, monkeypatch)
+
+
+async def load_and_hang(path, text, monkeypatch):
+    """Return the policy of the file, which then got a text that hangs."""
+    policy = load(path)
+    path.write_text(text)
+    await look_at_hang(policy, monkeypatch)
+    return policy
 
 
 def hanging_threads():
@@ -114,9 +119,7 @@ async def test_a_file_that_hangs_is_said_and_the_next_good_file_comes_into_force
 
 
 async def test_a_file_that_hangs_is_not_executed_again_while_it_stays_the_same(path, gate, monkeypatch):
-    policy = load(path)
-    path.write_text(GOOD + WAITS)
-    await look_at_hang(policy, monkeypatch)
+    policy = await load_and_hang(path, GOOD + WAITS, monkeypatch)
     assert all(thread.daemon for thread in hanging_threads()), "the process can end"
     for _ in range(5):
         assert not await policy.refresh()
@@ -124,9 +127,7 @@ async def test_a_file_that_hangs_is_not_executed_again_while_it_stays_the_same(p
 
 
 async def test_a_slow_file_comes_into_force_once_it_is_read(path, gate, monkeypatch):
-    policy = load(path)
-    path.write_text(GOOD.replace("0.25", "0.5") + WAITS)
-    await look_at_hang(policy, monkeypatch)
+    policy = await load_and_hang(path, GOOD.replace("0.25", "0.5") + WAITS, monkeypatch)
     assert policy.current.default_quota == 250
     gate.open()
     await see(policy, 500)
@@ -134,9 +135,7 @@ async def test_a_slow_file_comes_into_force_once_it_is_read(path, gate, monkeypa
 
 
 async def test_the_file_in_force_that_comes_back_ends_the_error(path, gate, monkeypatch):
-    policy = load(path)
-    path.write_text(GOOD + WAITS)
-    await look_at_hang(policy, monkeypatch)
+    policy = await load_and_hang(path, GOOD + WAITS, monkeypatch)
     path.write_text(GOOD)
     await eventually(lambda: _is_good(policy), lambda: policy.error)
 

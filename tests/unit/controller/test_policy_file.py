@@ -14,6 +14,8 @@ from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from tests.fakes import a_node
 
+from .policy_files import load
+
 pytestmark = pytest.mark.asyncio
 
 GOOD = """c = get_config()  # noqa
@@ -33,10 +35,6 @@ def path(tmp_path):
     path = tmp_path / "jupyterhub_config.py"
     path.write_text(GOOD)
     return path
-
-
-def load(path, stored=None):
-    return PolicyFile(path, lambda: (a_node(2),), stored=stored)
 
 
 async def look(policy):
