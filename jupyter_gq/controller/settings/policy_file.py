@@ -91,7 +91,7 @@ class PolicyFile:
 
     @property
     def config(self) -> Config | None:
-        """The settings of the present file, also in sections that are not of the policy; None if it cannot be executed."""
+        """The settings of the present file, of all its sections; None if it cannot be executed."""
         return self._policy.config
 
     async def refresh(self) -> bool:
