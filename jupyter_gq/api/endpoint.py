@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Mapping
 
 from pydantic import BaseModel
 from tornado.iostream import StreamClosedError
-from tornado.web import HTTPError, stream_request_body
+from tornado.web import stream_request_body
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.errors import JupyterGQError, NotLeading
@@ -67,6 +67,16 @@ class Endpoint(LogsIncidents):
         for name, value in SECURITY_HEADERS.items():
             self.set_header(name, value)
         self.clear_header("Server")
+
+    def decode_argument(self, value: bytes, name: str | None = None) -> str:
+        """Return a part of the path as text; raise a refusal of 404 if it is not UTF-8, since nothing has such a name.
+
+        Parts of the query are not read here; see `_parameter`.
+        """
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._no_such_path() from error
 
     def check_xsrf_cookie(self) -> None:
         """Do nothing: only a token in a header authorises here, and other sites cannot make a browser send that."""
@@ -150,14 +160,19 @@ class Endpoint(LogsIncidents):
         Raises a refusal of 404 if the path does not exist or has an invalid part, and of 405 if the method does not.
         """
         if not self._routes or not self._has_valid_path():
-            raise refusal(404, "not_found", f"There is nothing at {self.request.path}.")
+            raise self._no_such_path()
         method = "GET" if self.request.method == "HEAD" else self.request.method
         route = self._routes.get(method or "")
         if route is None:
-            allowed = ", ".join(sorted(self._routes))
-            message = f"{self.request.method} is not possible here; use {allowed}."
-            raise refusal(405, "method_not_allowed", message, Allow=allowed)
+            raise self.refuse_method()
         return route
+
+    def refuse_method(self) -> ApiRefusal:
+        """Return the refusal of the request's method: 405 with the methods of this path, or 404 if it has none."""
+        return errors.method_not_allowed(self.request.method, self._routes) if self._routes else self._no_such_path()
+
+    def _no_such_path(self) -> ApiRefusal:
+        return refusal(404, "not_found", f"There is nothing at {self.request.path}.")
 
     def _has_valid_path(self) -> bool:
         return all(re.fullmatch(PATH_PARTS[name], str(part)) for name, part in self.path_kwargs.items())
@@ -343,10 +358,7 @@ class Endpoint(LogsIncidents):
 
         An unexpected error is answered with 500 and the id under which it is logged, never with a traceback.
         """
-        error = errors.raised_error(kwargs)
-        refused = self.refusal_for(error)
-        if isinstance(error, HTTPError) and status_code < 500:
-            refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
+        refused = self.refusal_for(errors.raised_error(kwargs))
         self.set_status(refused.status)
         if refused.status == 429:
             self._wiring.connections.refused += 1

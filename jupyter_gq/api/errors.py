@@ -1,6 +1,6 @@
 """The HTTP status and the `Problem` of each error. Statuses are chosen here and in no room below."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from jupyter_gq.client.models import Problem
 from jupyter_gq.domain import errors
@@ -82,6 +82,12 @@ def internal(incident: str) -> ApiRefusal:
         "internal",
         f"Something went wrong in the scheduler service. Tell your administrator this number: {incident}.",
     )
+
+
+def method_not_allowed(method: str | None, allowed: Iterable[str]) -> ApiRefusal:
+    """Return the refusal of 405 for a method that a path does not have; `allowed` are those that it has."""
+    listed = ", ".join(sorted(allowed))
+    return refusal(405, "method_not_allowed", f"{method} is not possible here; use {listed}.", Allow=listed)
 
 
 def no_token() -> ApiRefusal:

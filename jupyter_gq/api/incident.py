@@ -28,8 +28,20 @@ class LogsIncidents(RequestHandler):
             log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value, extra=ids)
 
     def refusal_for(self, error: BaseException | None) -> ApiRefusal:
-        """Return the refusal of a request that ended with `error`; for an unexpected error, 500 with the logged id."""
+        """Return the refusal of a request that ended with `error`; for an unexpected error, 500 with the logged id.
+
+        A refusal of tornado itself, for instance of a method that it does not know, keeps its status.
+        """
+        if isinstance(error, HTTPError) and error.status_code == 405:
+            return self.refuse_method()
+        if isinstance(error, HTTPError) and error.status_code < 500:
+            message = f"The request cannot be understood: {self._reason}."
+            return errors.refusal(error.status_code, "bad_request", message)
         return refusal_of(error) or errors.internal(self._incident)
+
+    def refuse_method(self) -> ApiRefusal:
+        """Return the refusal of 405 for a method that a page does not have."""
+        return errors.method_not_allowed(self.request.method, ["GET"])
 
     def _method_and_path(self) -> tuple[str | None, str]:
         return self.request.method, self.request.path

@@ -132,7 +132,8 @@ class Page(_Browser):
         """Send one sentence as plain text: the refusal, that the Hub does not answer, or the id of an error."""
         error = errors.raised_error(kwargs)
         refused = self.refusal_for(error)
-        from_hub = isinstance(error, HTTPError)  # the client of the Hub raises nothing else
+        # The client of the Hub raises only errors of 500 and more, and tornado only others.
+        from_hub = isinstance(error, HTTPError) and status_code >= 500
         self.set_status(status_code if from_hub else refused.status)
         told = "JupyterHub could not be asked who you are." if from_hub else refused.problem.message
         self.set_header("Content-Type", "text/plain; charset=utf-8")

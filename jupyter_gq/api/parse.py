@@ -127,6 +127,8 @@ def _in_words(detail: ErrorDetails) -> str:
         return f"control characters are not possible in it; write it without them, not {_shown(given)}"
     if kind == "too_short":
         return f"{detail['ctx']['min_length']} or more entries are needed, not {_shown(given)}"
+    if kind == "string_too_short":
+        return f"{detail['ctx']['min_length']} or more characters are needed, not {_shown(given)}"
     if kind == REFUSED:
         return detail["msg"]
     if kind.endswith("_type"):

@@ -16,7 +16,7 @@ from .route import Media, Parameter, Route, Size
 LIMIT = Parameter(
     name="limit", type="integer", minimum=1, maximum=500, default=50, help="Largest number of entries in a page."
 )
-BEFORE = Parameter(name="before", help="The value of `next` in the previous page.")
+BEFORE = Parameter(name="before", help="The value of `next` in the previous page; 404 if that object is not there.")
 OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for all users.")
 AUDIT_FILTERS = (
     LIMIT,
@@ -173,6 +173,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Your jobs, newest first.",
         run=jobs.list_jobs,
         response=models.JobList,
+        refusals=(404,),
         query=(LIMIT, BEFORE, OWNER),
     ),
     Route(
@@ -365,6 +366,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Your notebooks that run or wait, newest first.",
         run=notebooks.list_notebooks,
         response=models.NotebookList,
+        refusals=(404,),
         query=(LIMIT, BEFORE, OWNER),
     ),
     Route(

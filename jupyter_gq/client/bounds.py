@@ -22,7 +22,7 @@ Text = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]
 #: The value of an environment variable, which may have several lines.
 Value = Annotated[str, Field(max_length=32_768, pattern=r"^[^\x00]*$")]
 #: Text or a number: GPUs, CPU cores, memory.
-Amount = Annotated[str, Field(max_length=40)] | int | float
+Amount = Annotated[str, Field(max_length=40, pattern=_ONE_LINE)] | int | float
 #: An instant in seconds since the epoch.
 Time = Annotated[float, Field(ge=0, le=100_000_000_000)]
 #: A length of time in seconds, at most some three thousand years.

@@ -9,8 +9,8 @@ from tornado.iostream import IOStream
 
 from .limits import ConnectionLimits
 
-#: The credentials of the other end of a Unix socket: process, user, group.
-_CREDENTIALS = struct.Struct("3i")
+#: The credentials of the other end of a Unix socket: process, user, group. Ids of users and groups have no sign.
+_CREDENTIALS = struct.Struct("iII")
 
 
 class Use(Enum):

@@ -89,7 +89,7 @@ def parse_cpus(value: object) -> MilliCpu:
 def parse_memory(value: object) -> MiB:
     """Return an amount of memory (16, "16 GiB", "512Mi") in MiB, rounded up. A number without a unit counts GiB.
 
-    Raises `InvalidAmount` if the value is not such an amount or is negative.
+    Raises `InvalidAmount` if the value is not such an amount, is negative, or is more than 0 and less than 1 MiB.
     """
     number, scale = value, _SCALES["G"]
     if isinstance(value, str) and (match := _WITH_UNIT.fullmatch(value)):
@@ -97,6 +97,8 @@ def parse_memory(value: object) -> MiB:
     mib = _decimal(number, Resource.MEMORY, value) * scale
     if mib < 0:
         raise InvalidAmount(value, "it is negative", "use 0 or more GiB", Resource.MEMORY)
+    if 0 < mib < 1:
+        raise InvalidAmount(value, "it is less than 1 MiB", "use 1 MiB or more", Resource.MEMORY)
     return MiB(int(mib.to_integral_value(ROUND_CEILING)))
 
 

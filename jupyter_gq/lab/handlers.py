@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: Codes of the statuses with which jupyter_server and tornado answer by themselves.
 CODES = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 
+#: Digits of the largest number in a query.
+_MOST_DIGITS = 18
+
 
 class Extension(Protocol):
     """The part of the server extension that the routes use; `lab.extension.JupyterGQ` has it."""
@@ -83,7 +86,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
     def read_number(self, name: str) -> int | None:
         """Return a whole number of the query, None if it is missing; raise `RefusedRequest` if it is malformed."""
         text = self.get_query_argument(name, None)
-        if text is not None and not text.isdecimal():
+        if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
             raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {text!r}.", field=name)
         return None if text is None else int(text)
 

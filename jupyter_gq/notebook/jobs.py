@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from pathlib import Path
 
@@ -53,32 +54,38 @@ def checkpoint_dir() -> Path:
 def progress(done: float, total: float | None = None, text: str = "") -> None:
     """Show in the jobs panel how far the job is, as in `progress(12, 100, "epoch 12")`.
 
-    Without `total`, `done` is a part from 0 to 1. Does nothing outside a job, or if the disk is full.
+    Without `total`, `done` is a part from 0 to 1. Does nothing outside a job, or if the disk is full. Never raises:
+    what is no number is shown as no fraction, and what has no text as no text.
     """
     global _last_progress  # a module in the user's kernel is the one place that lives as long as the kernel
     run_dir = os.environ.get(_RUN_DIR)
     if not run_dir:
         return
-    fraction = _fraction(done, total)
-    now = (None if fraction is None else round(fraction, 3), text)
+    fraction, words = _fraction(done, total), _words(text)
+    now = (None if fraction is None else round(fraction, 3), words)
     if now == _last_progress:
         return
     temporary = os.path.join(run_dir, f"progress.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):  # training must not end because its progress cannot be shown
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"fraction": fraction, "text": str(text)}, file)
+            json.dump({"fraction": fraction, "text": words}, file)
         os.replace(temporary, os.path.join(run_dir, "progress.json"))
         _last_progress = now
 
 
 def _fraction(done: float, total: float | None) -> float | None:
     """Return `done` divided by `total` (None = 1), limited to 0 to 1; None if that is not defined or not a number."""
-    if total is None:
-        total = 1
-    if not total > 0:
-        return None
     try:
-        part = float(done) / float(total)
-    except OverflowError:  # integers have no limit, but floats do
+        whole = 1.0 if total is None else float(total)
+        part = float(done) / whole if whole > 0 else math.nan
+    except Exception:  # noqa: BLE001 - tensors, arrays and other numbers of libraries raise errors of all kinds
         return None
-    return min(1.0, max(0.0, part)) if part == part else None
+    return None if math.isnan(part) else min(1.0, max(0.0, part))
+
+
+def _words(text: object) -> str:
+    """Return the text of an object; "" for an object that cannot be written as text."""
+    try:
+        return str(text)
+    except Exception:  # noqa: BLE001 - the method is the user's
+        return ""

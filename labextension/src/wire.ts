@@ -116,7 +116,7 @@ export interface components {
              */
             cpus?: string | number | null;
             /**
-             * @description Memory for each task: GiB as a number, or text such as "512 MiB". Default: as the queue says.
+             * @description Memory for each task: GiB as a number, or text such as "512 MiB", rounded up to whole MiB. Default: as the queue says.
              * @default null
              */
             memory?: string | number | null;

@@ -221,3 +221,12 @@ async def test_a_forged_cookie_is_no_login(browse):
     browser = await browse(None)
     browser.cookies[CLIENT] = create_signed_value(b"another secret", CLIENT, "root").decode()
     assert (await browser.open()).code == 302
+
+
+@pytest.mark.parametrize("method", ["TRACE", "PATCH"])
+async def test_a_method_that_the_page_does_not_have_is_refused_and_not_blamed_on_the_hub(browse, method):
+    browser = await browse("ann")
+    for path in ("", "overview"):
+        response = await browser.served.ask(method, path)
+        assert response.code == 405, path
+        assert f"{method} is not possible here; use GET." in response.body.decode()

@@ -84,6 +84,17 @@ async def test_a_page_after_a_notebook_that_has_ended_meanwhile_goes_on_behind_i
     assert [each["id"] for each in json.loads(response.body)["notebooks"]] == everything[2:]
 
 
+@pytest.mark.parametrize("path", ["jobs", "notebooks"])
+async def test_a_page_after_an_object_that_is_not_there_is_refused(served, world, path):
+    """An empty list would look like the end."""
+    of_another_user, _ = await read(served, path, 500)
+    of_another_list, _ = await read(served, {"jobs": "notebooks", "notebooks": "jobs"}[path], 500)
+    for token, before in (("root", "nope"), ("root", ""), ("ann", of_another_user[0]), ("root", of_another_list[0])):
+        status, problem = await served.problem("GET", f"api/v1/{path}?before={before}", token)
+        assert (status, problem["code"]) == (404, "not_found"), before
+        assert "Begin with the first page" in problem["message"]
+
+
 async def test_lists_show_no_cells(served):
     jobs = json.loads((await served.ask("GET", "api/v1/jobs?owner=*", "root")).body)["jobs"]
     assert jobs

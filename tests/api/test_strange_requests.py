@@ -54,6 +54,41 @@ async def test_an_impossible_name_in_a_path_is_not_found_whoever_asks(served, pa
     assert status == 404
 
 
+@pytest.mark.parametrize("path", ["jobs/%ff", "jobs/%ff/outputs", "tickets/a%ed%a0%80"])
+async def test_a_path_that_is_no_text_is_not_found(served, path):
+    status, problem = await served.problem("GET", f"api/v1/{path}")
+    assert (status, problem["code"]) == (404, "not_found")
+    assert "%" in problem["message"]
+
+
+@pytest.mark.parametrize("method", ["TRACE", "BREW", "PATCH", "OPTIONS"])
+async def test_a_method_that_a_path_does_not_have_is_refused_with_those_that_it_has(served, method):
+    response = await served.ask(method, "api/v1/jobs")
+    assert (response.code, response.headers["Allow"]) == (405, "GET, POST")
+    _, problem = await served.problem(method, "api/v1/jobs")
+    assert problem["message"] == f"{method} is not possible here; use GET, POST."
+    assert (await served.problem(method, "api/v1/nowhere"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("gpu_model", "", '1 or more characters are needed, not ""'),
+        ("gpu_model", "A\0", "control characters are not possible in it"),
+        ("gpus", "1\0", "control characters are not possible in it"),
+        ("memory", "1\u0085GiB", "control characters are not possible in it"),
+        ("memory", "1 KiB", "it is less than 1 MiB; use 1 MiB or more"),
+    ],
+)
+async def test_a_field_that_could_not_be_meant_is_refused_by_name(served, field, value, words):
+    status, problem = await served.problem(
+        "POST", "api/v1/jobs/preview", body={"queue": "vision", "gpus": "0", field: value}
+    )
+    assert (status, problem["field"]) == (422, field)
+    assert words in problem["message"]
+    assert problem["message"].isprintable()
+
+
 @pytest.mark.parametrize("digits", ["9" * 5000, "9" * 20, str(2**63), "-1", "1e3", "0x10", "\u0663"])
 async def test_an_impossible_number_in_the_query_or_a_header_is_refused(served, digits):
     from urllib.parse import quote

@@ -1,5 +1,6 @@
 """Requests of the browser are relayed to the service in the user's name, and its answers are returned unchanged."""
 
+import json
 import subprocess
 import sys
 
@@ -45,10 +46,23 @@ async def test_page_of_jobs_is_requested_with_the_browser_s_parameters(on_hub, s
     assert ("GET", "jobs?limit=5&before=job-9") in service.asked
 
 
-async def test_malformed_number_is_refused_by_this_server(on_hub, service, fetch):
-    status, problem = await fetch("GET", "jobs", limit="many")
+@pytest.mark.parametrize("number", ["many", "-1", "\u0663", "9" * 5000], ids=["word", "sign", "other digit", "huge"])
+async def test_malformed_number_is_refused_by_this_server(on_hub, service, fetch, number):
+    status, problem = await fetch("GET", "jobs", limit=number)
     assert (status, problem["field"]) == (422, "limit")
     assert service.asked == []
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "jobs/%ff"), ("TRACE", "jobs"), ("BREW", "jobs/a")])
+async def test_a_request_that_cannot_be_read_is_refused_with_a_problem(
+    on_hub, jp_base_url, http_server_client, jp_auth_header, method, path
+):
+    url = f"{jp_base_url}jupyter-gq/{path}"
+    response = await http_server_client.fetch(
+        url, method=method, headers=jp_auth_header, raise_error=False, allow_nonstandard_methods=True
+    )
+    assert 400 <= response.code < 500
+    assert json.loads(response.body).keys() == {"code", "message", "field"}
 
 
 async def test_the_log_is_plain_text(on_hub, jp_fetch):

@@ -2,13 +2,14 @@
 
 from pydantic import BaseModel, Field
 
+from jupyter_gq.client.bounds import Name
 from jupyter_gq.client.strict_model import StrictModel
 
 
 class DrainRequest(StrictModel):
     """A node or device that takes nothing new from now on."""
 
-    name: str = Field(
+    name: Name = Field(
         min_length=1, max_length=253, description="Name of a node; on one machine also the UUID or index of a GPU."
     )
 

@@ -27,10 +27,14 @@ class JobRequest(StrictModel):
     )
     memory: Amount | None = Field(
         default=None,
-        description='Memory for each task: GiB as a number, or text such as "512 MiB". Default: as the queue says.',
+        description='Memory for each task: GiB as a number, or text such as "512 MiB", rounded up to whole MiB. '
+        "Default: as the queue says.",
     )
-    gpu_model: str | None = Field(
-        default=None, max_length=MAX_NAME, description="Only GPUs of this model, as the pool names it. Default: any."
+    gpu_model: Name | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_NAME,
+        description="Only GPUs of this model, as the pool names it. Default: any.",
     )
     tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
     priority: int = Field(

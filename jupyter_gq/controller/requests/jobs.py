@@ -144,8 +144,11 @@ class Jobs:
         """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
 
         `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
-        ignored.
+        ignored. `before` is the id of the last job of the previous page. Raises `NotFound` if there is no such job that
+        the caller may see: a page without jobs would look like the end.
         """
+        if before is not None:
+            self._require_visible(caller, before)
         listed_owner = caller.user
         if owner is not None and caller.admin:
             listed_owner = owner
@@ -278,6 +281,12 @@ class Jobs:
         settings, member = self._context.settings, replace(caller, admin=False)
         (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
         return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
+
+    def _require_visible(self, caller: Caller, before: str) -> None:
+        """Raise `NotFound` if the job at which a page begins does not exist, or if the caller may not see it."""
+        record = self._context.records.get(before)
+        if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
+            raise NotFound(f"before: there is no job {before!r}. Begin with the first page.")
 
     def _find_job(self, caller: Caller, job: str) -> Record:
         """Return the record of a job that the caller may see.

@@ -141,19 +141,26 @@ class Tickets:
 
         `owner` selects another user's notebooks, or those of all users if "*". For callers who are not admins, `owner`
         is ignored. `before` is the id of the last notebook of the previous page; None begins with the newest.
-        On the last page `next` is None.
+        On the last page `next` is None. Raises `NotFound` if there is no notebook `before` that the caller may see.
         """
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
-        start = self._context.records.get(before) if before is not None else None
-        if start is not None:
+        if before is not None:
+            start = self._find_before(caller, before)
             found = [record for record in found if _age(record) < _age(start)]
         page = PageSize(entries=limit, size=self._context.settings.max_page_bytes)
         views = (view for record in found for view in self._presenter.show_each([record], self._presenter.notebook))
         shown = page.take(views, lambda view: len(view.model_dump_json()))
         more = bool(shown) and shown[-1].id != found[-1].workload.id
         return NotebookList(notebooks=shown, next=shown[-1].id if more else None)
+
+    def _find_before(self, caller: Caller, before: str) -> Record:
+        """Return the notebook at which a page begins; raise `NotFound` if there is none that the caller may see."""
+        record = self._context.records.get(before)
+        if record is None or record.workload.kind is not Kind.NOTEBOOK or not caller.may_see(record.workload.owner):
+            raise NotFound(f"before: there is no notebook {before!r}. Begin with the first page.")
+        return record
 
     def count_troubled(self) -> int:
         """Return how many notebooks that have not ended have a problem."""

@@ -100,7 +100,7 @@ class RunFolder:
                 return None
             fraction = said["fraction"]
             return (None if fraction is None else min(1.0, max(0.0, float(fraction))), str(said["text"])[:500])
-        except (UnusableFile, ValueError, KeyError, TypeError):
+        except (UnusableFile, ArithmeticError, ValueError, KeyError, TypeError):
             return None
 
     def saved_at(self) -> float | None:

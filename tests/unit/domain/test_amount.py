@@ -104,6 +104,9 @@ def test_memory_is_written_so_that_it_is_read_as_the_same_amount(mib, text):
         (parse_memory, "1,5 GiB", "'1,5 GiB' is not a valid amount of memory"),
         (parse_memory, "-1 GiB", "negative"),
         (parse_memory, "1e99", "far more"),
+        (parse_memory, "1 KiB", "less than 1 MiB; use 1 MiB or more"),
+        (parse_memory, "0.0001", "less than 1 MiB"),
+        (parse_memory, "1_0 GiB", "not a number"),
         (parse_memory, True, "not a number"),
     ],
 )

@@ -60,6 +60,52 @@ def test_progress_is_a_part_between_0_and_1(run_dir: Path, said: tuple, fraction
     assert json.loads((run_dir / "progress.json").read_text()) == {"fraction": fraction, "text": "loss 0.1"}
 
 
+class HasNoTruth:
+    """An array of several numbers: each comparison and conversion raises an error of its library."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(f"no {name} of several values")
+
+    def __gt__(self, other: object) -> bool:
+        raise RuntimeError("the truth of several values is ambiguous")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("the truth of several values is ambiguous")
+
+    def __float__(self) -> float:
+        raise RuntimeError("only one value is a number")
+
+    def __str__(self) -> str:
+        raise RuntimeError("cannot be written")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (10**400, 10),
+        (1, 10**400),
+        (10**400, 10**400),
+        (None,),
+        (1, "many"),
+        (1, 1j),
+        (HasNoTruth(), 2),
+        (1, HasNoTruth()),
+    ],
+    ids=range(8),
+)
+def test_progress_that_is_no_number_does_not_end_the_training(run_dir: Path, said: tuple) -> None:
+    jupyter_gq.progress(*said, text="epoch 1")
+    assert json.loads((run_dir / "progress.json").read_text()) == {"fraction": None, "text": "epoch 1"}
+
+
+def test_a_text_that_cannot_be_written_does_not_end_the_training(run_dir: Path) -> None:
+    for _ in range(2):
+        jupyter_gq.progress(1, 2, HasNoTruth())  # type: ignore[arg-type]
+    assert json.loads((run_dir / "progress.json").read_text()) == {"fraction": 0.5, "text": ""}
+
+
 def test_the_same_progress_is_not_written_again(run_dir: Path) -> None:
     jupyter_gq.progress(1, 10_000)
     (run_dir / "progress.json").unlink()
