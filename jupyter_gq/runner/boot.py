@@ -5,6 +5,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN
+
 from .cells.kernel import start_kernel
 from .clock import now
 from .files.bundle import read_bundle
@@ -17,10 +19,10 @@ from .stopping import StopRequest
 
 
 def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
-    """Run one task of one run of the job in this folder; return the exit status of the process, 0 or 1.
+    """Run one task of one run of the job in this folder; return the exit status of the process.
 
-    An error is not raised: it becomes the result of the run, with a sentence. `ephemeral`: the folder does not outlive
-    this process (see `job.Job`).
+    The status is 0, 1 for a failure, or `RESULT_NOT_WRITTEN`. An error is not raised: it becomes the result of the run,
+    with a sentence. `ephemeral`: the folder does not outlive this process (see `job.Job`).
     """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)
@@ -71,6 +73,15 @@ def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
 
 
 def _write_failure(folder: RunFolder, sentence: str) -> int:
+    """Write the result of a run that failed with this sentence; return the exit status of the process.
+
+    The status is `RESULT_NOT_WRITTEN` if the folder does not take the result: the sentence is then the last line of the
+    log.
+    """
+    status = 1
+    try:
+        folder.write_result(describe_failure(sentence).to_document(now()))
+    except OSError:
+        status = RESULT_NOT_WRITTEN
     print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the run's log
-    folder.write_result(describe_failure(sentence).to_document(now()))
-    return 1
+    return status

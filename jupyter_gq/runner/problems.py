@@ -1,6 +1,8 @@
 """Errors of a run that are not errors of the user's code. The text of each is the sentence that the owner reads."""
 
 import errno
+import os
+from pathlib import Path
 
 from jupyter_gq.domain.errors import UserError
 
@@ -35,4 +37,6 @@ def describe_disk_error(error: OSError) -> str:
         )
     if error.errno == errno.ENOENT:
         return "Files of this run were deleted while it ran, so its output could not be kept. Send the cell again."
-    return f"The job's own files could not be written: {error.strerror or error}."
+    file = error.filename2 or error.filename  # a file that is replaced is the second one
+    where = "" if file is None else f"{Path(os.fsdecode(file)).name}: "
+    return f"The job's own files could not be written: {where}{error.strerror or error}."

@@ -268,6 +268,8 @@ class Run:
             return PAUSED
         code = self.kernel.exit_code
         how = "was ended by this run" if code is None else describe_exit(code)
+        if code is not None and code >= 0:
+            how += ", perhaps by exit() in the code"
         return describe_kernel_exit(self._job.bundle.cells, cell, how)
 
     async def _was_ended_with_kernel(self, seconds: float) -> bool:

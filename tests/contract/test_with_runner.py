@@ -105,6 +105,29 @@ async def test_code_that_raises_is_the_users_failure(real):
     assert "ZeroDivisionError" in end.sentence
 
 
+#: Puts a folder where the result of the run is to be.
+BLOCK_THE_RESULT = "import os\nos.makedirs(os.path.join(os.environ['GQ_RUN_DIR'], 'result.json', 'in the way'))"
+#: Takes from the run's folder the right to write in it; root has it anyway.
+CLOSE_THE_FOLDER = "import os\nos.chmod(os.environ['GQ_RUN_DIR'], 0o500)"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [(BLOCK_THE_RESULT, "result.json: Is a directory"), (CLOSE_THE_FOLDER, "result.json: Permission denied")],
+)
+async def test_a_folder_that_does_not_take_the_result_fails_the_run_with_the_reason(real, code, why):
+    if code is CLOSE_THE_FOLDER and os.geteuid() == 0:
+        pytest.skip("root may write in every folder")
+    workload = real.workload()
+    real.bundles.write(workload.id, "ann", bundle(real.folder, code), 10**6)
+    await real.request(workload)
+    end = await real.end(workload)
+    assert (end.outcome, end.sentence) == (
+        Outcome.FAILED,
+        f"The result of this run could not be written. The job's own files could not be written: {why}.",
+    )
+
+
 #: Starts a process without the mark of its run, its session and its parent, and writes the id into the run's folder.
 LEAVE_A_DAEMON = (
     "import os, subprocess\n"

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN
+from tests.patience import scaled
+
 from .conftest import Job, Service, eventually
 
 
@@ -77,8 +80,7 @@ def test_kernel_that_ends_at_once(job: Job) -> None:
     job.kernel = {**job.kernel, "argv": [sys.executable, "-c", "import sys; sys.exit('no such licence')"]}
     job.target("1")
     assert job.run()["sentence"] == (
-        "The kernel 'Python 3' did not start: it ended by itself with exit code 1, perhaps by exit() in a cell. "
-        "The log has more."
+        "The kernel 'Python 3' did not start: it ended by itself with exit code 1. The log has more."
     )
     assert "no such licence" in job.log()
 
@@ -89,7 +91,42 @@ def test_missing_working_folder(job: Job, tmp_path: Path) -> None:
     job.cwd.mkdir()
     job.write_bundle()
     job.write_bundle = lambda: shutil.rmtree(job.cwd, ignore_errors=True)
-    assert job.run()["sentence"] == (f"The working folder {job.cwd} is no folder (any more), so nothing was run.")
+    assert job.run()["sentence"] == (f"The working folder {job.cwd} does not exist (any more), so nothing was run.")
+
+
+@pytest.mark.parametrize("program", ["true", "false"])
+def test_a_program_that_is_no_kernel_ran_no_cell(job: Job, program: str) -> None:
+    job.kernel = {**job.kernel, "argv": [f"/bin/{program}"]}
+    job.target("1")
+    assert job.run()["sentence"] == (
+        f"The kernel 'Python 3' did not start: it ended by itself with exit code {int(program == 'false')}. "
+        "The log has more."
+    )
+
+
+def test_a_cell_that_ends_the_kernel_is_told_how(job: Job) -> None:
+    job.target("import os\nos._exit(3)")
+    assert job.run()["sentence"] == (
+        "The kernel ended by itself with exit code 3, perhaps by exit() in the code; it was running the cell."
+    )
+
+
+def test_a_file_is_no_working_folder(job: Job, tmp_path: Path) -> None:
+    job.target("1")
+    file = job.cwd = tmp_path / "file"
+    job.write_bundle()
+    file.rmdir()
+    file.touch()
+    job.cwd, job.write_bundle = tmp_path, lambda: None
+    assert job.run()["sentence"] == f"The working folder {file} is a file and no folder, so nothing was run."
+
+
+def test_a_result_that_cannot_be_written_is_told_by_the_exit_status_and_the_last_line(job: Job) -> None:
+    job.run_folder().joinpath("result.json", "in the way").mkdir(parents=True)
+    job.target("print('computed')")
+    job.start()
+    assert job.process.wait(scaled(60)) == RESULT_NOT_WRITTEN
+    assert job.log().splitlines()[-1] == "The job's own files could not be written: result.json: Is a directory."
 
 
 def test_damaged_bundle(job: Job) -> None:

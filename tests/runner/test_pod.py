@@ -163,6 +163,14 @@ def test_pod_waits_for_a_service_that_is_down_at_the_start(cluster):
     assert cluster.text(job) == "x\n"
 
 
+def test_run_whose_folder_does_not_take_the_result_fails_with_the_reason(cluster):
+    source = "import os\nos.makedirs(os.path.join(os.environ['GQ_RUN_DIR'], 'result.json', 'in the way'))"
+    pod = cluster.pod(cluster.send(("target", "target", source)))
+    result = pod.run()
+    assert result["outcome"] == "FAILED"
+    assert result["sentence"].endswith("could not be written: result.json: Is a directory.")
+
+
 def test_run_is_lost_with_a_sentence_if_the_service_stays_down(cluster):
     job = cluster.send(("target", "target", "print('x')"))
     cluster.kill()

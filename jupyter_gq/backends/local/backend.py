@@ -44,7 +44,7 @@ from .folders import job_folder, make_service_folders, task_folder
 from .ledger import Ledger, Run, TaskProcess
 from .members import Members
 from .options import LocalOptions
-from .results import Result, combine_results, explain_missing_result, read_result
+from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
 from .tasks import TaskInputs, TaskStarter, choose_working_folder, find_free_port, read_manifest
 
 log = logging.getLogger(__name__)
@@ -381,8 +381,19 @@ class LocalRuns:
         process = run.tasks[task]
         exit_code = None if process is None else self._exit_codes.get(process.pid)
         return self._read_result(run, task) or explain_missing_result(
-            run, exit_code, folder_deleted=process is not None and self._is_folder_deleted(run, task)
+            run,
+            exit_code,
+            folder_deleted=process is not None and self._is_folder_deleted(run, task),
+            log=lambda: self._read_log_end(run, task),
         )
+
+    def _read_log_end(self, run: Run, task: int) -> bytes:
+        """Return the end of a task's log; empty if it cannot be read, or if its owner's account is gone."""
+        try:
+            account = self._accounts.last_known(run.owner)
+        except BackendError:
+            return b""
+        return read_log_end(task_folder(self._root, run.job, run.number, task), account)
 
     def _is_folder_deleted(self, run: Run, task: int) -> bool:
         """Return whether the folder of a started task is gone; False if its owner's account is gone."""

@@ -1,22 +1,25 @@
 """The results of tasks and runs: from what a task's runner wrote last, from what was asked of it, and from its exit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN, explain_unwritten_result
 from jupyter_gq.client.user_files import SMALL_FILE
 from jupyter_gq.domain.errors import UnusableFile
 
 from .accounts import UnixAccount
-from .files import read_owned_json
+from .files import read_owned_end, read_owned_json
 from .ledger import Run
 
 #: Outcomes that a task may write about itself. A task can know no other.
 _OWN_OUTCOMES = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
 #: The most characters of a sentence that a task may write about itself.
 _MAX_SENTENCE = 2000
+#: Bytes of the log in which its last line is looked for.
+_LOG_END = 4096
 #: Outcomes of the tasks of a run: the first of these that occurs is the outcome of the run.
 _GRAVEST_FIRST = (Outcome.FAILED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
 
@@ -40,17 +43,28 @@ def read_result(folder: Path, account: UnixAccount) -> Result | None:
     return None
 
 
-def explain_missing_result(run: Run, exit_code: int | None, *, folder_deleted: bool = False) -> Result:
-    """Return the result of a task that wrote none.
+def read_log_end(folder: Path, account: UnixAccount) -> bytes:
+    """Return the end of the task's log; empty if it cannot be read."""
+    with suppress(UnusableFile):
+        return read_owned_end(folder / "log", account, size=_LOG_END) or b""
+    return b""
 
-    The outcome is FAILED if the task's folder was deleted, KILLED after a request to stop, and otherwise LOST, with the
-    exit code if known.
+
+def explain_missing_result(
+    run: Run, exit_code: int | None, *, folder_deleted: bool = False, log: Callable[[], bytes] = bytes
+) -> Result:
+    """Return the result of a task that wrote none; `log` returns the end of the task's log.
+
+    The outcome is FAILED if the task's folder was deleted or did not take the result, KILLED after a request to stop,
+    and otherwise LOST, with the exit code if known.
     """
     if folder_deleted:
         return Result(
             outcome=Outcome.FAILED,
             sentence="The folder of this run was deleted while it ran, so its result is lost. Send the cell again.",
         )
+    if exit_code == RESULT_NOT_WRITTEN:
+        return Result(outcome=Outcome.FAILED, sentence=explain_unwritten_result(log())[:_MAX_SENTENCE])
     if run.stop_asked:
         return Result(
             outcome=Outcome.KILLED, sentence="The process was told to end, did not end in time, and was killed."

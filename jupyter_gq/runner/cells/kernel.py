@@ -11,6 +11,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import string
 import subprocess
 import sys
@@ -96,8 +97,9 @@ def start_kernel(
     The sockets lie in `home` if its path is short enough, else among temporary files. The kernel's environment is the
     runner's without the service's address, overridden by the kernelspec's and then by `extra_env`.
     """
-    if not Path(bundle.cwd).is_dir():
-        raise KernelError(f"The working folder {bundle.cwd} is no folder (any more), so nothing was run.")
+    fault = _find_fault(bundle.cwd)
+    if fault:
+        raise KernelError(f"The working folder {bundle.cwd} {fault}, so nothing was run.")
     folder = make_socket_folder(home)
     connection = _make_connection(folder, transport)
     file = folder / "kernel.json"
@@ -124,15 +126,28 @@ def start_kernel(
     return KernelProcess(process=process, connection=connection, folder=folder)
 
 
+def _find_fault(folder: str) -> str:
+    """Return why a kernel cannot work in a folder, such as "does not exist (any more)"; "" if it can."""
+    try:
+        is_folder = stat.S_ISDIR(os.stat(folder).st_mode)
+    except FileNotFoundError:
+        return "does not exist (any more)"
+    except OSError as error:
+        return f"cannot be used ({error.strerror})"
+    if not is_folder:
+        return "is a file and no folder"
+    return "" if os.access(folder, os.X_OK) else "cannot be entered with the rights of this job"
+
+
 def describe_exit(exit_code: int) -> str:
-    """Return how a kernel ended unexpectedly, as the end of a sentence: "was killed ..."; below 0 = by a signal."""
+    """Return how a kernel ended unexpectedly, as the end of a clause: "was killed ..."; below 0 = by a signal."""
     if exit_code == -signal.SIGKILL:
         return "was killed, most often because the machine or its memory limit ran out of memory"
     if -exit_code in OUTSIDE_SIGNALS:
         return f"was ended from outside ({_signal_name(-exit_code)})"
     if exit_code < 0:
         return f"crashed ({_signal_name(-exit_code)}), most often inside a native library"
-    return f"ended by itself with exit code {exit_code}, perhaps by exit() in a cell"
+    return f"ended by itself with exit code {exit_code}"
 
 
 def _signal_name(number: int) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult
+from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN, explain_unwritten_result
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -250,13 +251,15 @@ class TaskRun:
     def _explain_missing_result(self, code: int, overdue: bool) -> Result:
         """Return the result for a runner that wrote none.
 
-        The outcome is KILLED if `overdue`, PAUSED if the runner died of a SIGTERM that was requested, otherwise LOST.
-        `code` is the runner's exit code.
+        The outcome is KILLED if `overdue`, PAUSED if the runner died of a SIGTERM that was requested, FAILED if the
+        folder did not take the result, otherwise LOST. `code` is the runner's exit code.
         """
         if overdue:
             return {"outcome": "KILLED", "sentence": "The job was told to stop and did not end in time."}
         if self.sigterm.is_requested and code == -signal.SIGTERM:
             return {"outcome": "PAUSED", "sentence": "The job was told to stop before it had started."}
+        if code == RESULT_NOT_WRITTEN:
+            return {"outcome": "FAILED", "sentence": explain_unwritten_result(self.log.tail.text())}
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         if code == -signal.SIGKILL:
             how += ", most often because the pod's memory limit was reached"
