@@ -68,6 +68,20 @@ def test_interact_shows_the_output_of_its_function(job: Job, service: Service) -
     assert shown(service.outputs()) == ["x: 3", "3 squared is 9\n", "9"]
 
 
+def test_what_follows_cleared_outputs_keeps_its_order(job: Job, service: Service) -> None:
+    run(
+        job,
+        "out = widgets.Output()\ndisplay(out)\n"
+        "with out:\n    display('a')\n    display('b')\n"
+        "for text in 'de':\n"
+        "    with out:\n"
+        "        clear_output()\n"
+        "        display(text)\n"
+        "with out:\n    display('f')\n",
+    )
+    assert shown(service.outputs()) == ["'e'", "'f'"]
+
+
 @pytest.mark.parametrize("wait", [False, True])
 def test_cleared_output_leaves_only_the_last(job: Job, service: Service, wait: bool) -> None:
     run(

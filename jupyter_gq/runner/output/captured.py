@@ -121,10 +121,14 @@ class CapturedOutputs:
                 captured.entries[view] = view.cell.add(display)
 
     def _discard(self) -> None:
-        """Forget all outputs; the places where they are shown become free."""
+        """Forget all outputs; the places where they are shown become free, in the order in which they are shown."""
+        freed: dict[WidgetView, list[Entry]] = {}
         for each in self._captured:
             for view, entry in each.entries.items():
-                self._free.setdefault(view, []).append(entry)
+                freed.setdefault(view, []).append(entry)
+        # Free places are taken from the front, so those that are still free lie behind those that were taken.
+        for view, entries in freed.items():
+            self._free[view] = entries + self._free.get(view, [])
         self._captured = []
         self._clear_before_next = False
 

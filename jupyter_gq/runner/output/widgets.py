@@ -1,14 +1,16 @@
 """The state of widgets, and the rendering of progress bars, labels and simple controls as text. Pure.
 
 A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. Labels, HTML,
-progress bars, controls with a name and a value, and boxes of them can be rendered as text. An Output widget and a
-widget that was closed have no text; captured outputs are shown beside the widget (`captured`). For all other widgets
-the kernel's own text is kept.
+progress bars, controls with a name and a value, and boxes and tabs of them can be rendered as text; the value of a
+password is hidden. An Output widget and a widget that was closed have no text; captured outputs are shown beside the
+widget (`captured`). For all other widgets the kernel's own text is kept.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import unescape
+from itertools import chain, repeat
+from textwrap import indent
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
@@ -19,6 +21,17 @@ _BAR_LENGTH = 20
 #: Boxes in boxes deeper than this are not followed; a box may even contain itself.
 _DEEPEST = 8
 _OUTPUT = "OutputModel"
+#: What stands between the children of a box, by the name of its model.
+_SEPARATORS = {
+    "AccordionModel": "\n",
+    "BoxModel": " ",
+    "GridBoxModel": "\n",
+    "HBoxModel": " ",
+    "TabModel": "\n",
+    "VBoxModel": "\n",
+}
+#: What is shown in place of a password.
+_HIDDEN = "••••"
 #: Name of the model of a widget that was closed.
 _CLOSED = "ClosedModel"
 
@@ -91,10 +104,11 @@ class Widgets:
         if state is None or depth > _DEEPEST:
             return None
         match str(state.get("_model_name")):
-            case "HBoxModel" | "VBoxModel" | "BoxModel" as box:
+            case name if name in _SEPARATORS:
                 parts = [self._render(child, depth + 1) for child in _children(state)]
-                rendered = [part for part in parts if part is not None]
-                return ("\n" if box == "VBoxModel" else " ").join(rendered) if rendered else None
+                titled = [_add_title(title, part) for title, part in zip(_titles(state), parts, strict=False)]
+                rendered = [part for part in titled if part is not None]
+                return _SEPARATORS[name].join(rendered) if rendered else None
             case "HTMLModel" | "LabelModel" | "HTMLMathModel":
                 return unescape(_TAGS.sub("", str(state.get("value", ""))))
             case name if depth == 0 and name in (_OUTPUT, _CLOSED):
@@ -110,10 +124,35 @@ def _children(state: JsonMapping) -> list[str]:
     return [str(child).removeprefix(_CHILD) for child in children] if isinstance(children, list | tuple) else []
 
 
+def _titles(state: JsonMapping) -> Iterator[str]:
+    """Yield the title of each child of a box, and then "" without end; boxes other than tabs have no titles."""
+    titles = state.get("titles")
+    return chain(map(str, titles) if isinstance(titles, list | tuple) else (), repeat(""))
+
+
+def _add_title(title: str, part: str | None) -> str | None:
+    """Return the text of a tab with its title in front; None if the tab cannot be rendered."""
+    return part if part is None or not title else f"{title}\n{indent(part, '  ')}"
+
+
 def _render_control(state: JsonMapping) -> str | None:
-    """Return the name and value of a control, such as "x: 3"; None if the widget is no control with a single value."""
-    name, value = state.get("description"), state.get("value")
-    return f"{name}: {value}" if name and isinstance(name, str) and isinstance(value, str | float | int) else None
+    """Return the name and value of a control, such as "x: 3"; None if the widget has no name or no simple value."""
+    name, value = state.get("description"), _find_value(state)
+    return f"{name.rstrip(':')}: {value}" if name and isinstance(name, str) and value is not None else None
+
+
+def _find_value(state: JsonMapping) -> str | None:
+    """Return the value of a control as text; for a selection, the chosen labels; None if it has no simple value."""
+    labels, chosen = state.get("_options_labels"), state.get("index")
+    if isinstance(labels, list | tuple):
+        places = chosen if isinstance(chosen, list | tuple) else [chosen]
+        return ", ".join(str(labels[at]) for at in places if isinstance(at, int) and 0 <= at < len(labels))
+    value = state.get("value")
+    if state.get("_model_name") == "PasswordModel":
+        return _HIDDEN
+    if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(end, float | int) for end in value):
+        return f"{value[0]} to {value[1]}"
+    return str(value) if isinstance(value, str | float | int) else None
 
 
 def _render_bar(state: JsonMapping) -> str | None:

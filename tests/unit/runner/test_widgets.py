@@ -30,15 +30,46 @@ def test_progress_bars_are_filled_by_their_value(state: dict, full: int) -> None
     assert widgets(bar={"_model_name": "IntProgressModel", **state}).render("bar").count("█") == full
 
 
-def test_a_control_is_rendered_as_its_name_and_value() -> None:
-    assert widgets(x={"_model_name": "IntSliderModel", "description": "x", "value": 3}).render("x") == "x: 3"
+def choice(chosen: object) -> dict:
+    return {"_model_name": "SelectModel", "_options_labels": ["left", "right"], "index": chosen}
+
+
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [
+        ({"_model_name": "IntSliderModel", "value": 3}, "3"),
+        ({"_model_name": "CheckboxModel", "value": False}, "False"),
+        ({"_model_name": "FloatRangeSliderModel", "value": [0.5, 2]}, "0.5 to 2"),
+        ({"_model_name": "PasswordModel", "value": "my-secret"}, "••••"),
+        (choice(1), "right"),
+        (choice([0, 1]), "left, right"),
+        (choice(None), ""),
+        (choice([7, "x"]), ""),
+    ],
+)
+def test_a_control_is_rendered_as_its_name_and_value(state: dict, value: str) -> None:
+    for name in ("x", "x:"):
+        assert widgets(x={**state, "description": name}).render("x") == f"x: {value}"
+
+
+def test_tabs_are_rendered_with_their_titles() -> None:
+    known = widgets(
+        a={"_model_name": "LabelModel", "value": "one"},
+        b={"_model_name": "LabelModel", "value": "two"},
+        tabs={
+            "_model_name": "TabModel",
+            "titles": ["First"],
+            "children": ["IPY_MODEL_a", "IPY_MODEL_b", "IPY_MODEL_unknown"],
+        },
+    )
+    assert known.render("tabs") == "First\n  one\ntwo"
 
 
 @pytest.mark.parametrize(
     "state",
     [
         {"_model_name": "SliderModel"},
-        {"_model_name": "SliderModel", "description": "range", "value": [1, 2]},
+        {"_model_name": "SliderModel", "description": "dates", "value": [{}, {}]},
         {"_model_name": "SliderModel", "description": "", "value": 3},
         {"_model_name": "IntProgressModel", "max": 0, "value": 0},
         {"_model_name": "HBoxModel", "children": ["IPY_MODEL_x"]},
