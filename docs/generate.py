@@ -22,6 +22,7 @@ from docs.decision_index import DECISIONS, decision_index
 from jupyter_gq.app import APPLICATIONS, build_parser
 from jupyter_gq.backends.kubernetes.runs import phases
 from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
+from jupyter_gq.commands.refusal import EXIT_CODES
 from jupyter_gq.domain.states import FINAL, HOLDING, TRANSITIONS, State
 
 S = TypeVar("S", bound=str)
@@ -99,6 +100,9 @@ def commands() -> str:
     """Return the page on the command line: each command with its arguments."""
     parts = ["# The command `jupyter-gq`\n\n`jupyter-gq --version` prints the version. `jupyter-gq COMMAND --help` "]
     parts.append("describes one command.\n")
+    parts.append("\n| Exit code | Meaning |\n|---|---|\n")
+    parts += [f"| {code.value} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
+    parts.append("| 130 | Ctrl+C ended the command |\n")
     (subcommands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
     for choice in subcommands._choices_actions:
         name = choice.dest

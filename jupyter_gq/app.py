@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, cast
 
+from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.domain.errors import AdminError
 
 from . import __version__
@@ -13,6 +14,12 @@ from . import __version__
 #: Each command: the module with its `add_arguments` and `run`, the extra with what it needs, and its line of help.
 COMMANDS = {
     "demo": ("jupyter_gq.demo.command", "demo", "start the whole product on this machine"),
+    "login": ("jupyter_gq.commands.login", "cli", "store the address of a service and your token for it"),
+    "logout": ("jupyter_gq.commands.logout", "cli", "delete the stored address and token"),
+    "jobs": ("jupyter_gq.commands.jobs", "cli", "list your jobs"),
+    "queues": ("jupyter_gq.commands.queues", "cli", "list the queues with their quotas and use"),
+    "explain": ("jupyter_gq.commands.explain", "cli", "say why a job waits and when it will probably start"),
+    "cancel": ("jupyter_gq.commands.cancel", "cli", "cancel jobs"),
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
     "drain": ("jupyter_gq.planning.drain", "service", "take a GPU or a node out of service, or list what is"),
     "undrain": ("jupyter_gq.planning.undrain", "service", "put a GPU or a node back into service"),
@@ -43,12 +50,15 @@ APPLICATIONS = {
     "service": ("jupyter_gq.service", "SchedulerService", "service", "the scheduler service (JupyterHub starts it)"),
     "agent": ("jupyter_gq.agent.app", "NodeAgent", "kubernetes", "the agent of one node of a Kubernetes cluster"),
 }
+#: Exit code of a program that Ctrl+C ended, as shells give it: 128 and the number of SIGINT.
+_INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the subcommand that `argv` names, by default that of the command line; return its exit code.
 
-    Bad arguments end the process with code 2. A missing Python module and an `AdminError` are printed, and give code 2.
+    Bad arguments end the process with code 2. A missing Python module and an `AdminError` are printed, and give code 2;
+    a `CommandRefused` chooses its code. Ctrl+C gives 130.
     """
     arguments, rest = build_parser().parse_known_args(argv)
     command = arguments.command
@@ -71,7 +81,9 @@ def main(argv: list[str] | None = None) -> int:
         return _report_missing_module(command, error)
     except AdminError as error:
         print(f"jupyter-gq {command}: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code if isinstance(error, CommandRefused) else ExitCode.USAGE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return code
 
 

@@ -16,6 +16,7 @@ from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.state import LiveState, read_state
+from jupyter_gq.commands.connection import add_service_arguments, ask_service
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.last_good import LastGood
@@ -24,7 +25,6 @@ from jupyter_gq.controller.settings.next_evictions import find_next_evictions
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.planning.connection import add_service_arguments, ask_service
 from jupyter_gq.planning.files import load_state
 from jupyter_gq.service import SchedulerService, names_by_section
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="SNAPSHOT.json", help="compare with this state, written by `jupyter-gq snapshot`"
     )
-    add_service_arguments(parser)
+    add_service_arguments(parser, admin=True)
     parser.epilog = (
         "Without --state and --url the file is checked by itself. The exit code is 1 if the file cannot be used."
     )

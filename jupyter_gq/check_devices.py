@@ -11,12 +11,12 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, describe_finding
+from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.pod_pool import PodPool, Provider, Visibility
-from jupyter_gq.planning.files import CommandRefused
 
 _FILE = Path("/etc/jupyter-gq/jupyterhub_config.py")
 

@@ -12,11 +12,10 @@ from typing import Final, TextIO
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import AuditEntryView
 from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.commands.connection import add_service_arguments, ask_service
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.json_types import JsonObject
-
-from .connection import add_service_arguments, ask_service
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400}
 _COLUMNS: Final = ("time", "actor", "action", "object", "owner", "details")
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="text for people; csv with a header; json: one object on each line (default: text)",
     )
-    add_service_arguments(parser)
+    add_service_arguments(parser, admin=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

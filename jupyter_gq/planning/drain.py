@@ -4,8 +4,7 @@ import argparse
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
-
-from .connection import add_service_arguments, ask_service
+from jupyter_gq.commands.connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a node; on one machine also a GPU by its index or UUID (default: list what is out of service)",
     )
-    add_service_arguments(parser)
+    add_service_arguments(parser, admin=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,13 +1,10 @@
-"""Shared parts of the planning commands: how state files are read, and how a command is refused."""
+"""Shared parts of the planning commands: reading state files, and numbers in words."""
 
 from pathlib import Path
 
 from jupyter_gq.client.state import StateFile, read_state
-from jupyter_gq.domain.errors import AdminError, InvalidSnapshot
-
-
-class CommandRefused(AdminError):
-    """An error of a command that cannot be carried out. The sentence says why and what to do."""
+from jupyter_gq.commands.refusal import CommandRefused
+from jupyter_gq.domain.errors import InvalidSnapshot
 
 
 def load_state(path: Path) -> StateFile:

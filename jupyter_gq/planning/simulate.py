@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
+from jupyter_gq.commands.refusal import CommandRefused
+from jupyter_gq.commands.tables import format_duration
 from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonObject
@@ -28,9 +30,9 @@ from jupyter_gq.simulation.figures import Figures, ReplayResult
 from jupyter_gq.simulation.replay import Costs, Watch
 from jupyter_gq.simulation.trace import scaled
 
-from .files import CommandRefused, counted
+from .files import counted
 from .progress import ProgressLine
-from .tables import by_queue, time, totals
+from .tables import by_queue, totals
 from .traces import TraceSetup, read_trace_setup
 
 GUARANTEED = "guaranteed quotas"
@@ -181,7 +183,7 @@ def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Ma
     first = outcomes[GUARANTEED]
     lines = [
         f"{arguments.trace.name}: {counted(first.total.jobs, 'job')} of "
-        f"{counted(len(comparison.workload.quotas), 'queue')} over {time(first.end - first.start)}, "
+        f"{counted(len(comparison.workload.quotas), 'queue')} over {format_duration(first.end - first.start)}, "
         f"on {_what(comparison.pool)}, placement {comparison.placement}",
         *(f"  left out: {text}" for text in _left_out(comparison)),
         *(f"  not counted: {text}" for text in _not_counted(comparison)),

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.state import read_state
+from jupyter_gq.commands.connection import add_service_arguments, ask_service
+from jupyter_gq.commands.refusal import CommandRefused
 
-from .connection import add_service_arguments, ask_service
-from .files import CommandRefused, counted
+from .files import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq snapshot`."""
-    add_service_arguments(parser)
+    add_service_arguments(parser, admin=True)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
 
 

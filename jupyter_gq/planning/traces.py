@@ -17,12 +17,11 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TypeVar
 
+from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.simulation.trace import TraceJob
-
-from .files import CommandRefused
 
 TRACE_COLUMNS = ("job_id", "queue", "user", "submit_s", "duration_s", "gpus", "num_tasks")
 QUOTA_COLUMNS = ("queue", "guaranteed_gpus")

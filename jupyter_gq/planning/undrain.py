@@ -3,14 +3,13 @@
 import argparse
 
 from jupyter_gq.client.plain_output import print_plain
-
-from .connection import add_service_arguments, ask_service
+from jupyter_gq.commands.connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq undrain`."""
     parser.add_argument("name", metavar="NAME", help="the name of the drained node, or the index or UUID of the GPU")
-    add_service_arguments(parser)
+    add_service_arguments(parser, admin=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

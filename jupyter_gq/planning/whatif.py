@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -15,7 +16,7 @@ from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes, without_node
 
-from .files import CommandRefused, load_state
+from .files import load_state
 
 #: Further ahead nobody would believe it.
 AHEAD = Horizon(ends=2000)

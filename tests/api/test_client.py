@@ -212,7 +212,7 @@ async def test_the_command_writes_the_state_and_replays_it(people, world, bundle
     assert main(["replay", file]) == 0
     assert "The same decision (1 instruction, 0 explanations)" in capsys.readouterr().out
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ann")
-    assert await asyncio.to_thread(main, ["snapshot", "--url", people["root"].url]) == 2
+    assert await asyncio.to_thread(main, ["snapshot", "--url", people["root"].url]) == 3
     assert "custom:gq:admin" in capsys.readouterr().err
 
 
@@ -281,7 +281,7 @@ async def test_the_command_audit_prints_and_exports(people, bundle, monkeypatch,
     assert lines[0]["details"]["as_admin"] is True
     assert await say("--until", "1970-01-02") == ""
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ann")
-    assert await asyncio.to_thread(main, ["audit"]) == 2
+    assert await asyncio.to_thread(main, ["audit"]) == 3
     assert "custom:gq:admin" in capsys.readouterr().err
 
 
@@ -304,15 +304,15 @@ async def test_the_commands_drain_list_and_undrain(people, monkeypatch, capsys):
         True,
     )
     code, refused = await say("drain", "nowhere")
-    assert code == 2
+    assert code == 3
     assert "There is no node and no GPU named 'nowhere'. Nodes: box. GPUs: 0 (GPU-sim-box-0), 1 (" in refused
     assert await say("undrain", "1") == (0, "GPU 1 of box takes new work again.\n")
     code, refused = await say("undrain", "1")
-    assert code == 2
+    assert code == 3
     assert "GPU 1 of box is not drained." in refused
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ann")
     code, refused = await say("drain", "1")
-    assert code == 2
+    assert code == 3
     assert "custom:gq:admin" in refused
 
 

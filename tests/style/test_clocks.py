@@ -17,6 +17,7 @@ CLOCKS = {
     for name in (
         "agent/clock.py",
         "backends/kubernetes/clocks.py",
+        "commands/clock.py",
         "controller/clock.py",
         "demo/clock.py",
         "hub/clock.py",

@@ -252,18 +252,19 @@ def test_a_file_that_is_not_there(tmp_path, capsys, command):
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_a_snapshot_needs_an_address_and_a_token(capsys, monkeypatch):
-    monkeypatch.delenv("JUPYTER_GQ_URL", raising=False)
-    monkeypatch.delenv("JUPYTERHUB_API_TOKEN", raising=False)
+def test_a_snapshot_needs_an_address_and_a_token(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+    for name in ("JUPYTER_GQ_URL", "JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     assert main(["snapshot"]) == 2
     assert "--url" in capsys.readouterr().err
     assert main(["snapshot", "--url", "http://127.0.0.1:1"]) == 2
-    assert "token of an administrator" in capsys.readouterr().err
+    assert "There is no token for http://127.0.0.1:1" in capsys.readouterr().err
 
 
 def test_a_service_that_does_not_answer_is_told(capsys, monkeypatch):
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "t")
-    assert main(["snapshot", "--url", "http://127.0.0.1:1"]) == 2
+    assert main(["snapshot", "--url", "http://127.0.0.1:1"]) == 4
     assert "http://127.0.0.1:1" in capsys.readouterr().err
 
 

@@ -1,0 +1,37 @@
+"""The two forms in which commands print an answer of the service: a table or sentences for people, and JSON."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable
+
+from pydantic import BaseModel
+
+from jupyter_gq.client.plain_output import print_plain
+
+
+def add_output_argument(parser: argparse.ArgumentParser, model: type[BaseModel]) -> None:
+    """Add the option `--output`, whose help names the model of the JSON form."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=["table", "json"],
+        default="table",
+        help=f"table for people; json: the object {model.__name__} of the API (default: table)",
+    )
+
+
+def print_json(answer: BaseModel) -> None:
+    """Print the answer as one JSON object."""
+    print(answer.model_dump_json(indent=2))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines without control characters."""
+    for line in lines:
+        print_plain(line)
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal in characters; None if standard output is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,95 @@
+"""The connection of a command to the scheduler service: its address, and the token of the user.
+
+The address is that of `--url`, of the environment or of `jupyter-gq login`, and the token that of the environment or
+of `jupyter-gq login`. A token of `jupyter-gq login` is sent only to the address for which it was stored.
+"""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+
+from .login_file import Login, read_login
+from .refusal import CommandRefused, RefusedByService, ServiceAway
+
+Answer = TypeVar("Answer")
+#: A service on this machine has a Unix socket.
+_SCHEMES = frozenset({"http", "https", "http+unix"})
+_URL = "JUPYTER_GQ_URL"
+#: The first variable that is set holds the token; the Hub sets the second one in notebook servers.
+TOKEN_VARIABLES = ("JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN")
+_PLACES = f"is read from ${TOKEN_VARIABLES[0]} or ${TOKEN_VARIABLES[1]}, or from `jupyter-gq login`."
+
+
+def add_service_arguments(parser: argparse.ArgumentParser, *, admin: bool = False) -> None:
+    """Add the option `--url` for the address of the service, and an epilog that says where the token comes from."""
+    parser.add_argument(
+        "--url",
+        help="address of the service, such as https://hub.example.org/services/jupyter-gq "
+        f"(default: ${_URL}, else that of `jupyter-gq login`)",
+    )
+    parser.epilog = f"The token{' of an administrator' if admin else ''} {_PLACES}"
+
+
+def ask_service(arguments: argparse.Namespace, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
+    """Call `question` with a client of the service and return its result.
+
+    Raises `CommandRefused` if address or token are missing or wrong, or if an argument of the command is;
+    `RefusedByService` if the service refuses, and `ServiceAway` if it does not answer.
+    """
+    return ask_as(find_login(arguments.url), question)
+
+
+def ask_as(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
+    """Call `question` with a client for this address and token, and return its result; see `ask_service`."""
+    return asyncio.run(_ask(login, question))
+
+
+def find_login(url: str | None) -> Login:
+    """Return the address and the token of the user; `url` is the address of the command line.
+
+    Raises `CommandRefused` if one of them is missing or wrong.
+    """
+    stored = read_login()
+    address = os.environ.get(_URL) if url is None else url
+    if not address and url is None and stored is not None:
+        address = stored.url
+    if not address:
+        raise CommandRefused(f"Which service? Run `jupyter-gq login`, or give its address with --url or in ${_URL}.")
+    check_address(address)
+    token = next((value for name in TOKEN_VARIABLES if (value := os.environ.get(name))), "")
+    if not token and stored is not None and stored.url == address.rstrip("/"):
+        token = stored.token
+    if not token:
+        raise CommandRefused(
+            f"There is no token for {address}. Run `jupyter-gq login`, or set ${TOKEN_VARIABLES[0]}; the Hub's token "
+            "page makes tokens."
+        )
+    return Login(url=address, token=token)
+
+
+def check_address(address: str) -> None:
+    """Raise `CommandRefused` if the address has no scheme of a service."""
+    if urlsplit(address).scheme not in _SCHEMES:
+        raise CommandRefused(f"{address!r} is no address of a service. An address begins with https:// or http://.")
+
+
+async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
+    client = ServiceClient(login.url, login.token)
+    try:
+        return await question(client)
+    except ServiceUnavailable as error:
+        raise ServiceAway(error.problem.message) from None
+    except ServiceError as error:
+        remedy = " Run `jupyter-gq login` to store another one." if error.status == 401 else ""
+        raise RefusedByService(f"{login.url} says: {error}{remedy}") from None
+    except ValidationError as error:
+        raise CommandRefused("; ".join(f"{detail['input']!r}: {detail['msg']}" for detail in error.errors())) from None
+    finally:
+        client.close()

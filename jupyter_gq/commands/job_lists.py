@@ -1,0 +1,87 @@
+"""The user's jobs: all pages of the list, one job by its id or a part of it, and the table for people."""
+
+from collections.abc import Sequence
+
+from jupyter_gq.client.http import ServiceClient, ServiceError
+from jupyter_gq.client.models import JobList, JobSummary, JobView
+
+from .refusal import CommandRefused, ExitCode
+from .tables import format_duration, format_table
+
+#: The phases of jobs that have ended.
+ENDED = frozenset({"done", "failed", "cancelled"})
+#: The word for the newest job, in place of an id.
+LAST = "last"
+_PREFIX = "job-"
+_PAGE = 200
+
+
+class JobNotFound(CommandRefused):
+    """An error: no job, or more than one, has an id that begins with the given text."""
+
+    exit_code = ExitCode.REFUSED
+
+
+async def list_jobs(client: ServiceClient, owner: str | None = None) -> JobList:
+    """Return all jobs of the user, newest first; `owner` is for administrators, as in `ServiceClient.jobs`."""
+    found = await client.jobs(limit=_PAGE, owner=owner)
+    jobs, before = list(found.jobs), found.next
+    while before is not None:
+        page = await client.jobs(limit=_PAGE, before=before, owner=owner)
+        jobs, before = [*jobs, *page.jobs], page.next
+    return JobList(jobs=jobs, next=None, disk=found.disk)
+
+
+async def find_job(client: ServiceClient, text: str) -> JobView:
+    """Return the job whose id is `text`, begins with it (with or without "job-"), or the newest one for "last".
+
+    Raises `JobNotFound` if that is no job or several.
+    """
+    if text == LAST:
+        newest = (await client.jobs(limit=1)).jobs
+        if not newest:
+            raise JobNotFound("You have no jobs.")
+        return await client.job(newest[0].id)
+    if not text:
+        raise CommandRefused("An empty text is no id of a job. `jupyter-gq jobs --all` lists your jobs.")
+    try:
+        return await client.job(text)
+    except ServiceError as error:
+        if error.status != 404:
+            raise
+    ids = [job.id for job in (await list_jobs(client)).jobs if job.id.startswith((text, _PREFIX + text))]
+    if not ids:
+        raise JobNotFound(f"No job of yours has an id that begins with {text!r}. `jupyter-gq jobs --all` lists them.")
+    if len(ids) > 1:
+        raise JobNotFound(f"{len(ids)} jobs have an id that begins with {text!r}: {', '.join(sorted(ids)[:5])}.")
+    return await client.job(ids[0])
+
+
+def format_jobs(jobs: Sequence[JobSummary], now: float, *, width: int | None, owners: bool = False) -> list[str]:
+    """Return the jobs as lines of a table; `now` gives their ages, and `owners` adds a column."""
+    header = ["JOB", *(["OWNER"] if owners else []), "STATE", "NAME", "QUEUE", "GPUS", "AGE", "REASON"]
+    rows = [header]
+    for job in jobs:
+        rows.append(
+            [
+                job.id,
+                *([job.owner] if owners else []),
+                describe_phase(job),
+                job.name,
+                job.queue,
+                job.gpus if job.tasks == 1 else f"{job.tasks} x {job.gpus}",
+                format_duration(max(0.0, now - job.submitted_at)),
+                job.sentence,
+            ]
+        )
+    first = 4 + owners
+    return format_table(rows, {first, first + 1}, width=width)
+
+
+def describe_phase(job: JobSummary) -> str:
+    """Return the state of a job in a word or two, with its place in the queue or its progress if they are known."""
+    if job.phase == "waiting" and job.position is not None:
+        return f"waiting, {job.position}."
+    if job.phase == "running" and job.progress is not None and job.progress.fraction is not None:
+        return f"running, {job.progress.fraction:.0%}"
+    return job.phase

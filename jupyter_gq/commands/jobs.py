@@ -1,0 +1,59 @@
+"""`jupyter-gq jobs`: list the user's jobs."""
+
+import argparse
+from typing import get_args
+
+from jupyter_gq.client.models import JobList, JobPhase
+
+from .answers import add_output_argument, print_json, print_lines, terminal_width
+from .clock import now
+from .connection import add_service_arguments, ask_service
+from .job_lists import ENDED, format_jobs, list_jobs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq jobs`."""
+    phases = get_args(JobPhase)
+    parser.add_argument("--all", action="store_true", help="also jobs that have ended")
+    parser.add_argument(
+        "--state",
+        action="append",
+        choices=phases,
+        metavar="STATE",
+        help=f"only jobs in this state, one of {', '.join(phases)}; may be repeated",
+    )
+    parser.add_argument("--queue", action="append", help="only jobs of this queue; may be repeated")
+    parser.add_argument("--owner", help='for administrators: jobs of this user, or with "*" of everybody')
+    add_output_argument(parser, JobList)
+    add_service_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the jobs that the options let through, newest first, and return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
+    found = ask_service(arguments, lambda client: list_jobs(client, arguments.owner))
+    jobs = [
+        job
+        for job in found.jobs
+        if (job.phase in arguments.state if arguments.state else arguments.all or job.phase not in ENDED)
+        and (not arguments.queue or job.queue in arguments.queue)
+    ]
+    if arguments.output == "json":
+        print_json(found.model_copy(update={"jobs": jobs}))
+    elif jobs:
+        owners = arguments.owner is not None
+        print_lines(format_jobs(jobs, now(), width=terminal_width(), owners=owners))
+    else:
+        print(_describe_none(arguments, len(found.jobs)))
+    return 0
+
+
+def _describe_none(arguments: argparse.Namespace, all_jobs: int) -> str:
+    """Return the sentence for an empty list: what was looked for, and what shows more."""
+    if not all_jobs:
+        return "There are no jobs. `jupyter-gq submit` sends one."
+    if arguments.state or arguments.queue:
+        return "No job fits these options."
+    return "No job waits or runs. `jupyter-gq jobs --all` also lists jobs that have ended."

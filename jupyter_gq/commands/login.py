@@ -1,0 +1,91 @@
+"""`jupyter-gq login`: store the address of a service and a token for it."""
+
+import argparse
+import getpass
+import os
+import sys
+from urllib.parse import urlsplit
+
+from jupyter_gq.client.http import ServiceClient
+
+from .connection import TOKEN_VARIABLES, ask_as, check_address
+from .login_file import Login, write_login
+from .refusal import CommandRefused
+
+_SERVICE_PATH = "services/jupyter-gq"
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq login`."""
+    parser.add_argument(
+        "address",
+        metavar="ADDRESS",
+        nargs="?",
+        help="address of the Hub, such as https://hub.example.org, or of the service (default: asked for)",
+    )
+    parser.epilog = (
+        "The token is asked for without showing it, or read from standard input if that is no terminal. The Hub's "
+        "token page makes tokens. The address and the token are stored in a file that only you may read."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Store the address and the token once the service has accepted them; print for whom, and return 0.
+
+    Raises `CommandRefused` if one of them is missing or wrong, or if the file cannot be written.
+    """
+    address = arguments.address if arguments.address is not None else _ask_address()
+    url = find_service(address)
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in _THIS_MACHINE:
+        print(f"The connection to {parts.hostname} is not encrypted: others may read your token.", file=sys.stderr)
+    login = Login(url=url, token=_ask_token(url))
+    me = ask_as(login, ServiceClient.me)
+    path = write_login(login)
+    print(f"You are {me.user} at {url}. The token is stored in {path}.")
+    for name in TOKEN_VARIABLES:
+        if os.environ.get(name):
+            print(f"${name} is set here: commands in this terminal use its token instead.", file=sys.stderr)
+    return 0
+
+
+def find_service(address: str) -> str:
+    """Return the address of the service for that of a Hub, of one of its pages, or of the service itself.
+
+    Raises `CommandRefused` if the text is no address.
+    """
+    text = address.strip()
+    if "://" not in text:
+        text = f"https://{text}"
+    check_address(text)
+    parts = urlsplit(text)
+    if not parts.netloc:
+        raise CommandRefused(f"{address!r} is no address. The address of a Hub is like https://hub.example.org.")
+    root = f"{parts.scheme}://{parts.netloc}"
+    if parts.scheme == "http+unix" or "/services/" in parts.path:
+        return root + parts.path.rstrip("/")
+    base = f"{parts.path.rstrip('/')}/".partition("/hub/")[0].rstrip("/")
+    return f"{root}{base}/{_SERVICE_PATH}"
+
+
+def _ask_address() -> str:
+    """Return the address that the user types; raise `CommandRefused` if there is no terminal to ask at."""
+    if not sys.stdin.isatty():
+        raise CommandRefused("Which Hub? Give its address, as in `jupyter-gq login https://hub.example.org`.")
+    return input("Address of the Hub: ")
+
+
+def _ask_token(url: str) -> str:
+    """Return the token that the user types, or the first line of standard input if that is no terminal.
+
+    Raises `CommandRefused` if it is empty.
+    """
+    if sys.stdin.isatty():
+        hub = url.removesuffix(_SERVICE_PATH)
+        token = getpass.getpass(f"Token ({hub}hub/token makes one): " if hub != url else "Token: ")
+    else:
+        token = sys.stdin.readline()
+    if not (token := token.strip()):
+        raise CommandRefused("There was no token. Make one on the Hub's token page.")
+    return token

@@ -1,0 +1,108 @@
+"""The stored login: who may read it, to whom its token goes, and what happens to a file that is not as it should be."""
+
+import json
+import stat
+
+import pytest
+
+from jupyter_gq.app import main
+from jupyter_gq.commands.connection import find_login
+from jupyter_gq.commands.login import find_service
+from jupyter_gq.commands.login_file import Login, delete_login, find_login_file, read_login, write_login
+from jupyter_gq.commands.refusal import CommandRefused
+
+HUB = "https://hub.example.org/services/jupyter-gq"
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "jupyter"))
+    for name in ("JUPYTER_GQ_URL", "JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_only_the_user_may_read_the_file_and_the_token_is_not_shown():
+    path = write_login(Login(url=HUB, token="secret"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert read_login() == Login(url=HUB, token="secret")
+    assert "secret" not in repr(read_login())
+    assert delete_login() == path
+    assert read_login() is None
+    assert delete_login() is None
+
+
+def test_a_file_that_others_may_read_is_refused():
+    path = write_login(Login(url=HUB, token="secret"))
+    path.chmod(0o640)
+    with pytest.raises(CommandRefused, match="Other accounts may use") as refusal:
+        read_login()
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"url": "x"}', "\udcff"], ids=repr)
+def test_a_damaged_file_is_refused_with_the_remedy(content):
+    path = write_login(Login(url=HUB, token="secret"))
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(CommandRefused, match="is damaged"):
+        read_login()
+
+
+def test_a_stored_token_goes_to_its_own_address_only():
+    write_login(Login(url=HUB, token="secret"))
+    assert find_login(None).token == "secret"
+    assert find_login(HUB + "/").token == "secret"
+    with pytest.raises(CommandRefused, match=r"no token for https://other\.example\.org"):
+        find_login("https://other.example.org/services/jupyter-gq")
+
+
+def test_the_environment_takes_precedence_over_the_stored_login(monkeypatch):
+    write_login(Login(url=HUB, token="secret"))
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of the server")
+    assert find_login(None) == Login(url=HUB, token="of the server")
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "of the user")
+    monkeypatch.setenv("JUPYTER_GQ_URL", "https://other.example.org")
+    assert find_login(None) == Login(url="https://other.example.org", token="of the user")
+
+
+@pytest.mark.parametrize(
+    ("given", "service"),
+    [
+        ("https://hub.example.org", HUB),
+        ("hub.example.org/", HUB),
+        ("https://hub.example.org/hub/home", HUB),
+        ("https://hub.example.org/hub", HUB),
+        ("https://example.org/jupyter/hub/token", "https://example.org/jupyter/services/jupyter-gq"),
+        ("https://hub.example.org/services/gpus/", "https://hub.example.org/services/gpus"),
+        ("http+unix://7@%2Frun%2Fgq.sock/services/x/", "http+unix://7@%2Frun%2Fgq.sock/services/x"),
+    ],
+)
+def test_the_service_is_found_from_each_address_that_a_user_has(given, service):
+    assert find_service(given) == service
+
+
+@pytest.mark.parametrize("given", ["ftp://hub.example.org", "", "https://"])
+def test_what_is_no_address_is_refused(given):
+    with pytest.raises(CommandRefused):
+        find_service(given)
+
+
+def test_without_a_terminal_an_address_is_needed(monkeypatch, capsys, tmp_path):
+    with (tmp_path / "empty").open("w+") as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert main(["login"]) == 2
+        assert "Which Hub?" in capsys.readouterr().err
+        assert main(["login", HUB]) == 2
+    assert "There was no token" in capsys.readouterr().err
+    assert not find_login_file().exists()
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "jupyter").write_text("no folder")
+    with pytest.raises(CommandRefused, match="cannot be"):
+        write_login(Login(url=HUB, token="secret"))
+
+
+def test_the_file_holds_address_and_token():
+    path = write_login(Login(url=HUB, token="secret"))
+    assert json.loads(path.read_text()) == {"url": HUB, "token": "secret"}
