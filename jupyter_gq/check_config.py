@@ -1,7 +1,7 @@
 """`jupyter-gq check-config`: whether the Hub's configuration file is good, and what it would change."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,9 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_plain(f"{arguments.file} cannot be used. {problem}")
         return 1
     print(f"{arguments.file} can be used.")
-    empty = "the file sets nothing of jupyter-gq: all settings have their defaults, and there is no training queue"
-    sets_nothing = file.last_good is not None and not file.last_good.sections
-    _print("Probably not meant", [*file.warnings, *([empty] if sets_nothing else [])])
+    _print("Probably not meant", [*file.warnings, *_find_doubts(file)])
     if state is None or stored is None:
         print("Nothing is compared: name a running service with --url, or a snapshot with --state.")
         return 0
@@ -70,6 +68,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     _compare(build_settings(stored.to_config(), state.offered_nodes), file.current, state)
     return 0
+
+
+def _find_doubts(file: PolicyFile) -> Iterator[str]:
+    """Yield a sentence for each thing about a file that can be used, and that is probably not meant."""
+    if file.last_good is not None and not file.last_good.sections:
+        yield "the file sets nothing of jupyter-gq: all settings have their defaults, and there is no training queue"
+    unwritable = SchedulerService(config=file.config).describe_unwritable_folder()
+    if unwritable:
+        yield unwritable
 
 
 def _live_state(arguments: argparse.Namespace) -> LiveState | None:

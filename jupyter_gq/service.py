@@ -7,6 +7,7 @@ configuration file.
 
 import asyncio
 import contextlib
+import copy
 import gc
 import logging
 import os
@@ -28,7 +29,7 @@ from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
-from jupyter_gq.backends.local import LocalBackend, check_folder, jobs_with_files, lock_folder
+from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files, lock_folder
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.log_styles import describe_log
@@ -38,7 +39,8 @@ from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
-from jupyter_gq.controller.settings.config_file import ConfigFileError, FileIdentity, load_config
+from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.last_good import GUARDED, LAST_GOOD, LastGood, explain_loss
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.reading import Reading
@@ -176,6 +178,8 @@ class SchedulerService(Application):
 
     #: The last good policy of an earlier service, which is in force while the file cannot be used.
     _stored: LastGood | None = None
+    #: The first execution of the Hub's file.
+    _early: EarlyExecution | None = None
     #: Why the service cannot start; raised by `start`.
     _trouble: TraitError | None = None
 
@@ -203,28 +207,31 @@ class SchedulerService(Application):
         check_folder(self.state_dir)
         parse_url(self._url())
 
+    def describe_unwritable_folder(self) -> str:
+        """Return a sentence if this process may not write in the state folder, which a service on one machine needs."""
+        return describe_unwritable(self.state_dir) if self.backend == "local" else ""
+
     def _read_file(self) -> LastGood | None:
         """Apply the settings of the Hub's file and return them; None if the file cannot be used.
 
         A value that a trait refuses is kept in `_trouble`.
         """
-        executed: dict[Path, FileIdentity] = {}
-        reading = Reading(lambda: load_config(Path(self.config_file).absolute(), executed))
-        if not reading.wait_in_time():
-            return None  # `PolicyFile` finds that the file hangs, too, and reports it
+        early = self._early = EarlyExecution(Path(self.config_file))
+        if not early.reading.wait_in_time():
+            return None  # `PolicyFile` reports that the file hangs
         try:
-            self._apply(reading.result())
+            self._apply(early.reading.result())
         except ConfigFileError:
             return None  # `PolicyFile` finds the error again and says it
         except TraitError as error:
             self._trouble = error
             return None
         names = {"SchedulerService", *(section.__name__ for section in SECTIONS)}
-        return LastGood.of(reading.result(), names, executed)
+        return LastGood.of(early.reading.result(), names, early.executed)
 
     def _apply(self, config: Config) -> None:
         """Set the traits from a config; values of the command line take precedence."""
-        applied = Config(config)
+        applied = copy.deepcopy(config)  # the policy is made from the same config, without the command line
         applied.merge(self.cli_config)
         self.update_config(applied)
 
@@ -407,7 +414,7 @@ class SchedulerService(Application):
 
         Raises `_Ended` if a signal comes first: a file that hangs must not hold up the end of the service.
         """
-        reading = Reading(lambda: PolicyFile(Path(self.config_file), nodes, names, self._stored))
+        reading = Reading(lambda: PolicyFile(Path(self.config_file), nodes, names, self._stored, self._early))
         await listener.run_until_ended(reading.wait())
         if not reading.has_ended():
             raise _Ended

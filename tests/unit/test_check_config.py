@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from jupyter_gq.app import main
+from jupyter_gq.backends.local import describe_unwritable
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from tests.fakes import a_node
 from tests.unit.controller.world import ANN, BOB, World
@@ -58,6 +61,34 @@ def test_a_file_that_changes_nothing_says_so(check):
         0,
         "FILE can be used.\nNo quota is lower than now.\nNo running work becomes over quota.\n",
     )
+
+
+@pytest.fixture
+def as_nobody():
+    """The rights of an account that owns nothing, if the tests run as root."""
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+        yield
+        os.seteuid(0)
+    else:
+        yield
+
+
+@pytest.mark.parametrize("below", ["", "/new/folder"])
+def test_a_state_folder_in_which_nobody_may_write_is_said(as_nobody, below):
+    said = describe_unwritable(f"/{below}")
+    assert said.startswith(f"the account {os.geteuid()}, which runs this check, may not write in /.")
+    assert said.endswith(f"state folder {Path(f'/{below}').resolve()}")
+
+
+def test_check_config_says_that_it_may_not_write_in_the_state_folder(check, tmp_path):
+    if os.access("/proc/sys", os.W_OK):
+        pytest.skip("this account may write in every folder")
+    code, told = check(NOW + 'c.SchedulerService.state_dir = "/proc/sys/gq"\n', compare=False)
+    assert code == 0, "the account of the Hub may have the right"
+    assert "may not write in /proc/sys. The account of the Hub needs that right" in told
+    code, told = check(NOW + 'c.SchedulerService.state_dir = "gq"\n', compare=False)
+    assert "may not write" not in told
 
 
 def test_without_a_service_only_the_file_is_checked(check):

@@ -58,6 +58,16 @@ def test_a_good_file_counts_before_what_is_stored(place):
     assert not started(place).check_invariants
 
 
+def test_the_file_is_executed_once_for_the_service_and_for_the_policy(place, tmp_path):
+    runs = tmp_path / "runs"
+    place.write_text(f"from pathlib import Path\nruns = Path({str(runs)!r})\nruns.mkdir(exist_ok=False)\n" + GOOD)
+    service = SchedulerService()
+    service.initialize(["--config", str(place), "--SchedulerService.check_invariants=False"])
+    policy = PolicyFile(place, lambda: (a_node(2),), names_by_section(), service._stored, service._early)
+    assert policy.error is None, "a second execution could not make the folder"
+    assert policy.config.SchedulerService.check_invariants, "the command line is not part of the file"
+
+
 def test_the_command_line_counts_before_both(place):
     place.write_text("")
     service = SchedulerService()

@@ -3,7 +3,7 @@
 from .backend import LocalRuns
 from .bundles import LocalBundles
 from .folder_lock import is_locked, lock_folder
-from .folders import check_folder, jobs_with_files
+from .folders import check_folder, describe_unwritable, jobs_with_files
 from .options import LocalOptions
 from .settings import LocalBackend
 
@@ -13,6 +13,7 @@ __all__ = [
     "LocalOptions",
     "LocalRuns",
     "check_folder",
+    "describe_unwritable",
     "is_locked",
     "jobs_with_files",
     "lock_folder",

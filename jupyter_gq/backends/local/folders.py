@@ -1,5 +1,6 @@
 """The folders of the local backend: `<state_dir>/jobs/<job>/` is the owner's, `<state_dir>/runs/` is the service's."""
 
+import os
 import re
 import stat
 from pathlib import Path
@@ -39,6 +40,18 @@ def check_folder(state_dir: str) -> None:
             f"c.SchedulerService.state_dir = {state_dir!r}: the state folder cannot be there ({problem}). Use the path "
             "of a folder, which is made if it is missing."
         )
+
+
+def describe_unwritable(state_dir: str) -> str:
+    """Return a sentence if this process may not write in the state folder, or make it; "" if it may."""
+    folder = Path(state_dir).resolve()
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if os.access(there, os.W_OK | os.X_OK, effective_ids=True):
+        return ""
+    return (
+        f"the account {os.geteuid()}, which runs this check, may not write in {there}. The account of the Hub needs "
+        f"that right for the state folder {folder}"
+    )
 
 
 def jobs_with_files(state_dir: Path) -> int:

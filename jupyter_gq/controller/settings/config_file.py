@@ -69,7 +69,8 @@ def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
         raise ConfigFileError(f"{where}: this is not valid Python ({error.msg}). Mend that line.") from error
     except BaseException as error:  # the administrator's code may raise anything
         where = f"{path}, line {_line_of_traceback(error, executed)}"
-        raise ConfigFileError(f"{where}: {type(error).__name__}: {error}. Mend that line.") from error
+        said = ": ".join(filter(None, [type(error).__name__, str(error)]))
+        raise ConfigFileError(f"{where}: {said}. Mend that line.") from error
 
 
 def _line_of_traceback(error: BaseException, executed: Collection[Path]) -> int | str:

@@ -28,6 +28,7 @@ from jupyter_gq.domain.cluster import Node
 from .config import Settings, build_settings
 from .config_file import ConfigFileError, FileIdentity, identify, load_config
 from .config_lines import find_duplicates, find_line
+from .early_execution import EarlyExecution
 from .last_good import LastGood, explain_loss
 from .sections import SECTIONS
 from .traits import SettingsError
@@ -80,14 +81,15 @@ class LoadedPolicy:
         """Return whether the last look found unchanged content, and no file that is being written."""
         return self._seen == self._changing
 
-    def load_first(self) -> bool:
+    def load_first(self, early: EarlyExecution | None = None) -> bool:
         """Load the file, or restore the stored policy if the file cannot be used, and log why. Returns True.
 
-        Raises `ConfigFileError` if neither the file nor a stored policy can be used.
+        If the file has not changed since `early` executed it, it is not executed again. Raises `ConfigFileError` if
+        neither the file nor a stored policy can be used.
         """
         self._start_look()
         try:
-            self.current = self._load()
+            self.current = self._load(early)
         except ConfigFileError as error:
             self.restore(error)
         return True
@@ -128,7 +130,17 @@ class LoadedPolicy:
         self._identities = {path: identify(path) for path in self._loaded}
         self.executed = {}
 
-    def _load(self) -> Settings:
+    def _execute(self, early: EarlyExecution | None) -> Config:
+        """Return what the file sets, from `early` if the file has not changed since; raise `ConfigFileError`."""
+        if early is not None:
+            self.executed = early.executed  # before the wait: a file that hangs is named
+            config = early.take()
+            if config is not None:
+                return config
+            self.executed = {}
+        return load_config(self._path, self.executed)
+
+    def _load(self, early: EarlyExecution | None = None) -> Settings:
         """Return the settings of the file, watch all files that it loads, and keep the policy as the last good one.
 
         Warnings about the files are replaced. Raises `ConfigFileError` if the file has an error or has lost too much of
@@ -136,7 +148,7 @@ class LoadedPolicy:
         """
         executed, self.config = self._fingerprints(), None
         try:
-            self.config = config = load_config(self._path, self.executed)
+            self.config = config = self._execute(early)
         finally:
             # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *self.executed, *self._loaded]))

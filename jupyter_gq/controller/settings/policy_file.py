@@ -25,6 +25,7 @@ from jupyter_gq.domain.cluster import Node
 from . import reading
 from .config import Settings
 from .config_file import ConfigFileError, identify
+from .early_execution import EarlyExecution
 from .last_good import LastGood
 from .loaded_policy import LoadedPolicy
 from .reading import Reading
@@ -44,12 +45,14 @@ class PolicyFile:
         nodes: Callable[[], Sequence[Node] | None],
         also: Mapping[str, Collection[str]] | None = None,
         stored: LastGood | None = None,
+        early: EarlyExecution | None = None,
     ) -> None:
         """Load the file, or restore `stored`, the last good policy of an earlier service, if the file cannot be used.
 
         `nodes` returns the present nodes, against whose devices quotas and pools are checked; None if they are not
         known, and nothing is checked against them. `also` names the traits of further sections that belong to the
-        service; other names in them are refused. Raises `ConfigFileError` if neither the file nor `stored` can be used.
+        service; other names in them are refused. `early` may have begun to execute the file. Raises `ConfigFileError`
+        if neither the file nor `stored` can be used.
         """
         self._path = path.absolute()
         self._threads: list[Reading[bool]] = []
@@ -60,7 +63,7 @@ class PolicyFile:
         self._hang: str | None = None
         self._policy = LoadedPolicy(self._path, nodes, also, stored)
         first = self._policy.copy()
-        look = Reading(first.load_first)
+        look = Reading(lambda: first.load_first(early), None if early is None else early.reading)
         if look.wait_in_time():
             look.result()
             self._policy = first

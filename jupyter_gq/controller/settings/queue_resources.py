@@ -113,7 +113,7 @@ def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequenc
     for name in order:
         _check_limit(kind, name, entries, said)
         _check_below(kind, name, entries, said, promised[name])
-        _check_default(kind, name, entries, said, counted)
+    _check_defaults(kind, order, entries, said, counted)
     if counted:
         _check_nodes(kind, promised[None], sum(counted))
     return said
@@ -173,28 +173,38 @@ def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Amount
     return {above: dict(reversed(below.items())) for above, below in found.items()}
 
 
-def _check_default(
-    kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Amounts], counted: Sequence[int]
+def _check_defaults(
+    kind: _Kind, order: Sequence[str], entries: Entries, said: Mapping[str, _Amounts], counted: Sequence[int]
 ) -> None:
     """Raise `SettingsError` if the default of a queue exceeds its limit, a limit above it, or every node.
 
     The error names the queue that sets the default. `counted` are the amounts of the nodes; () if they are not known.
+    `order` has parents before children.
     """
-    default = said[name]["default"]
-    if default is None:
-        return
-    above = [name]
-    while (parent := entries[above[-1]].get("parent")) is not None:
-        above.append(parent)
-    own = next(each for each in above if entries[each].get(f"default_{kind.word}") is not None)
-    for each in above:
-        limit = said[each]["limit"]
-        if limit is not None and default > limit:
-            problem = f"the limit of {each} is {kind.text(limit)}"
-            raise _wrong(kind, own, "default", entries, problem, "use less: jobs that name nothing could never run")
+    own: dict[str | None, str | None] = {None: None}
+    lowest: dict[str | None, tuple[int, str] | None] = {None: None}
+    for name in order:
+        parent, limit, default = entries[name].get("parent"), said[name]["limit"], said[name]["default"]
+        above = lowest[parent]
+        lowest[name] = (limit, name) if limit is not None and (above is None or limit <= above[0]) else above
+        own[name] = own[parent] if entries[name].get(f"default_{kind.word}") is None else name
+        if default is not None:
+            problem = _describe_excess(kind, default, lowest[name], counted)
+            if problem:
+                fix = "use less: jobs that name nothing could never run"
+                raise _wrong(kind, own[name] or name, "default", entries, problem, fix)
+
+
+def _describe_excess(kind: _Kind, default: int, lowest: tuple[int, str] | None, counted: Sequence[int]) -> str:
+    """Return which bound a default exceeds; "" if it exceeds none.
+
+    `lowest` is the lowest limit that binds the queue, with the name of the queue that sets it.
+    """
+    if lowest is not None and default > lowest[0]:
+        return f"the limit of {lowest[1]} is {kind.text(lowest[0])}"
     if counted and default > max(counted):
-        problem = f"no node has more than {kind.text(max(counted))}"
-        raise _wrong(kind, own, "default", entries, problem, "use less: jobs that name nothing could never run")
+        return f"no node has more than {kind.text(max(counted))}"
+    return ""
 
 
 def _check_nodes(kind: _Kind, below: Mapping[str, int], there: int) -> None:

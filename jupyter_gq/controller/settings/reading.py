@@ -21,6 +21,8 @@ from pathlib import Path
 from traceback import walk_stack
 from typing import Generic, TypeVar
 
+from traitlets.config import Config
+
 from jupyter_gq.controller.clock import SystemClock
 
 T = TypeVar("T")
@@ -34,10 +36,11 @@ MOMENT = 3.0
 class Reading(Generic[T]):
     """A call of a function in a daemon thread."""
 
-    def __init__(self, read: Callable[[], T]) -> None:
-        """Start the call of `read`."""
+    def __init__(self, read: Callable[[], T], after: "Reading[Config] | None" = None) -> None:
+        """Start the call of `read`, which begins by waiting for the call `after`: the two have one deadline."""
         self._elapsed = SystemClock().elapsed
-        self._began = self._elapsed()
+        self._after = None if after is None or after.has_ended() else after
+        self._began: float = self._elapsed() if self._after is None else self._after._began
         self._outcome: Future[T] = Future()
         self._ended: Future[None] = Future()
         self._ended.set_running_or_notify_cancel()  # so that nobody who waits can cancel it
@@ -54,8 +57,12 @@ class Reading(Generic[T]):
 
     def wait_in_time(self) -> bool:
         """Wait until the call ends, and return True; return False after `READ_TIMEOUT`."""
-        concurrent.futures.wait([self._ended], READ_TIMEOUT)
+        concurrent.futures.wait([self._ended], max(0.0, self._began + READ_TIMEOUT - self._elapsed()))
         return self.has_ended()
+
+    def wait_for_end(self) -> None:
+        """Wait until the call ends, however long that takes; only for threads that may hang."""
+        concurrent.futures.wait([self._ended])
 
     async def wait_a_moment(self) -> None:
         """Wait until the call ends, at most for a `MOMENT`, without blocking the loop."""
@@ -71,6 +78,8 @@ class Reading(Generic[T]):
 
     def find_line(self, files: Collection[Path]) -> str:
         """Return the innermost place of these files where the call is now, such as "a.py, line 3"; "" if none."""
+        if self._after is not None and not self._after.has_ended():
+            return self._after.find_line(files)
         names = {str(path) for path in files}
         frame = sys._current_frames().get(self._thread.ident or 0)
         for each, line in walk_stack(frame) if frame is not None else ():

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from tests.fakes import a_node
 
 
-def load(path: Path, stored: LastGood | None = None) -> PolicyFile:
+def load(path: Path, stored: LastGood | None = None, early: EarlyExecution | None = None) -> PolicyFile:
     """Load a file for a machine with one node of two GPUs; `stored` is the policy of an earlier service."""
-    return PolicyFile(path, lambda: (a_node(2),), stored=stored)
+    return PolicyFile(path, lambda: (a_node(2),), stored=stored, early=early)

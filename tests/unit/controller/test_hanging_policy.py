@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gq.controller.settings import reading
 from jupyter_gq.controller.settings.config_file import ConfigFileError
+from jupyter_gq.controller.settings.early_execution import EarlyExecution
 from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.policy_file import MOST_HANGING
 from tests.patience import eventually, until
@@ -103,6 +104,44 @@ async def see(policy, quota):
         return is_new and policy.error is None
 
     await eventually(is_in_force, lambda: policy.error)
+
+
+async def test_a_file_that_hangs_is_executed_once_at_the_start(path, gate, monkeypatch):
+    stored = load(path).last_good
+    path.write_text(GOOD.replace("0.25", "0.5") + WAITS)
+    early = EarlyExecution(path)
+    until(lambda: gate.arrived)
+    with monkeypatch.context() as short:
+        short.setattr(reading, "READ_TIMEOUT", 0.0)
+        assert not early.reading.wait_in_time()
+        policy = load(path, stored, early)
+    assert f"{path}, line 2: the file has not been read" in policy.error
+    assert policy.current.default_quota == 250
+    gate.open()
+    await see(policy, 500)
+    assert gate.arrived == 1
+
+
+async def test_a_file_that_was_executed_early_is_executed_again_only_if_it_has_changed(path, gate):
+    gate.open()
+    path.write_text(GOOD + WAITS)
+    early = EarlyExecution(path)
+    assert load(path, None, early).current.default_quota == 250
+    assert gate.arrived == 1
+    path.write_text(GOOD.replace("0.25", "0.5") + WAITS)
+    assert load(path, None, early).current.default_quota == 500
+    assert gate.arrived == 2
+
+
+async def test_an_error_of_the_early_execution_is_the_error_of_the_file(path):
+    path.write_text("raise KeyboardInterrupt\n")
+    with pytest.raises(ConfigFileError, match=r"line 1: KeyboardInterrupt\. Mend that line"):
+        load(path, None, EarlyExecution(path))
+    path.unlink()
+    early = EarlyExecution(path)
+    early.reading.wait_in_time()
+    path.write_text(GOOD)
+    assert load(path, None, early).current.default_quota == 250
 
 
 async def test_a_file_that_hangs_is_said_and_the_next_good_file_comes_into_force(path, gate, monkeypatch, caplog):

@@ -26,7 +26,16 @@ def nested(number):
     return CountedEntries({**parents, f"q{number - 1}": {"quota": 1}})
 
 
-@pytest.mark.parametrize("make", [flat, nested])
+def nested_with_defaults(number):
+    """A chain of queues of which each sets a default of CPU and memory, and the root sets limits."""
+    entries = nested(number)
+    for entry in entries.values():
+        entry |= {"default_cpus": 1, "default_memory": 1}
+    entries[f"q{number - 1}"] |= {"limit_cpus": 8, "limit_memory": 8}
+    return entries
+
+
+@pytest.mark.parametrize("make", [flat, nested, nested_with_defaults])
 def test_twice_as_many_queues_are_about_twice_the_work(make):
     few, many = make(100), make(200)
     training_queues(few, "default", None)

@@ -1,0 +1,32 @@
+"""The execution of the configuration file with which the service begins, before there is anything that it configures.
+
+The service needs its own settings before it can make the parts that the policy is checked against. The file is executed
+once for both: a file that takes long, or hangs, holds up the start only once.
+"""
+
+from pathlib import Path
+
+from traitlets.config import Config
+
+from .config_file import FileIdentity, identify, load_config
+from .reading import Reading
+
+
+class EarlyExecution:
+    """An execution of a configuration file in a thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin to execute the file."""
+        #: The files that were executed, each with its identity when that began.
+        self.executed: dict[Path, FileIdentity] = {}
+        self.reading = Reading(lambda: load_config(path.absolute(), self.executed))
+
+    def take(self) -> Config | None:
+        """Wait for the end, and return what the file sets; None if a file is another one now, and has to be executed.
+
+        Raises `ConfigFileError` as `load_config` does.
+        """
+        self.reading.wait_for_end()
+        if not self.executed or self.executed != {path: identify(path) for path in self.executed}:
+            return None
+        return self.reading.result()
