@@ -3,11 +3,12 @@
 Rules
 -----
 - Two scopes: a Hub token must carry the access scope of this service and the custom scope of the route.
-- Wider scopes: admin implies submit, and submit implies read. The Hub expands this itself. The rule is repeated here so
-  that a Hub whose scopes were declared without their subscopes does not lock its admins out.
+- Wider scopes: admin implies submit, submit implies change, and change implies read. The Hub expands this itself. The
+  rule is repeated here so that a Hub whose scopes were declared without their subscopes does not lock its admins out.
 - Filters: a scope with a filter grants nothing beyond it. A filter that names the caller (`custom:gq:read!user=ann` for
   ann) grants the caller's own objects, which is all that reading and submitting is about, and never those of others:
-  a filtered admin scope makes no admin. Other filters (`!group`, `!server`, other users) grant nothing.
+  a filtered admin scope makes no admin, and a filtered change scope no manager of others' jobs. Other filters
+  (`!group`, `!server`, other users) grant nothing.
 - Job tokens: a job token opens the routes of its own job's runner and no others; a Hub token does not open these.
 - Pod tokens: the token of a pod opens what its service account is for, on Kubernetes only; see `api.pods`.
 """
@@ -19,11 +20,14 @@ from jupyter_gq.controller.caller import Caller
 
 READ_SCOPE = "custom:gq:read"
 SUBMIT_SCOPE = "custom:gq:submit"
+#: Holding, changing and cancelling jobs, without the right to send code.
+CHANGE_SCOPE = "custom:gq:change"
 ADMIN_SCOPE = "custom:gq:admin"
 
 #: The scopes that grant a scope: the scope itself and every wider one.
 GRANTED_BY: dict[str, tuple[str, ...]] = {
-    READ_SCOPE: (READ_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
+    READ_SCOPE: (READ_SCOPE, CHANGE_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
+    CHANGE_SCOPE: (CHANGE_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
     SUBMIT_SCOPE: (SUBMIT_SCOPE, ADMIN_SCOPE),
     ADMIN_SCOPE: (ADMIN_SCOPE,),
 }
@@ -35,6 +39,7 @@ class Access(StrEnum):
     PUBLIC = "public"
     OPEN = "open"  # everybody; admins, who show their token, are told more
     READ = "read"
+    CHANGE = "change"
     SUBMIT = "submit"
     MONITOR = "monitor"  # an admin, or any service of the Hub that may access this service
     ADMIN = "admin"
@@ -50,6 +55,7 @@ class Access(StrEnum):
 
 _SCOPES = {
     Access.READ: READ_SCOPE,
+    Access.CHANGE: CHANGE_SCOPE,
     Access.SUBMIT: SUBMIT_SCOPE,
     Access.MONITOR: ADMIN_SCOPE,
     Access.ADMIN: ADMIN_SCOPE,
@@ -73,10 +79,14 @@ class Identity:
         A scope that is limited to the holder counts as well, except for the admin scope.
         """
         granting = GRANTED_BY.get(scope, (scope,))
-        if any(wider in self.scopes for wider in granting):
+        if self._holds_for_all(scope):
             return True
         own = f"{'service' if self.is_service else 'user'}={self.name}"
         return scope != ADMIN_SCOPE and any(f"{wider}!{own}" in self.scopes for wider in granting)
+
+    def _holds_for_all(self, scope: str) -> bool:
+        """Return whether the token grants this scope without a filter, by itself or by a wider scope."""
+        return any(wider in self.scopes for wider in GRANTED_BY.get(scope, (scope,)))
 
     def may_access(self, service: str) -> bool:
         """Return whether the token has the Hub's access scope for all services or for the service of that name."""
@@ -101,4 +111,5 @@ class Identity:
             user=f"service/{self.name}" if self.is_service else self.name,
             groups=self.groups,
             admin=self.holds(ADMIN_SCOPE),
+            own_only=not self._holds_for_all(CHANGE_SCOPE),
         )

@@ -12,7 +12,7 @@ from jupyter_gq.client.bounds import NAME_CHARACTER
 from .access import Access
 from .call import Call, Reply
 
-Method = Literal["GET", "POST", "PUT", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class Size(StrEnum):

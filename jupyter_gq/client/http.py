@@ -117,6 +117,21 @@ class ServiceClient:
         """Cancel a job, and return it; a running job gets a moment to end. Status 409 if the job has ended."""
         return self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
 
+    async def change(self, job: str, change: models.JobChange) -> models.JobView:
+        """Change a job that has not ended, and return it.
+
+        Status 409 if it has ended; 404 if the user is not its owner, a manager of its queue or an admin.
+        """
+        return self._read(models.JobView, await self._send("PATCH", join_path("jobs", job), change))
+
+    async def hold(self, job: str) -> models.JobView:
+        """Hold a job, so that it does not run until its release, and return it; a running job is paused."""
+        return await self.change(job, models.JobChange(held=True))
+
+    async def release(self, job: str) -> models.JobView:
+        """Release a held job into its queue, where it has its old place in line, and return it."""
+        return await self.change(job, models.JobChange(held=False))
+
     async def outputs(self, job: str, after: int = 0) -> models.OutputPage:
         """Return at most 1000 pieces of a job's output, in order, with numbers above `after`."""
         return await self._get(models.OutputPage, join_path("jobs", job, "outputs"), after=after)

@@ -13,6 +13,8 @@ class Caller:
     groups: frozenset[str] = frozenset()
     #: Whether the caller may see and change the objects of all owners.
     admin: bool = False
+    #: Whether the caller's token is limited to the caller's own objects.
+    own_only: bool = False
 
     def may_see(self, owner: str | None) -> bool:
         """Return True if the caller is an admin or this owner, or if the object has no owner (None)."""

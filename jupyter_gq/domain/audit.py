@@ -31,6 +31,8 @@ class Action(StrEnum):
     JOB_SUBMIT = "job.submit"
     JOB_CANCEL = "job.cancel"
     JOB_EVICT = "job.evict"
+    JOB_HOLD = "job.hold"
+    JOB_RELEASE = "job.release"
     NOTEBOOK_REQUEST = "notebook.request"
     NOTEBOOK_KEEP = "notebook.keep"
     NOTEBOOK_RELEASE = "notebook.release"

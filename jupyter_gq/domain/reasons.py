@@ -15,6 +15,7 @@ class EvictReason(StrEnum):
     QUOTA_LOWERED = "QUOTA_LOWERED"
     STALE_GANG = "STALE_GANG"  # the gang lost tasks and stayed below its min replicas for too long
     NODE_EMPTIED = "NODE_EMPTIED"  # the node or device is drained, or left the pool
+    PAUSED_BY_USER = "PAUSED_BY_USER"  # held while it ran; it goes on after its release
     STOPPED_BY_USER = "STOPPED_BY_USER"
 
 
@@ -32,6 +33,7 @@ class PendingReason(StrEnum):
     RESERVED = "RESERVED"  # the workload would fit, but on devices that are reserved for another one
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"  # work that cannot be paused must fit the quota
     NO_DEVICE = "NO_DEVICE"  # no present node, or domain, is large enough even when it is empty
+    HELD = "HELD"  # a person holds the workload until they, or others who may, release it
     PLACE_REFUSED = "PLACE_REFUSED"  # a backend refused the place that was decided; the workload backs off
     BACKEND_UNOBSERVED = "OUT_OF_SIGHT"  # a backend cannot be observed: nothing is decided about its workloads
     STARTS_SOON = "STARTS_SOON"  # the workload fits, and the backend begins others first

@@ -124,6 +124,15 @@ class Leaving:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Hold:
+    """The wish of a person that a job does not run until it is released."""
+
+    #: Name of the user who held the job.
+    by: str
+    at: Instant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Backoff:
     """A pause of a pending workload, which begins when a backend refuses the place that was decided for it."""
 
@@ -206,7 +215,7 @@ class Workload:
     estimate: Seconds | None = None
     #: Since when the gang runs with fewer tasks than its min replicas; None = it has enough.
     stale_since: Instant | None = None
-    #: When the workload last went back to its queue after a run; None = never.
+    #: When the workload last went back to its queue, after a run or a hold; None = never.
     requeued_at: Instant | None = None
     #: Place that is kept for the workload while it waits, or while it stops to go on there; empty = no place.
     reserved: tuple[TaskPlacement, ...] = ()
@@ -214,6 +223,8 @@ class Workload:
     nominated: bool = False
     #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
     backoff: Backoff | None = None
+    #: While the workload is held, no cycle considers it as long as it waits; None = nobody holds it.
+    hold: Hold | None = None
 
     @property
     def log_fields(self) -> Mapping[str, str | int]:
@@ -234,12 +245,17 @@ class Workload:
 
     @property
     def waits_since(self) -> Instant:
-        """Start of the wait of a pending workload: its last return to the queue after a run, or else its submission."""
+        """Start of the wait of a pending workload: its last return to the queue, or else its submission."""
         return self.submitted_at if self.requeued_at is None else self.requeued_at
 
     def is_backing_off(self, now: Instant) -> bool:
         """Tell whether the workload is PENDING and the pause after the last refused place is not over at `now`."""
         return self.state is State.PENDING and self.backoff is not None and now < self.backoff.until
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether the workload, which was told to stop, goes back to its queue and may be started again at once."""
+        return self.stop is not None and self.stop.requeue and self.hold is None
 
     @property
     def holds(self) -> bool:

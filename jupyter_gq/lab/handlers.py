@@ -164,13 +164,19 @@ class JobsHandler(GQHandler):
 
 
 class JobHandler(GQHandler):
-    """GET and DELETE jobs/<id>."""
+    """GET, PATCH and DELETE jobs/<id>."""
 
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
         """Answer with one job of the user, relayed from the service."""
         await self.respond(lambda connection: connection.service.job(job))
+
+    @authenticated
+    @authorized
+    async def patch(self, job: str) -> None:
+        """Change a job as the body says, relayed to the service; answer with the job."""
+        await self.respond(lambda connection: connection.change(job, self.read_body()))
 
     @authenticated
     @authorized

@@ -12,7 +12,15 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
-from jupyter_gq.client.models import MAX_NAME, JobRequest, JobSubmission, JobView, Preview, ServiceEvent
+from jupyter_gq.client.models import (
+    MAX_NAME,
+    JobChange,
+    JobRequest,
+    JobSubmission,
+    JobView,
+    Preview,
+    ServiceEvent,
+)
 
 from . import bundle, cells
 from .activity import ActivityReporter
@@ -70,6 +78,10 @@ class ServiceConnection:
         Raises `RefusedRequest` if the body is no valid request.
         """
         return await self.service.preview(parse(JobRequest, body))
+
+    async def change(self, job: str, body: object) -> JobView:
+        """Change a job as `body` says, and return it; raise `RefusedRequest` if the body is no valid change."""
+        return await self.service.change(job, parse(JobChange, body))
 
     async def check(self, body: object) -> Plan:
         """Return the cells that would run for the request in `body`, with warnings; nothing is sent.

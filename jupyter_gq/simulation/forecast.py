@@ -48,12 +48,14 @@ def forecast(
 ) -> dict[str, Seconds | None]:
     """Return the seconds that each pending workload (of those in `of`) is expected to wait.
 
-    None means that no start is expected within the horizon. The real scheduler runs forward in virtual time.
+    None means that no start is expected within the horizon, or that the workload is held. The real scheduler runs
+    forward in virtual time.
     """
     future = _Future(snapshot, policy, now, expected_duration)
     pending = {w.id for w in snapshot.workloads if w.state is State.PENDING}
     wanted = pending if of is None else pending & set(of)
-    future.run(wanted, Instant(now + horizon.within), horizon.ends)
+    released = {w.id for w in snapshot.workloads if w.id in wanted and w.hold is None}
+    future.run(released, Instant(now + horizon.within), horizon.ends)
     return {name: _wait(future.started.get(name), now) for name in sorted(wanted)}
 
 

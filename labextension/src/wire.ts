@@ -166,6 +166,8 @@ export interface components {
             position: number | null;
             /** @description Forecast while the job waits; None = unknown. */
             expected_start: components["schemas"]["ExpectedStart"] | null;
+            /** @description Since when the job is held; `sentence` says by whom. None = it is not held. */
+            held_since: number | null;
             /** @description GPUs that may be reclaimed; None = none. */
             over_quota: string | null;
             submitted_at: number;
@@ -210,6 +212,8 @@ export interface components {
             position: number | null;
             /** @description Forecast while the job waits; None = unknown. */
             expected_start: components["schemas"]["ExpectedStart"] | null;
+            /** @description Since when the job is held; `sentence` says by whom. None = it is not held. */
+            held_since: number | null;
             /** @description GPUs that may be reclaimed; None = none. */
             over_quota: string | null;
             submitted_at: number;

@@ -10,7 +10,8 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 ACCESS = "access:services!service=jupyter-gq"
-READ, SUBMIT, ADMIN = "custom:gq:read", "custom:gq:submit", "custom:gq:admin"
+READ, CHANGE, SUBMIT = "custom:gq:read", "custom:gq:change", "custom:gq:submit"
+ADMIN = "custom:gq:admin"
 SERVICE_TOKEN = "token-of-the-service-itself"
 
 
@@ -33,6 +34,9 @@ class Hub:
             "ann": user("ann", SUBMIT, READ),
             "bob": user("bob", SUBMIT, READ, groups=("nlp",)),
             "ann-reads": user("ann", READ),
+            "ann-changes": user("ann", CHANGE),
+            "dora": user("dora", CHANGE, groups=()),
+            "dora-own": user("dora", f"{CHANGE}!user=dora", groups=()),
             "ann-nothing": user("ann"),
             "ann-elsewhere": user("ann", SUBMIT, access="access:services!service=other"),
             "root": user("root", ADMIN, groups=()),

@@ -11,7 +11,7 @@ from jupyter_gq.domain.errors import NotFound
 from tests.patience import scaled
 
 from .fakes import JOB_TOKEN, Raises, authenticator
-from .hubs import ADMIN, READ, SUBMIT, HubIsDown, HubIsSlow, HubSaysNo, HubTalksNonsense, user
+from .hubs import ADMIN, CHANGE, READ, SUBMIT, HubIsDown, HubIsSlow, HubSaysNo, HubTalksNonsense, user
 
 pytestmark = pytest.mark.asyncio
 
@@ -40,7 +40,9 @@ READS = {
     ("GET", "tickets/{ticket}/devices"),
     ("GET", "events"),
 }
+CHANGES = {("PATCH", "jobs/{job}"), ("DELETE", "jobs/{job}")}
 BODIES = {
+    "JobChange": {"held": True},
     "JobRequest": {"queue": "q", "gpus": "1"},
     "OutputReport": {"events": []},
     "Heartbeat": {"run": 1},
@@ -57,8 +59,9 @@ TOKENS = {
     "ann-nothing": set(),
     "ann-elsewhere": set(),
     "ann-reads": {Access.READ},
-    "ann": {Access.READ, Access.SUBMIT},
-    "root": {Access.READ, Access.SUBMIT, Access.MONITOR, Access.ADMIN},
+    "ann-changes": {Access.READ, Access.CHANGE},
+    "ann": {Access.READ, Access.CHANGE, Access.SUBMIT},
+    "root": {Access.READ, Access.CHANGE, Access.SUBMIT, Access.MONITOR, Access.ADMIN},
     "prometheus": {Access.MONITOR},
     JOB_TOKEN: {Access.JOB_TOKEN},
     "agent": {Access.AGENT},
@@ -90,6 +93,7 @@ async def test_the_table_opens_to_each_access_exactly_what_is_meant():
     assert {row for row, access in table.items() if access is Access.OPEN} == OPEN
     assert {row for row, access in table.items() if access is Access.JOB_TOKEN} == JOB_TOKEN_ONLY
     assert {row for row, access in table.items() if access is Access.READ} == READS
+    assert {row for row, access in table.items() if access is Access.CHANGE} == CHANGES
     assert {row: access for row, access in table.items() if access in {Access.POD, Access.AGENT}} == PODS
 
 
@@ -126,7 +130,7 @@ async def test_a_missing_scope_is_403_and_named(serve):
     served = await serve(Raises(AssertionError()))
     status, problem = await served.problem("DELETE", "api/v1/jobs/job-1", token="ann-reads")
     assert (status, problem["code"]) == (403, "missing_scope")
-    assert SUBMIT in problem["message"]
+    assert CHANGE in problem["message"]
     status, problem = await served.problem("GET", "api/v1/me", token="ann-elsewhere")
     assert (status, problem["code"]) == (403, "missing_scope")
     assert "access:services!service=jupyter-gq" in problem["message"]

@@ -14,7 +14,7 @@ from jupyter_gq.domain.audit import Action, AuditEntry, AuditFilter
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
+from jupyter_gq.domain.workload import Activity, Hold, Kind, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, WorkloadDetail
 from jupyter_gq.store.codec import encode_json
 from jupyter_gq.store.engine import WRITES, open_engine
@@ -104,6 +104,7 @@ def test_a_record_comes_back_as_it_was(store, reopened):
             started_at=Instant(12.5),
             placement=(TaskPlacement(node="box", devices=("GPU-1", "GPU-2")),),
             stop=Stop(reason=EvictReason.IDLE, sentence="Idle.", by="bob", at=Instant(3.0), requeue=False),
+            hold=Hold(by="root", at=Instant(4.0)),
             activity=Activity(busy=None, last_active=Instant(2.0), sampled_at=Instant(2.5), expire_at=Instant(9.0)),
         ),
         detail=WorkloadDetail(

@@ -157,7 +157,7 @@ def test_users_and_their_servers_get_the_scopes_in_this_version_of_the_hub(told)
         assert roles["user"]["scopes"] == ["self", *USER_SCOPES]
     assert set(USER_SCOPES) <= set(plain["server_token_scopes"])
     assert roles["jupyter-gq-admin"]["users"] == plain["admins"] == ["root"]
-    assert set(plain["scopes"]) == {"custom:gq:read", "custom:gq:submit", "custom:gq:admin"}
+    assert set(plain["scopes"]) == {"custom:gq:read", "custom:gq:change", "custom:gq:submit", "custom:gq:admin"}
 
 
 def test_what_the_administrator_has_set_is_kept(told):

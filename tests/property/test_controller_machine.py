@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.models import TicketRequest
+from jupyter_gq.client.models import JobChange, TicketRequest
 from jupyter_gq.domain.errors import Conflict, UserError
-from jupyter_gq.domain.states import FINAL
+from jupyter_gq.domain.states import FINAL, State
 from tests.fakes import FakeBackend, ServiceKilled
 from tests.unit.controller.world import ADMIN, ANN, BOB, CAROL, World
 
@@ -66,6 +66,14 @@ class ControllerMachine(RuleBasedStateMachine):
             self.world.controller.jobs.cancel(ADMIN, job)
         except Conflict:
             assert self._record(job).workload.state in FINAL
+
+    @rule(job=jobs, held=st.booleans())
+    def hold_or_release(self, job, held):
+        try:
+            self.world.controller.job_changes.change(ADMIN, job, JobChange(held=held))
+        except Conflict:
+            workload = self._record(job).workload
+            assert workload.state in FINAL or not workload.stop.requeue
 
     @rule(target=tickets, who=st.sampled_from(sorted(PEOPLE)), gpus=st.sampled_from(["0", "0.25", "0.5"]))
     def ask(self, who, gpus):
@@ -164,6 +172,13 @@ class ControllerMachine(RuleBasedStateMachine):
             assert workload.holds or not workload.request.devices, workload
 
     @invariant()
+    def no_held_job_goes_on(self):
+        """Safety: whatever was killed meanwhile, a held job waits, or it was told to stop."""
+        for record in self.world.sql.unfinished():
+            workload = record.workload
+            assert workload.hold is None or workload.state is State.PENDING or workload.stop is not None, workload
+
+    @invariant()
     def nothing_lost(self):
         """Safety: every job and ticket that was acknowledged is remembered."""
         for name in [*self.sent, *self.asked]:
@@ -178,6 +193,9 @@ class ControllerMachine(RuleBasedStateMachine):
                 if pid is not None:
                     self.world.server_dies(pid)
                 self.world.controller.tickets.close(ADMIN, ticket)
+        for record in self.world.sql.unfinished():
+            if record.workload.hold is not None and (record.workload.stop is None or record.workload.stop.requeue):
+                self.world.controller.job_changes.change(ADMIN, record.workload.id, JobChange(held=False))
         for _ in range(40 + 8 * len(self.sent)):
             self.runner.run(self.world.step(seconds=7))
             if not self.world.sql.unfinished():

@@ -3,6 +3,7 @@
 The laws judge by their own arithmetic: they compare decisions on two snapshots, and count places in a queue by hand.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from hypothesis import given
@@ -12,7 +13,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Hold, Kind
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.engine import Scheduler
@@ -41,6 +42,13 @@ def with_back_offs(snapshot: Snapshot, until: dict[str, float]) -> Snapshot:
     return replace(snapshot, workloads=tuple(workloads))
 
 
+def with_holds(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+    """The same snapshot, where exactly these workloads are held."""
+    hold = Hold(by="root", at=NOW)
+    workloads = (replace(w, hold=hold if w.id in names else None) for w in snapshot.workloads)
+    return replace(snapshot, workloads=tuple(workloads))
+
+
 def with_notebooks(snapshot: Snapshot) -> Snapshot:
     """The same snapshot, where all that bob has are notebooks."""
     workloads = (replace(w, kind=Kind.NOTEBOOK) if w.owner == "bob" else w for w in snapshot.workloads)
@@ -61,11 +69,13 @@ def places_by_hand(snapshot: Snapshot, decision: Decision) -> dict[str, int]:
 
 @random_worlds
 @given(worlds(), st.data())
-def test_safety_other_workloads_are_decided_about_as_if_one_that_backs_off_were_not_there(world, data):
+def test_safety_other_workloads_are_decided_about_as_if_one_that_backs_off_or_is_held_were_not_there(world, data):
     snapshot = play(world)
     waiting = pending_ids(snapshot)
     chosen = data.draw(st.sets(st.sampled_from(waiting))) if waiting else set()
-    found = run_cycle(with_back_offs(snapshot, dict.fromkeys(chosen, NOW + 1)), world.policy, NOW)
+    held = data.draw(st.sets(st.sampled_from(sorted(chosen)))) if chosen else set()
+    backing = with_back_offs(snapshot, dict.fromkeys(data.draw(st.sampled_from((chosen, chosen - held))), NOW + 1))
+    found = run_cycle(with_holds(backing, held), world.policy, NOW)
     expected = run_cycle(without(snapshot, *chosen), world.policy, NOW)
     assert found.instructions == expected.instructions
     others = {entry.workload: entry.why for entry in found.pending if entry.workload not in chosen}
@@ -144,6 +154,7 @@ def test_safety_a_scheduler_that_remembers_sees_inputs_change_and_time_pass(worl
         ends = st.sampled_from((0, NOW - 1, NOW, NOW + 1, NOW + 100))
         if waiting := pending_ids(snapshot):
             snapshot = with_back_offs(snapshot, data.draw(st.dictionaries(st.sampled_from(waiting), ends, max_size=3)))
+            snapshot = with_holds(snapshot, data.draw(st.sets(st.sampled_from(waiting), max_size=2)))
         if data.draw(st.booleans()):
             bounds, blind = st.dictionaries(st.sampled_from(Kind), st.integers(0, 3)), st.sampled_from(UNOBSERVED)
             snapshot = replace(snapshot, unobserved=data.draw(blind), launch_capacity=data.draw(bounds))

@@ -181,7 +181,7 @@ class _Anything(_Handler):
         if status != 204:
             self.finish(answer)
 
-    get = post = put = delete = _reply
+    get = post = put = patch = delete = _reply
 
 
 class _Events(_Handler):

@@ -71,6 +71,16 @@ async def test_the_log_is_plain_text(on_hub, jp_fetch):
     assert response.body == b"runner: started\n"
 
 
+async def test_a_change_is_relayed_and_a_wrong_one_is_refused_by_this_server(on_hub, service, fetch):
+    service.answers["PATCH", "jobs/job-7f3"] = 200, a_job(held_since=5.0)
+    status, answer = await fetch("PATCH", "jobs", "job-7f3", body={"held": True})
+    assert (status, answer["held_since"]) == (200, 5.0)
+    assert service.bodies[-1]["held"] is True
+    status, problem = await fetch("PATCH", "jobs", "job-7f3", body={"hold": True})
+    assert (status, problem["field"]) == (422, "hold")
+    assert len(service.asked) == 1
+
+
 async def test_cancel_answers_with_202(on_hub, fetch):
     status, job = await fetch("DELETE", "jobs", "job-7f3")
     assert (status, job["phase"]) == (202, "cancelling")

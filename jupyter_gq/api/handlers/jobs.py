@@ -3,7 +3,7 @@
 from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
-from jupyter_gq.client.models import JobRequest, JobSubmission
+from jupyter_gq.client.models import JobChange, JobRequest, JobSubmission
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -49,13 +49,18 @@ def submit(call: Call) -> Reply:
 
 
 def show(call: Call) -> Reply:
-    """Answer with one job, to its owner or an admin."""
+    """Answer with one job, to those who may change it."""
     return Reply(body=call.services.jobs.show(call.caller, call.path["job"]))
 
 
 def cancel(call: Call) -> Reply:
-    """Ask for the end of a job, as its owner or an admin, and answer with the job (202), which may still run."""
+    """Ask for the end of a job, for those who may change it, and answer with the job (202), which may still run."""
     return Reply(body=call.services.jobs.cancel(call.caller, call.path["job"]), status=202)
+
+
+def change(call: Call) -> Reply:
+    """Change a job that has not ended, for those who may change it, and answer with its present state."""
+    return Reply(body=call.services.job_changes.change(call.caller, call.path["job"], call.model(JobChange)))
 
 
 def read_outputs(call: Call) -> Reply:

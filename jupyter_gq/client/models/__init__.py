@@ -5,6 +5,7 @@ Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI do
 
 from .audit import AuditEntryView, AuditPage
 from .bundles import Bundle, CellRef, Kernel, Manifest
+from .changes import JobChange
 from .drains import DrainList, DrainRequest, DrainView
 from .events import EVENT_NAMES, ServiceEvent
 from .evictions import Eviction
@@ -60,6 +61,7 @@ __all__ = [
     "HealthCode",
     "Heartbeat",
     "IdleWarning",
+    "JobChange",
     "JobError",
     "JobList",
     "JobPhase",

@@ -99,6 +99,9 @@ class JobSummary(BaseModel):
     expected_start: ExpectedStart | None = Field(
         default=None, description="Forecast while the job waits; None = unknown."
     )
+    held_since: float | None = Field(
+        default=None, description="Since when the job is held; `sentence` says by whom. None = it is not held."
+    )
     over_quota: str | None = Field(default=None, description="GPUs that may be reclaimed; None = none.")
     submitted_at: float
     started_at: float | None = Field(default=None, description="Start of the present or last run.")

@@ -67,7 +67,7 @@ def adopt(record: Record, seen: Observation, now: Instant, *, forgetful: bool) -
     admitted = Change(
         workload=workload.id,
         event=Event.ADMITTED,
-        fields={**run, **WorkloadChange(reserved=(), nominated=False, stop=None)},
+        fields={**run, **WorkloadChange(reserved=(), nominated=False, stop=None, hold=None)},
         detail=detail,
         token_hash=token_hash,
     )

@@ -8,9 +8,12 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 
 def act_of(caller: Caller, action: Action, workload: Workload, at: Instant, **details: JsonValue) -> AuditEntry:
-    """Return the entry of an act of a caller. The detail `as_admin` marks an act on the work of another user."""
+    """Return the entry of an act of a caller.
+
+    The detail `as_admin` or `as_manager` marks an act on the work of another user.
+    """
     if caller.user != workload.owner:
-        details["as_admin"] = True
+        details["as_admin" if caller.admin else "as_manager"] = True
     return _make_entry(caller.user, action, workload, at, details)
 
 

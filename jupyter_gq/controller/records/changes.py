@@ -12,7 +12,7 @@ from jupyter_gq.domain import states
 from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.states import Event
-from jupyter_gq.domain.workload import Activity, Backoff, Stop, TaskPlacement
+from jupyter_gq.domain.workload import Activity, Backoff, Hold, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress
 from jupyter_gq.store.protocol import Record
 
@@ -29,6 +29,7 @@ class WorkloadChange(TypedDict, total=False):
     requeued_at: Instant
     checkpointed_at: Instant
     stop: Stop | None
+    hold: Hold | None
     activity: Activity | None
 
 

@@ -51,6 +51,7 @@ from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, W
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
+from .job_access import find_changeable_job, find_job
 from .job_resources import explain_default, with_host_resources
 from .output_limits import OutputLimits
 from .pods import JobPods
@@ -126,7 +127,7 @@ class Jobs:
         A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends instead.
         A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
-        record = self._find_job(caller, job)
+        record = find_changeable_job(self._context, caller, job)
         workload = record.workload
         if workload.state in FINAL:
             phase = self._presenter.job(record).phase
@@ -134,11 +135,11 @@ class Jobs:
         if workload.stop is None or workload.stop.requeue:
             self._context.records.commit([self._cancel_change(workload, caller)])
             self._context.wake()
-        return self._presenter.job(self._find_job(caller, job))
+        return self.show(caller, job)
 
     def show(self, caller: Caller, job: str) -> JobView:
-        """Return the present view of a job."""
-        return self._presenter.job(self._find_job(caller, job))
+        """Return the present view of a job that the caller may change."""
+        return self._presenter.job(find_changeable_job(self._context, caller, job))
 
     def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
         """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
@@ -172,7 +173,7 @@ class Jobs:
         No more can follow once the job has ended, all stored pieces are shown, and no ended run has outputs that are
         not stored yet.
         """
-        record = self._find_job(caller, job)
+        record = find_job(self._context, caller, job)
         page = PageSize(entries=PAGE, size=self._context.settings.max_page_bytes)
         pieces = self._context.store.outputs(job, after, page)
         last = self._context.last_seq(job)
@@ -185,7 +186,7 @@ class Jobs:
 
     def read_notebook(self, caller: Caller, job: str) -> JsonObject:
         """Return the executed notebook with the outputs so far; raise `NotFound` before the first cell has run."""
-        record = self._find_job(caller, job)
+        record = find_job(self._context, caller, job)
         notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
         if notebook is None:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
@@ -193,7 +194,7 @@ class Jobs:
 
     def read_log(self, caller: Caller, job: str) -> str:
         """Return the last `LOG_TAIL` bytes of the log of the job's last run as text; "" if there is no log."""
-        workload = self._find_job(caller, job).workload
+        workload = find_job(self._context, caller, job).workload
         log = self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=workload.tasks)
         return log or ""
 
@@ -288,16 +289,6 @@ class Jobs:
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise NotFound(f"before: there is no job {before!r}. Begin with the first page.")
 
-    def _find_job(self, caller: Caller, job: str) -> Record:
-        """Return the record of a job that the caller may see.
-
-        Raises `NotFound` if there is no such job, if it belongs to somebody else, or if it is being deleted.
-        """
-        record = None if job in self._context.deleting else self._context.records.get(job)
-        if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
-            raise NotFound(f"There is no job {job!r}.")
-        return record
-
     def _find_image(self, caller: Caller, submission: JobSubmission) -> str:
         """Return the container image of the caller's server from which the job is sent; "" if it is unknown."""
         server = submission.bundle.manifest.server
@@ -367,7 +358,8 @@ class Jobs:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        who = "" if by is None else f" by {mention(by, by, 'an administrator')}"
+        neutral = "an administrator" if caller.admin else "a manager of the queue"
+        who = "" if by is None else f" by {mention(by, by, neutral)}"
         detail = DetailChange(sentence=f"Cancelled{who}.")
         audit = act_of(caller, Action.JOB_CANCEL, workload, now)
         if not workload.holds:

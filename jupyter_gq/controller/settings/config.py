@@ -7,6 +7,7 @@ from typing import Protocol
 
 from traitlets.config import Config
 
+from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
@@ -164,6 +165,10 @@ class Settings:
         """Return the training queues that take jobs: those without queues below them."""
         parents = {entry.queue.parent for entry in self.training}
         return tuple(entry for entry in self.training if entry.queue.name not in parents)
+
+    def manages(self, caller: Caller, queue: str) -> bool:
+        """Return whether the caller is a manager of the training queue of that name."""
+        return any(entry.queue.name == queue and entry.is_managed_by(caller) for entry in self.training)
 
     def defaults_of(self, queue: str) -> Defaults:
         """Return the CPU and memory that tasks in a training queue have if their job names none."""

@@ -56,15 +56,17 @@ class TrainingQueue:
         If the queue names no users and no groups, everybody may.
         """
         everybody = not self.users and not self.groups
-        return everybody or user in self.users or bool(self.groups & groups) or self._is_manager(user, groups)
+        return everybody or user in self.users or bool(self.groups & groups) or self._names_manager(user, groups)
 
     def highest_priority(self, caller: Caller) -> int:
         """Return the highest priority that the caller may give to a job: `MAX_PRIORITY` for admins and managers."""
-        if caller.admin or self._is_manager(caller.user, caller.groups):
-            return MAX_PRIORITY
-        return self.max_priority
+        return MAX_PRIORITY if caller.admin or self.is_managed_by(caller) else self.max_priority
 
-    def _is_manager(self, user: str, groups: frozenset[str]) -> bool:
+    def is_managed_by(self, caller: Caller) -> bool:
+        """Return whether the settings name the caller, or a group of the caller, as a manager of the queue."""
+        return self._names_manager(caller.user, caller.groups)
+
+    def _names_manager(self, user: str, groups: frozenset[str]) -> bool:
         return user in self.managers or bool(self.manager_groups & groups)
 
 

@@ -26,6 +26,7 @@ from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.store.protocol import Record
 
@@ -114,6 +115,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         sentence=job_sentence(record, phase, context),
         position=_position(workload, context),
         expected_start=context.expected_start if workload.state is State.PENDING else None,
+        held_since=workload.hold.at if workload.hold else None,
         over_quota=format_gpus(context.over_quota) if context.over_quota and workload.holds else None,
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,
@@ -151,6 +153,9 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     """
     workload = record.workload
     told = record.detail.sentence
+    if workload.state is State.PENDING and workload.hold is not None:
+        # Not from the last cycle, which may not know of the hold yet.
+        return explain_hold(workload.owner, workload.hold).sentence
     if phase == "paused":
         why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
         return " ".join(filter(None, [told or why, _queue_sentence(context)]))
@@ -303,8 +308,12 @@ def format_duration(seconds: float) -> str:
 
 
 def _position(workload: Workload, context: ViewContext) -> int | None:
-    """Return the position of a pending workload in its queue, from 1; None if it is unknown or another state."""
-    return context.pending.position if context.pending and workload.state is State.PENDING else None
+    """Return the position of a pending workload in its queue, from 1.
+
+    None if the position is unknown, and for a workload that is held or in another state.
+    """
+    waits = workload.state is State.PENDING and workload.hold is None
+    return context.pending.position if context.pending and waits else None
 
 
 def _queue_sentence(context: ViewContext) -> str:

@@ -9,7 +9,7 @@ True blockers: workloads that are named as blockers really are. Without them the
 Nothing later: what is found out here is how things stand now, and sentences are made of nothing else (see `reasons`).
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import partial
 from heapq import merge
 
@@ -23,7 +23,6 @@ from jupyter_gq.scheduling.order.pending_queue import PendingQueue
 from jupyter_gq.scheduling.quota.accounts import BlockingLimit, LimitKind
 from jupyter_gq.scheduling.quota.reclaim_rights import is_guaranteed, names_host_quota
 from jupyter_gq.scheduling.state.allocations import Allocations
-from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
@@ -51,14 +50,15 @@ def explain_pending(
 
     `deferred`: ids of admitted workloads that stay pending, since they cannot be launched soon.
     """
-    index, withheld = inputs.index, _withheld_by_queue(inputs.index)
+    index, withheld = inputs.index, inputs.index.withheld
+    aside, held = _by_queue(withheld.taking_turns()), _by_queue(withheld.held.values())
     started = allocations.admitted.keys() - deferred if deferred else allocations.admitted.keys()
     explainer = _Explainer(inputs, allocations, reservations, evictions, findings)
     own = explainer.own_reasons()
     own |= dict.fromkeys(index.withheld.unobserved, partial(reasons.explain_unobserved, {}))
     own |= dict.fromkeys(deferred, reasons.explain_deferred)
     queues, usage = [], user_usage(index, allocations, evictions)
-    for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
+    for queue in sorted(index.pending.by_seniority.keys() | aside.keys() | held.keys()):
         why: dict[ClassKey, Why] = {}
         waiting = index.pending.by_queue.get(queue) or PendingQueue()
         for key, ranked in waiting.classes.items():
@@ -67,18 +67,20 @@ def explain_pending(
                 why[key] = explainer.reason_of_class(first, key)
         by_seniority = index.pending.by_seniority.get(queue)
         members: Sequence[Workload] = () if by_seniority is None else by_seniority.frozen()
-        if queue in withheld:
-            members = tuple(merge(members, withheld[queue], key=seniority))
+        if queue in aside:
+            members = tuple(merge(members, aside[queue], key=seniority))
         if usage is not None:
             members = in_fair_order((w for w in members if w.id not in started), usage.get(queue, {}))
+        # Held work comes last: nobody waits behind it.
+        members = (*members, *held.get(queue, ()))
         queues.append(QueueEntries(members=members, admitted=started, class_of=waiting.class_of, why=why, own=own))
-    return PendingList(queues, len(allocations.pending) + len(deferred) + sum(map(len, withheld.values())))
+    return PendingList(queues, len(allocations.pending) + len(deferred) + len(withheld))
 
 
-def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
-    """Return the pending workloads that take no part in the cycle, by leaf queue and in each by seniority."""
+def _by_queue(workloads: Iterable[Workload]) -> dict[str, list[Workload]]:
+    """Return the workloads by leaf queue, and in each by seniority."""
     found: dict[str, list[Workload]] = {}
-    for workload in sorted(index.withheld, key=seniority):
+    for workload in sorted(workloads, key=seniority):
         found.setdefault(workload.queue, []).append(workload)
     return found
 
@@ -113,7 +115,7 @@ class _Explainer:
     def own_reasons(self) -> dict[str, Why]:
         """Return the reasons of workloads that do not share the reason of their class, by id.
 
-        Such workloads are nominated, back off, or wait for a notebook, a min runtime or the devices of their
+        Such workloads are nominated, held, back off, or wait for a notebook, a min runtime or the devices of their
         reservation.
         """
         findings, nominated = self._findings, self._allocations.nominated
@@ -125,6 +127,9 @@ class _Explainer:
         }
         pending = self._allocations.pending
         found = {name: self._own_reason(pending[name]) for name in sorted(names & pending.keys())}
+        for workload in self._inputs.index.withheld.held.values():
+            if workload.hold is not None:
+                found[workload.id] = partial(reasons.explain_hold, workload.owner, workload.hold)
         for workload in self._inputs.index.withheld.backing_off.values():
             if workload.backoff is not None:
                 found[workload.id] = partial(reasons.explain_backoff, workload.backoff)

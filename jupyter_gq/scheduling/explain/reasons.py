@@ -13,13 +13,15 @@ Replicas: replicas of elastic work are named as their workload.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from math import ceil
 
 from jupyter_gq.domain.amount import ONE_GPU, Instant, format_gpus
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Backoff, Kind, Workload
+from jupyter_gq.domain.workload import Backoff, Hold, Kind, Workload
 from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, LimitKind
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
@@ -64,6 +66,17 @@ def explain_backoff(backoff: Backoff) -> Explanation:
         sentence=f"{backoff.sentence.rstrip('.')}. The scheduler tries again after a pause of {pause} s.",
         numbers={"times": backoff.times, "seconds": pause},
         remedy=Remedy(grant=Grant.TIME, amount=pause),
+    )
+
+
+def explain_hold(owner: str, hold: Hold) -> Explanation:
+    """Explain that a person, perhaps the `owner`, holds the workload."""
+    by = "you" if hold.by == owner else mention(hold.by, hold.by, "a manager of the queue or an administrator")
+    since = datetime.fromtimestamp(hold.at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Explanation(
+        reason=PendingReason.HELD,
+        sentence=f"Held by {by} since {since}. It can start again once it is released.",
+        numbers={"held_at": int(hold.at)},
     )
 
 

@@ -11,8 +11,8 @@ all that it did (`CycleState.undo`). Whoever carries the decision out puts the c
 No clock: nothing here depends on the time except which workloads back off, and a cycle says what time it is
 (`set_time`).
 
-Withheld workloads: pending workloads that back off, and those of unobserved kinds, count nowhere else. Runs of
-unobserved kinds keep what they hold, and cannot be evicted.
+Withheld workloads: pending workloads that are held or back off, and those of unobserved kinds, count nowhere else.
+Runs of unobserved kinds keep what they hold, and cannot be evicted.
 """
 
 from collections.abc import Mapping
@@ -241,8 +241,7 @@ class ClusterIndex:
             self.ledger.adjust_host_resources(workload, free=-sign, future=-sign)
         else:
             self.ledger.hold(workload, stopping=stopping, sign=sign)
-        comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
-        if comes_back:
+        if not stopping or workload.comes_back:
             account = self.accounts.of(workload.queue)
             self.accounts.demand(account, sign * max(gang.held(workload), workload.milli))
         for replica in stopping_replicas(workload):

@@ -111,8 +111,7 @@ def _keep_migration(workload: Workload, allocations: Allocations, evictions: Evi
 
     If the workload does not come back, or the place is not available, nothing changes.
     """
-    comes_back = workload.stop is not None and workload.stop.requeue
-    if not comes_back or not allocations.claim_place(workload, workload.reserved):
+    if not workload.comes_back or not allocations.claim_place(workload, workload.reserved):
         return False
     evictions.migrations[workload.id] = workload.reserved
     return True

@@ -19,6 +19,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     sentence: 'Runs.',
     position: null,
     expected_start: null,
+    held_since: null,
     over_quota: null,
     submitted_at: 1000,
     started_at: 1010,

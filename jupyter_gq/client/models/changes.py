@@ -1,0 +1,27 @@
+"""Changes of jobs that have not ended."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from jupyter_gq.client.strict_model import StrictModel
+
+from .bundles import REFUSED
+
+
+class JobChange(StrictModel):
+    """The fields of a job that are to change; those that are left out or null stay as they are."""
+
+    held: bool | None = Field(
+        default=None,
+        description="True: the job does not run until it is released; if it runs, it is paused. False: it is released.",
+    )
+
+    @model_validator(mode="after")
+    def _names_a_change(self) -> Self:
+        """Raise a validation error if no field is named."""
+        if not self.model_dump(exclude_none=True):
+            why = f"name something to change: {', '.join(type(self).model_fields)}"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return self

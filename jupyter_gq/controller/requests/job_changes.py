@@ -1,0 +1,99 @@
+"""Changes of a job while it waits and runs, asked for by people.
+
+Rules
+-----
+All or nothing: a request is checked completely before anything is stored, and stored in one commit with one entry of
+the audit log for each act. Asking for what is so already changes nothing and is no act.
+
+Held: a held job that waits is not considered until it is released. A held job that runs is paused as for other work: it
+saves its state, stops, and waits. A released job has its old place in line, by its submission.
+
+See docs/decisions/0108-change-a-job-by-one-patch.md and docs/decisions/0109-hold-a-job-in-the-cycle.md.
+"""
+
+from dataclasses import replace
+
+from jupyter_gq.client.models import JobChange, JobView
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.loop.act import make_stop_change
+from jupyter_gq.controller.records.acts import act_of
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.views.presenter import Presenter
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.audit import Action
+from jupyter_gq.domain.errors import Conflict
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import FINAL, State
+from jupyter_gq.domain.workload import Hold, Stop, Workload
+from jupyter_gq.store.protocol import Record
+
+from .job_access import find_changeable_job
+
+_PAUSING = "Pausing: it has a moment to save its state, and is held until it is released."
+
+
+class JobChanges:
+    """The requests that change jobs which have not ended."""
+
+    def __init__(self, context: Context, presenter: Presenter) -> None:
+        self._context, self._presenter = context, presenter
+
+    def change(self, caller: Caller, job: str, wanted: JobChange) -> JobView:
+        """Change what is named in `wanted`, and return the present view of the job.
+
+        Raises `NotFound` if the caller may not change the job, and `Conflict` if the job has ended or is ending.
+        """
+        record = find_changeable_job(self._context, caller, job)
+        self._check_unfinished(record)
+        now = self._context.clock.now()
+        changes = _hold_changes(caller, record.workload, wanted.held, now)
+        if changes:
+            self._context.pending.pop(job, None)  # what the last cycle said is no longer true
+            self._context.records.commit(changes)
+            self._context.wake()
+        return self._presenter.job(find_changeable_job(self._context, caller, job))
+
+    def _check_unfinished(self, record: Record) -> None:
+        """Raise `Conflict` if the job has ended, or was told to end for good."""
+        workload = record.workload
+        if workload.state in FINAL:
+            phase = self._presenter.job(record).phase
+            raise Conflict(f"The job {workload.name!r} is {phase} already; nothing can be changed any more.")
+        if workload.stop is not None and not workload.stop.requeue:
+            raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
+
+
+def _hold_changes(caller: Caller, workload: Workload, held: bool | None, now: Instant) -> list[Change]:
+    """Return the changes that hold or release a job; none if that is not asked for, or is so already."""
+    if held is None or held is (workload.hold is not None):
+        return []
+    return [_make_hold_change(caller, workload, now) if held else _make_release_change(caller, workload, now)]
+
+
+def _make_hold_change(caller: Caller, workload: Workload, now: Instant) -> Change:
+    """Return the change that holds a job; a job that has devices is told to stop and comes back to its queue."""
+    hold = WorkloadChange(hold=Hold(by=caller.user, at=now), reserved=(), nominated=False)
+    runs = workload.holds and workload.stop is None
+    audit = act_of(caller, Action.JOB_HOLD, workload, now, paused=True if runs else None)
+    if not runs:
+        return Change(workload=workload.id, fields=hold, audit=audit)
+    stop = Stop(
+        reason=EvictReason.PAUSED_BY_USER,
+        sentence=_PAUSING,
+        by=None if caller.user == workload.owner else caller.user,
+        at=now,
+        requeue=True,
+    )
+    change = make_stop_change(workload, stop, DetailChange(sentence=""), audit)
+    return replace(change, fields={**change.fields, **hold})
+
+
+def _make_release_change(caller: Caller, workload: Workload, now: Instant) -> Change:
+    """Return the change that releases a held job, which then waits as all others do, once it has stopped."""
+    fields = WorkloadChange(hold=None)
+    if workload.state is State.PENDING:
+        # The time of the hold is no wait, for which devices would be reserved.
+        fields["requeued_at"] = now
+    audit = act_of(caller, Action.JOB_RELEASE, workload, now)
+    return Change(workload=workload.id, fields=fields, detail=DetailChange(sentence=""), audit=audit)

@@ -1,0 +1,68 @@
+"""Changes of jobs over HTTP: what a token opens, and what a wrong body is told."""
+
+import pytest
+from traitlets.config import Config
+
+from jupyter_gq.client import models
+from jupyter_gq.client.http import ServiceClient, ServiceError
+
+from .world import CONFIG, World, submission
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def managed(tmp_path):
+    """A service whose queue vision is managed by dora."""
+    queues = {"vision": {"quota": "0.5", "groups": ["vision"], "managers": ["dora"]}}
+    config = Config({**CONFIG, "TrainingQueues": {"queues": queues}})
+    made = World(tmp_path, config=config)
+    yield made
+    made.close()
+
+
+async def test_a_job_is_held_and_released_by_its_owner(people, world, bundle):
+    ann = people["ann"]
+    job, _ = await ann.submit(submission(bundle))
+    held = await ann.hold(job.id)
+    assert held.held_since == world.clock.now()
+    assert held.sentence.startswith("Held by you since")
+    await world.steps()
+    assert (await ann.job(job.id)).phase == "waiting"
+    assert (await ann.release(job.id)).held_since is None
+    await world.steps()
+    assert (await ann.job(job.id)).phase == "running"
+    with pytest.raises(ServiceError, check=lambda error: error.status == 404):
+        await people["bob"].hold(job.id)
+
+
+async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_their_own(serve, managed, bundle):
+    served = await serve(managed.controller)
+    clients = {name: ServiceClient(served.url, name) for name in ("ann", "dora", "dora-own")}
+    try:
+        job, _ = await clients["ann"].submit(submission(bundle))
+        with pytest.raises(ServiceError, check=lambda error: error.status == 404):
+            await clients["dora-own"].hold(job.id)
+        assert (await clients["dora"].hold(job.id)).sentence.startswith("Held by dora since")
+        assert (await clients["dora"].cancel(job.id)).phase == "cancelled"
+        with pytest.raises(ServiceError, check=lambda error: error.problem.code == "conflict"):
+            await clients["ann"].change(job.id, models.JobChange(held=True))
+    finally:
+        for client in clients.values():
+            client.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "told", "field"),
+    [
+        ({}, "name something to change: held", None),
+        ({"held": None}, "name something to change: held", None),
+        ({"hold": True}, "hold: there is no such field here", "hold"),
+        ({"held": "perhaps"}, "held: ", "held"),
+    ],
+)
+async def test_a_body_that_names_no_change_is_refused(serve, world, body, told, field):
+    served = await serve(world.controller)
+    status, problem = await served.problem("PATCH", "api/v1/jobs/job-1", body=body)
+    assert (status, problem["field"]) == (422, field)
+    assert told in problem["message"]
