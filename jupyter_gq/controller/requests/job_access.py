@@ -1,4 +1,4 @@
-"""Who may see a job, and who may change one.
+"""The right to see a job, and the right to change one.
 
 Rules
 -----
