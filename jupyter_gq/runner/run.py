@@ -26,6 +26,7 @@ from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
 from .output.executed_notebook import is_readable, load_earlier_outputs, write_notebook
+from .output.progress_bars import find_progress
 from .output.recorder import Recorder
 from .problems import OUTPUT_DROPPED, KernelError, describe_disk_error, is_disk_full
 from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
@@ -67,13 +68,14 @@ class Run:
         self._loop = asyncio.get_running_loop()
         self._disk_error: asyncio.Future[OSError] = self._loop.create_future()
         self._stopped_early: asyncio.Future[None] = self._loop.create_future()
-        self._shipper = OutputShipper(job, self._disk_error)
+        self._shipper = OutputShipper(job, self._disk_error, self._progress)
         self._recorder = Recorder(self._shipper.emit, monotonic())
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
         #: Content of the executed notebook; its outputs come from the recorder.
         self._shown = ShownOutputs(run=job.folder.run)
-        self._target_begun = False
+        #: The target that runs or has run last; None before the first.
+        self._target: CellToRun | None = None
         self._saved_state: object = None
         self._writing: asyncio.Future[None] | None = None
         self._closing = False
@@ -113,6 +115,16 @@ class Run:
         self._job.folder.write_result(result.to_document(now()))
         return 1 if result.outcome == "FAILED" else 0
 
+    def _progress(self) -> tuple[float | None, str] | None:
+        """Return (fraction, text) as the user's code reports it, otherwise as the bars of the present target show it.
+
+        None if there is neither.
+        """
+        reported = self._job.folder.progress()
+        if reported is not None or self._target is None:
+            return reported
+        return find_progress(self._recorder.outputs(self._target.id))
+
     def _wake_on_stop(self) -> None:
         """Let the event loop call `_on_stop` soon; safe in a signal handler, between any two instructions."""
         self._loop.call_soon_threadsafe(self._on_stop)
@@ -127,7 +139,7 @@ class Run:
         log.info("This run was told to stop.")
         if self._closing:
             self._shipper.shorten_close(self._limit_to_deadline(self._delivery_timeout()))
-        if not self._target_begun and not self._stopped_early.done():
+        if self._target is None and not self._stopped_early.done():
             self._stopped_early.set_result(None)  # no target has begun, so no result of one is worth waiting for
 
     def _delivery_timeout(self) -> float:
@@ -232,7 +244,8 @@ class Run:
     async def _run_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
         """Run one cell and emit its start, outputs and end; return the result that ends the run, None to go on."""
         about = {"op": "cell", "cell": cell.id, "role": cell.role}
-        self._target_begun = self._target_begun or cell.role == "target"
+        if cell.role == "target":
+            self._target = cell
         self._shipper.emit([{**about, "state": "start", "execution_count": None}])
         result: RunResult | None = PAUSED  # holds if the task is cancelled
         try:

@@ -140,3 +140,20 @@ def test_unwanted_job_ends_without_waiting(job: Job, service: Service) -> None:
     job.env = {"GQ_JOB_ID": "job-unknown"}
     job.target("print(1)")
     assert job.run()["outcome"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("bars", ["tqdm", "tqdm.notebook"])
+def test_heartbeats_carry_the_progress_of_a_bar(job, service, bars):
+    job.prefix(f"from {bars} import tqdm\nfor _ in tqdm(range(2)): pass")
+    job.target("import time\nbar = tqdm(total=4, desc='epochs')\nbar.update(3)\nbar.refresh()\ntime.sleep(3600)")
+    job.start()
+    eventually(lambda: [beat for beat in service.beats() if (beat["progress"] or {}).get("fraction") == 0.75])
+    assert service.beats()[-1]["progress"]["text"].startswith("epochs: 3/4 [")
+    assert not [beat for beat in service.beats() if (beat["progress"] or {}).get("fraction") == 1], "a replayed bar"
+
+
+def test_reported_progress_counts_more_than_a_bar(job, service):
+    job.prefix("import jupyter_gq\nfrom tqdm import tqdm")
+    job.target("for _ in tqdm(range(4)): jupyter_gq.progress(1, 10, 'mine')")
+    job.run()
+    assert service.beats()[-1]["progress"] == {"fraction": 0.1, "text": "mine"}

@@ -15,7 +15,7 @@ from jupyter_gq.runner.files.run_log import RunLog
 from jupyter_gq.runner.problems import is_disk_full
 
 from .spool import Spool
-from .uploader import Uploader
+from .uploader import Progress, Uploader
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +30,13 @@ LAST_HEARTBEAT_TIMEOUT = 0.3
 class OutputShipper:
     """The shipper of output pieces: it numbers, stores and delivers them. Tasks other than task 0 only log pieces."""
 
-    def __init__(self, job: Job, disk_error: "asyncio.Future[OSError]") -> None:
-        """Open the spool of task 0; `disk_error` is set to the first error of a disk that does not take the pieces."""
+    def __init__(self, job: Job, disk_error: "asyncio.Future[OSError]", progress: Progress | None = None) -> None:
+        """Open the spool of task 0; `disk_error` is set to the first error of a disk that does not take the pieces.
+
+        Heartbeats carry what `progress` returns; without it, what the code reports by `jupyter_gq.progress`.
+        """
         self._job, self._disk_error = job, disk_error
+        self._progress = progress or job.folder.progress
         self._run_log = RunLog(sys.stdout)
         self._tasks: list[asyncio.Task[None]] = []
         folder = job.folder
@@ -59,7 +63,7 @@ class OutputShipper:
         folder = self._job.folder
         self._tasks = [
             asyncio.create_task(self._uploader.run()),
-            asyncio.create_task(self._uploader.send_heartbeats(folder.run, folder.progress, folder.saved_at)),
+            asyncio.create_task(self._uploader.send_heartbeats(folder.run, self._progress, folder.saved_at)),
         ]
         self._uploader.wake()
 
@@ -144,7 +148,7 @@ class OutputShipper:
         if self._uploader is not None and self._channel is not None:
             folder = self._job.folder
             self._deadline = min(self._deadline, monotonic() + seconds)
-            last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
+            last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, self._progress, folder.saved_at))
             left = max(0.0, self._deadline - monotonic())
             delivered = await self._uploader.wait_until_delivered(left, refused) or self._uploader.is_unwanted
             if not self._uploader.is_done:

@@ -36,7 +36,7 @@ _DEFECTIVE = frozenset({400, 413, 422})
 _INVALID_ANSWER = (ValueError, KeyError, TypeError)
 
 
-#: A function that returns the progress which the user's code reported, as (fraction, text).
+#: A function that returns the progress of the user's code, as (fraction, text).
 Progress = Callable[[], tuple[float | None, str] | None]
 #: A function that returns when a checkpoint was last saved, in seconds since the epoch.
 SavedAt = Callable[[], float | None]

@@ -1,0 +1,141 @@
+"""The progress that the bars in the output of a cell show. Pure.
+
+Understood are the bars of tqdm (as text and as widget), rich, Keras, and the Trainer of transformers, and of what
+builds on these, such as Lightning. The formats are those that the libraries print by default.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .cell_output import Output
+
+#: The last outputs of a cell, and the last characters of each, are searched for bars.
+_MOST_OUTPUTS = 200
+_MOST_TEXT = 16 * 1024
+_LONGEST_LINE = 500
+_LONGEST_TEXT = 200
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_CURSOR_UP = "\x1b[A"
+_COUNT = r"(?P<done>[0-9]+(\.[0-9]+)?)(?P<unit>[kMGT]?)/(?P<total>[0-9]+(\.[0-9]+)?)(?P<units>[kMGT]?)"
+_UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+#: One bar in a line: words before it, and its percentage or its counts, such as 37/100.
+_BARS = [
+    # tqdm, such as "train:  37%|███▋      | 37/100 [00:12<00:20,  3.05it/s]", also without a percentage
+    re.compile(rf"(?P<before>[^|%]*?)(?P<percent>\d{{1,3}})%\s*\|[^|]*\|\s*({_COUNT})?(?P<after>.*)"),
+    re.compile(rf"(?P<before>[^|]*?)\|[█▏▎▍▌▋▊▉# 0-9]*\|\s*{_COUNT}(?P<after>.*)"),
+    # rich, such as "Working... ━━━━━━━━━━━╸━━━━━━━━  40% 0:00:05"
+    re.compile(r"(?P<before>[^━╸╺]*)[━╸╺]+\s+(?P<percent>\d{1,3})%(?P<after>.*)"),
+    # Keras, such as "37/100 ━━━━━━━━━━━━━━━━━━━━ 12s 3ms/step - loss: 0.3", in older versions with [====>...]
+    re.compile(rf"(?P<before>){_COUNT} (?:━+|\[[=>.]+\])(?P<after>.*)"),
+]
+#: Keras prints the number of the epoch on a line of its own above the bar.
+_EPOCH = re.compile(r"Epoch (?P<epoch>\d+)/(?P<epochs>\d+)")
+#: The Trainer of transformers shows an HTML element, and then the counts and the epoch in brackets.
+_HTML_BAR = re.compile(r"<progress\s+value='(?P<done>\d+)'\s+max='(?P<total>\d+)'[^>]*>\s*</progress>(?P<after>[^\]]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A progress bar: the part that is done, from 0 to 1, and what else its line says."""
+
+    fraction: float
+    text: str
+
+
+def find_progress(outputs: Sequence[Output]) -> tuple[float, str] | None:
+    """Return (fraction, text) of the bar that says most about a running cell; None if its outputs show no bar.
+
+    The last bars that stand together count, and of these the first that is not full: it is the outermost of nested
+    loops. Full bars count only until something else is printed.
+    """
+    group: list[_Bar] = []
+    printed_after = False
+    for line in _read_backwards(outputs):
+        bar = _parse_html(line) or _parse_bar(line)
+        if bar is not None:
+            group.append(bar)
+        elif group:
+            group[-1] = _add_epoch(group[-1], line)
+            break
+        else:
+            printed_after = True
+    unfinished = [bar for bar in group if bar.fraction < 1]
+    if unfinished:
+        return unfinished[-1].fraction, unfinished[-1].text
+    return (group[0].fraction, group[0].text) if group and not printed_after else None
+
+
+def _read_backwards(outputs: Sequence[Output]) -> Iterator[str]:
+    """Yield the lines of the outputs from the last to the first, without empty ones; HTML with a bar is one line."""
+    for output in reversed(outputs[-_MOST_OUTPUTS:]):
+        if output["output_type"] == "stream":
+            yield from _read_stream_backwards(output["text"][-_MOST_TEXT:])
+            continue
+        data = output.get("data", {})
+        html = str(data.get("text/html", ""))[:_MOST_TEXT]
+        if _HTML_BAR.search(html):
+            yield html
+        else:
+            text = str(data.get("text/plain", ""))[-_MOST_TEXT:]
+            yield from (line for line in reversed(text.splitlines()) if line.strip())
+
+
+def _read_stream_backwards(text: str) -> Iterator[str]:
+    """Yield the lines of a stream from the last to the first, without empty ones and without outdated bars.
+
+    A nested bar of tqdm ends by moving the cursor up, so the last bar that does not is the outermost; it replaces the
+    bars above it, and those within it are left out.
+    """
+    has_bar = False
+    for line in reversed(text.split("\n")):
+        line = line.rpartition("\r")[2]
+        is_bar = _parse_bar(line) is not None
+        if not line.strip() or (is_bar and (has_bar or line.rstrip().endswith(_CURSOR_UP))):
+            continue
+        has_bar = is_bar
+        yield line
+
+
+def _parse_html(text: str) -> _Bar | None:
+    """Return the bar in HTML; None if there is none."""
+    found = _HTML_BAR.search(text)
+    if found is None:
+        return None
+    return _Bar(_divide(float(found["done"]), float(found["total"])), _clean(found["after"].strip(" \n[]")))
+
+
+def _parse_bar(line: str) -> _Bar | None:
+    """Return the bar in a line of text; None if there is none."""
+    plain = _STYLE.sub("", line[:_LONGEST_LINE]).strip()
+    for pattern in _BARS:
+        found = pattern.fullmatch(plain)
+        if found is not None:
+            parts = found.groupdict()
+            if parts.get("total") is None:
+                return _Bar(min(1.0, int(parts["percent"]) / 100), _clean(f"{parts['before']} {parts['after']}"))
+            done = float(parts["done"]) * _UNITS[parts["unit"]]
+            total = float(parts["total"]) * _UNITS[parts["units"]]
+            counts = f"{parts['done']}{parts['unit']}/{parts['total']}{parts['units']}"
+            return _Bar(_divide(done, total), _clean(f"{parts['before']} {counts}{parts['after']}"))
+    return None
+
+
+def _add_epoch(bar: _Bar, line: str) -> _Bar:
+    """Return the progress over all epochs if the line above a bar names the epoch that the bar stands for."""
+    found = _EPOCH.fullmatch(_STYLE.sub("", line).strip())
+    if found is None or not 1 <= int(found["epoch"]) <= int(found["epochs"]):
+        return bar
+    fraction = (int(found["epoch"]) - 1 + bar.fraction) / int(found["epochs"])
+    return replace(bar, fraction=fraction, text=f"{found[0]}: {bar.text}")
+
+
+def _divide(done: float, total: float) -> float:
+    """Return `done` divided by `total`, limited to 0 to 1; 0 for a total of 0."""
+    return min(1.0, max(0.0, done / total)) if total > 0 else 0.0
+
+
+def _clean(text: str) -> str:
+    """Return the text with single spaces, cut to the length that is shown."""
+    return " ".join(text.split())[:_LONGEST_TEXT]

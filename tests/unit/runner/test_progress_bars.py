@@ -1,0 +1,82 @@
+"""Progress is read from the bars of libraries."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_gq.runner.output.progress_bars import find_progress
+
+
+def text(shown: str) -> dict:
+    return {"output_type": "stream", "name": "stderr", "text": shown}
+
+
+def display(plain: str, html: str | None = None) -> dict:
+    data = {"text/plain": plain} if html is None else {"text/plain": plain, "text/html": html}
+    return {"output_type": "display_data", "data": data, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("output", "fraction", "said"),
+    [
+        (
+            text("train:  37%|███▋      | 37/100 [00:12<00:20,  3.05it/s, loss=0.3]"),
+            0.37,
+            "train: 37/100 [00:12<00:20, 3.05it/s, loss=0.3]",
+        ),
+        (text(" 12%|#2        | 150/1.2k [00:01<00:09]"), 0.125, "150/1.2k [00:01<00:09]"),
+        (text(" 50%|█████     |"), 0.5, ""),
+        (display("widget |██████              | 3/10"), 0.3, "widget 3/10"),
+        (display("Working... ━━━━━━━━━━━╸━━━━━━━━  40% 0:00:05"), 0.4, "Working... 0:00:05"),
+        (
+            text("Epoch 3/10\n\x1b[1m37/100\x1b[0m \x1b[32m━━━━\x1b[0m\x1b[37m━━\x1b[0m \x1b[1m12s\x1b[0m loss: 0.3"),
+            0.237,
+            "Epoch 3/10: 37/100 12s loss: 0.3",
+        ),
+        (text("50/100 [=====>.....] - ETA: 3s"), 0.5, "50/100 - ETA: 3s"),
+        (
+            display(
+                "<IPython.core.display.HTML object>",
+                "<div>\n<progress value='37' max='148' style='width:300px'></progress>\n"
+                "[ 37/148 00:12 < 00:36, 3.05 it/s, Epoch 1/4]\n</div><table></table>",
+            ),
+            0.25,
+            "37/148 00:12 < 00:36, 3.05 it/s, Epoch 1/4",
+        ),
+    ],
+)
+def test_bars_of_libraries_are_read(output: dict, fraction: float, said: str) -> None:
+    found = find_progress([output])
+    assert found is not None
+    assert found == (pytest.approx(fraction), said)
+
+
+@pytest.mark.parametrize(
+    "shown", ["", "50% of the data", "| a | b |\n| 1 | 2 |\n", "1/2", "Epoch 3/10\n", "tests/unit 37/100 passed"]
+)
+def test_other_text_is_no_bar(shown: str) -> None:
+    assert find_progress([text(shown)]) is None
+
+
+def test_the_last_bar_of_a_stream_counts() -> None:
+    assert find_progress([text("load 100%|███| 5/5 [0]\nloss 1\ntrain  20%|##  | 2/10 [0]")]) == (0.2, "train 2/10 [0]")
+    assert find_progress([text("one  20%|##  | 1/5 [0]\ntwo  40%|##  | 2/5 [0]")]) == (0.4, "two 2/5 [0]")
+
+
+def test_text_after_a_bar_hides_it_only_if_it_is_full() -> None:
+    assert find_progress([text("load 100%|███| 5/5 [0]\n")]) == (1, "load 5/5 [0]")
+    assert find_progress([text("load 100%|███| 5/5 [0]\nloss 1\n")]) is None
+    assert find_progress([display("train 20% |██    | 1/5"), text("loss 1\n" * 30)]) == (0.2, "train 1/5")
+
+
+def test_the_outermost_of_nested_bars_counts() -> None:
+    inner = "inner  25%|██▌       | 1/4\x1b[A\n"
+    assert find_progress([text(f"outer   0%|   | 0/3\n{inner}{inner}outer  33%|█  | 1/3\n{inner}")])[1] == "outer 1/3"
+    assert find_progress([display("outer 10% |█   | 1/10"), display("inner 50% |██  | 1/2")])[1] == "outer 1/10"
+    assert find_progress([display("outer 100% |███| 9/9"), display("next 50% |██  | 1/2")])[1] == "next 1/2"
+
+
+@given(st.lists(st.text(alphabet="█━#=>[]|% 0123456789/.kM\r\n\x1b[mAE", max_size=300).map(text), max_size=5))
+def test_a_fraction_is_between_zero_and_one(outputs: list[dict]) -> None:
+    found = find_progress(outputs)
+    assert found is None or (0 <= found[0] <= 1 and len(found[1]) <= 200)
