@@ -51,7 +51,7 @@ from .state.instructions import instructions_of
 from .state.launch_capacity import split_by_capacity
 from .state.reservations import Reservations
 from .workloads import gang
-from .workloads.seniority import seniority
+from .workloads.seniority import by_seniority
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
@@ -134,10 +134,10 @@ def serve_preemptors(allocations: Allocations, reservations: Reservations, evict
     stopping = [(w.stop.by, gang.held(w)) for w in evictions.stopping.values() if w.stop and w.stop.by is not None]
     pending, recorded = allocations.pending, reservations.recorded
     preemptors = {name for name, _ in stopping}
-    for name in sorted(allocations.nominated.keys() & recorded, key=lambda name: seniority(pending[name])):
-        admit_nominee(allocations, reservations, pending[name])
+    for nominee in by_seniority(pending[name] for name in allocations.nominated.keys() & recorded):
+        admit_nominee(allocations, reservations, nominee)
     waiting = [pending[name] for name in preemptors if name in pending and name not in recorded]
-    for workload in sorted(waiting, key=seniority):
+    for workload in by_seniority(waiting):
         try_place(allocations, workload)
     for name in sorted(preemptors):
         freed = sum(milli for by, milli in stopping if by == name)

@@ -427,7 +427,7 @@ def kept_places(snapshot: Snapshot, books: Books) -> list[tuple[Workload, tuple[
     free, found = free_soon(snapshot), []
     contended: set[str] = set()
     reserved = [workload for workload in snapshot.workloads if workload.reserved]
-    for workload in sorted(reserved, key=lambda w: (not w.nominated, w.waits_since, -w.priority, w.submitted_at, w.id)):
+    for workload in sorted(reserved, key=lambda w: (not w.nominated, w.waits_since, w.submitted_at, w.id)):
         comes_back = (
             workload.state is State.STOPPING and workload.stop is not None and workload.stop.requeue
         ) or workload.state is State.PENDING

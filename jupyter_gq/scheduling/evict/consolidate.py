@@ -39,7 +39,7 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from . import notices
@@ -266,7 +266,7 @@ class _Search:
         inputs, allocations = self._inputs, self._allocations
         leaves = inputs.index.holders.by_leaf[True].get(pool, {})
         holders = (each for ranked in leaves.values() for each in ranked.members)
-        found = sorted((each for each in holders if may_move(inputs, allocations, each)), key=disruption)
+        found = list(by_disruption(each for each in holders if may_move(inputs, allocations, each)))
         self._rank |= {each.id: rank for rank, each in enumerate(found)}
         return found
 

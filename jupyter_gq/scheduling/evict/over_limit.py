@@ -23,7 +23,7 @@ from jupyter_gq.scheduling.quota.reclaim_rights import is_above_host_quota
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
-from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.disruption import by_disruption
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from . import notices
@@ -41,7 +41,7 @@ def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evi
     gone: set[str] = set()
     for entitled in (False, True):
         holders = (each for each in staying_holders(index, allocations, evictions) if each.preemptible)
-        for victim in sorted(holders, key=disruption):
+        for victim in by_disruption(holders):
             broken = None if victim.id in gone else _exceeded_limit(allocations, victim, entitled=entitled)
             if broken is not None:
                 for each in (*allocations.replicas.surplus_of(victim), victim):

@@ -25,7 +25,7 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
-from jupyter_gq.scheduling.workloads.seniority import seniority
+from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
 from . import notices
 
@@ -91,7 +91,7 @@ def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:
     """Return, for each device, the pending workload with the highest seniority that is nominated for it."""
     found: dict[str, Workload] = {}
     nominees = (allocations.pending[name] for name in allocations.nominated if name in allocations.pending)
-    for nominee in sorted(nominees, key=seniority):
+    for nominee in by_seniority(nominees):
         for task in allocations.nominated[nominee.id]:
             for device in task.devices:
                 found.setdefault(device, nominee)
@@ -101,7 +101,7 @@ def _nominees_by_device(allocations: Allocations) -> dict[str, Workload]:
 def _senior_nominee(nominees: Mapping[str, Workload], victim: Workload) -> Workload | None:
     """Return the workload with the highest seniority that gets a device of the victim; None if there is none."""
     found = [nominees[device] for task in victim.placement for device in task.devices if device in nominees]
-    return min(found, key=seniority, default=None)
+    return next(by_seniority(found), None)
 
 
 def _change_preemptor(evictions: Evictions, eviction: ReplicaEviction, nominee: Workload | None) -> None:

@@ -35,7 +35,8 @@ See docs/decisions/0071-search-small-sets-of-victims-exactly.md.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, takewhile
+from heapq import merge
+from itertools import islice, takewhile
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import may_fit_soon, try_place
@@ -49,7 +50,7 @@ from jupyter_gq.scheduling.workloads import gang
 from .rights import ABOVE, WITHIN, Rights
 from .rounds import Strategy, evict_in_rounds
 from .victim_search import MOST_CANDIDATES, Limits, make_room
-from .victims import Precedence, VictimIndex, by_disruption, in_turn
+from .victims import Precedence, VictimIndex, by_loss, in_turn
 from .within_share import make_room_within_share
 
 #: Returns the candidates of each leaf queue, each in their order; called for each search.
@@ -58,10 +59,10 @@ Queues = Callable[[], Iterable[Iterator[Workload]]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """The leaf queues whose work may have to go, and the order of their candidates."""
+    """The leaf queues whose work may have to go, and the order between candidates of different queues."""
 
     queues: Queues
-    order: Callable[[Workload], Precedence] = by_disruption
+    order: Callable[[Workload], Precedence] = by_loss
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
@@ -133,8 +134,12 @@ def search(
         return in_turn(queues(), rights.rank, rights.may_grow_by, order)
 
     def everything() -> list[Workload]:
-        could_go = chain.from_iterable(takewhile(rights.could_allow, queue) for queue in queues())
-        return sorted(islice(could_go, MOST_CANDIDATES + 1), key=order)
+        found: list[list[Workload]] = []
+        left = MOST_CANDIDATES + 1
+        for queue in queues():
+            found.append(list(islice(takewhile(rights.could_allow, queue), left)))
+            left -= len(found[-1])
+        return list(merge(*found, key=order))
 
     def attempt(opening: Sequence[Workload]) -> list[Workload] | None:
         limits = Limits(rights=rights, opening=opening, everything=None if opening else everything)

@@ -16,11 +16,11 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
-from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
+from jupyter_gq.scheduling.workloads.disruption import Loss, disruption, loss
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
-#: The sort key of a candidate: the seconds for which it is still protected, then what it loses.
-Precedence = tuple[float, Disruption]
+#: Compares candidates of different queues: the seconds for which each is still protected, then what it loses.
+Precedence = tuple[float, Loss]
 
 
 class _Leaf:
@@ -123,9 +123,9 @@ class VictimIndex:
                 yield leaf.victims[index]
 
 
-def by_disruption(victim: Workload) -> Precedence:
+def by_loss(victim: Workload) -> Precedence:
     """Return the sort key of a candidate that no min runtime protects; the work that loses least goes first."""
-    return (0.0, disruption(victim))
+    return (0.0, loss(victim))
 
 
 def in_turn(
@@ -135,6 +135,8 @@ def in_turn(
     order: Callable[[Workload], Precedence],
 ) -> Iterator[Workload]:
     """Yield the candidates of several leaf queues, the lowest rank first, and among those of one rank by `order`.
+
+    Each queue comes in its own order, so `order` compares only the candidates that would go next in each.
 
     `rank` is asked when a candidate's turn comes, so what was released before counts; None: the candidate may not go.
     From such a candidate on, its queue is left alone until a candidate is yielded for which `asks_again` is true.

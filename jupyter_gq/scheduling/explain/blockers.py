@@ -27,7 +27,7 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.state.reservations import Reservations
-from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.disruption import by_disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
 #: So many holders are tried one by one before whole nodes are.
@@ -108,9 +108,8 @@ class BlockerSearch:
         there = {w.id: w for node in nodes for w in on_node.get(node, {}).values()}
         there.update((w.id, w) for w in placed if any(task.node in nodes for task in w.placement))
         rank = {node: number for number, node in enumerate(nodes)}
-        found = [w for w in there.values() if is_present(self._allocations, self._evictions, w)]
-        found.sort(key=lambda w: (min(rank[task.node] for task in w.placement if task.node in rank), disruption(w)))
-        return found
+        found = by_disruption(w for w in there.values() if is_present(self._allocations, self._evictions, w))
+        return sorted(found, key=lambda w: min(rank[task.node] for task in w.placement if task.node in rank))
 
     def _holders_in(self, pool: str) -> "_CachedIterable":
         if pool not in self._holders:
@@ -129,14 +128,14 @@ class BlockerSearch:
             for queue, leaf in pools.get(pool, {}).items():
                 rank = (allocations.accounts.of(queue).over_quota == 0, not preemptible)
                 lists.setdefault(rank, []).append(leaf.members)
-        for workload in sorted(placed, key=disruption):
+        for workload in placed:
             rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
         awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
         return (
             holder
             for rank in sorted(lists)
-            for holder in merge(*lists[rank], key=disruption)
+            for holder in merge(*lists[rank], key=loss)
             if holder.id not in awaited and is_present(allocations, self._evictions, holder)
         )
 

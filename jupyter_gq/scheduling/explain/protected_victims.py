@@ -18,7 +18,7 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.disruption import disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import request_class
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
@@ -109,7 +109,7 @@ def _find_victims(
         return map(iter, candidates.others.values())
 
     def order(victim: Workload) -> Precedence:
-        return (inputs.protected_for(victim, workload), disruption(victim))
+        return (inputs.protected_for(victim, workload), loss(victim))
 
     sources = Sources(queues=others, order=order)
     victims = None

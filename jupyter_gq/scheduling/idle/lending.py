@@ -31,8 +31,8 @@ from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.reservations import Reservations
-from jupyter_gq.scheduling.workloads.disruption import disruption
-from jupyter_gq.scheduling.workloads.seniority import seniority
+from jupyter_gq.scheduling.workloads.disruption import by_disruption
+from jupyter_gq.scheduling.workloads.seniority import by_seniority
 
 from .idle_rule import expiry, idle_since, idle_time, may_be_warned
 
@@ -53,7 +53,7 @@ def resume_notebooks(
     If borrowers are there, evict them and keep the devices for the notebook. Reserve the devices of all other suspended
     notebooks, if they exist.
     """
-    for notebook in sorted(index.holders.suspended.values(), key=seniority):
+    for notebook in by_seniority(index.holders.suspended.values()):
         if is_wanted_back(notebook) and index.is_observed(notebook):
             _give_back(index, allocations, evictions, notebook)
         elif allocations.ledger.exists(notebook.placement):
@@ -148,4 +148,4 @@ def _borrowers(
         and workload.kind is Kind.TRAINING
         and any(device in devices for task in workload.placement for device in task.devices)
     ]
-    return sorted(there, key=lambda each: (allocations.account(each).over_quota == 0, disruption(each)))
+    return sorted(by_disruption(there), key=lambda each: allocations.account(each).over_quota == 0)

@@ -3,17 +3,23 @@
 Higher priority goes first. Then a workload that has nothing yet goes before elastic work that could have one more
 replica. Then, if the policy says so, the user who uses less of the queue (held, nominated, or granted on the way) goes
 first. Then the older submission, and then the smaller id.
+
+A priority counts only among the work of one queue. Between queues, the work that goes first in each is compared by the
+rest of the order.
+
+See docs/decisions/0105-compare-priorities-inside-a-queue-only.md.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from jupyter_gq.domain.workload import Workload
 
 from . import gang
 from .replicas import Replica
 
+Age = tuple[int, float, str]
 Seniority = tuple[int, int, float, str]
 #: Milli-GPU of a queue that each user has, by user name.
 UsageByUser = Mapping[str, int]
@@ -25,13 +31,26 @@ def seniority(workload: Workload) -> Seniority:
     Keys compare the priority (higher first), then surplus replicas (after all other work), then the submission (older
     first), then the id.
     """
+    return (-workload.priority, *age(workload))
+
+
+def age(workload: Workload) -> Age:
+    """Return the sort key of `seniority` without the priority, for work of different queues."""
     more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
-    return (-workload.priority, more, workload.submitted_at, workload.id)
+    return (more, workload.submitted_at, workload.id)
 
 
-def longest_wait(workload: Workload) -> tuple[float, Seniority]:
-    """Return a sort key that puts the longest wait first; ties go by seniority."""
-    return (workload.waits_since, seniority(workload))
+def by_seniority(workloads: Iterable[Workload]) -> Iterator[Workload]:
+    """Yield the workloads by `seniority` in each queue, and by `age` between queues."""
+    queues: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        queues.setdefault(workload.queue, []).append(workload)
+    return heapq.merge(*(sorted(members, key=seniority) for members in queues.values()), key=age)
+
+
+def longest_wait(workload: Workload) -> tuple[float, Age]:
+    """Return a sort key that puts the longest wait first; ties go by age."""
+    return (workload.waits_since, age(workload))
 
 
 def fair_seniority(workload: Workload, used: UsageByUser) -> tuple[int, int, int, float, str]:

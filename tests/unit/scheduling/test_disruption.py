@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import Instant
+import pytest
+
+from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.seniority import by_seniority
 from tests.builders import NOW, Cluster, a_job, evicted, running
 
 HOUR = 3600
@@ -57,3 +60,51 @@ def test_reclaim_takes_the_one_that_was_saved():
         a_job("bert", "vision"),
     )
     assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["saves"]
+
+
+def borrowers_of_two_queues(**fields):
+    """Two queues without a quota, whose work was started in turns; `fields` are those of the newer work, of nlp."""
+    cluster = Cluster().node("m", 2).queue("vision", 1)
+    cluster.queue("nlp", over_quota_weight=0).queue("asr", over_quota_weight=0)
+    old = replace(running(a_job("old", "asr"), "m-0"), started_at=Instant(NOW - 2 * HOUR))
+    new = replace(running(a_job("new", "nlp", **fields), "m-1"), started_at=Instant(NOW - HOUR))
+    return cluster.add(old, new)
+
+
+@pytest.mark.parametrize("priority", [-1, 0, 9])
+def test_a_priority_protects_no_work_from_another_queue(priority):
+    cluster = borrowers_of_two_queues(priority=priority).add(a_job("bert", "vision"))
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["new"]
+
+
+@pytest.mark.parametrize("priority", [-1, 0, 9])
+def test_a_priority_protects_no_work_of_another_queue_from_a_lowered_limit_above_both(priority):
+    cluster = Cluster().node("m", 2).queue("d", 0, limit=1).queue("d/a", parent="d").queue("d/b", parent="d")
+    cluster.add(
+        replace(running(a_job("old", "d/a"), "m-0"), started_at=Instant(NOW - 2 * HOUR)),
+        replace(running(a_job("new", "d/b", priority=priority), "m-1"), started_at=Instant(NOW - HOUR)),
+    )
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["new"]
+
+
+def test_inside_each_queue_the_lower_priority_goes_first_also_among_victims_of_several_queues():
+    cluster = borrowers_of_two_queues(priority=1).node("k", 2)
+    cluster.queues[0] = replace(cluster.queues[0], quota=MilliGpu(2000))
+    cluster.add(
+        replace(running(a_job("oldest", "nlp"), "k-0"), started_at=Instant(NOW - 9 * HOUR)),
+        replace(running(a_job("older", "asr", priority=1), "k-1"), started_at=Instant(NOW - 3 * HOUR)),
+        a_job("bert", "vision", tasks=2),
+    )
+    assert set(evicted(run_cycle(cluster.snapshot(), Policy(), NOW))) == {"old", "older"}, "neither new nor oldest"
+
+
+def test_between_queues_work_is_served_by_age_whatever_its_priority():
+    """What would go first in each queue is compared."""
+    young, old = a_job("young", "a", priority=5, submitted=2), a_job("old", "b", submitted=1)
+    first = a_job("first", "b", priority=1, submitted=3)
+    assert [job.id for job in by_seniority([young, old, first])] == ["young", "first", "old"]
+    assert [job.id for job in by_seniority([young, replace(first, submitted_at=Instant(NOW - 999)), old])] == [
+        "first",
+        "old",
+        "young",
+    ]
