@@ -7,7 +7,8 @@ Steps
 3. Admit what fits, with or without devices, best queue first, and nominate work for devices that are being freed.
    Running elastic work takes part for one replica at a time, within fair shares.
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue.
-   Gangs that lost tasks too long ago go back to their queues, and steps 3 to 6 are repeated with their devices.
+   Gangs that lost tasks too long ago go back to their queues, and reservations end whose owners no limit allows to
+   start any more. Steps 3 to 6 are repeated with these devices.
 7. Give victims that could take devices from others their new places at once, and surplus replicas to work that
    starts and cannot grow later.
 8. Reclaim the shares of idle notebooks, and make reservations.
@@ -23,7 +24,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 
 from .admit.job_order import job_order, rounds
-from .admit.reservations import make_reservations, place_elsewhere, restore_reservations
+from .admit.reservations import cancel_obsolete, make_reservations, place_elsewhere, restore_reservations
 from .admit.start import admit_nominee, may_fit_now, may_fit_soon, try_admit, try_nominate, try_place
 from .decision import Decision
 from .evict.consolidate import consolidate
@@ -73,7 +74,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     serve_preemptors(allocations, reservations, evictions)
     place_elsewhere(inputs, allocations, reservations)
     allocate(inputs, allocations, reservations, evictions)
-    if requeue_stale(inputs, allocations, evictions):
+    if requeue_stale(inputs, allocations, evictions) | cancel_obsolete(allocations, reservations):
         allocate(inputs, allocations, reservations, evictions)
     reprieve_victims(index, allocations, reservations, evictions)
     name_preemptors(index, allocations, evictions)

@@ -14,8 +14,8 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, is_short
-from tests.property.arithmetic import Books, Tally, held, of_tasks
-from tests.property.victims import fits_soon, fits_without, is_guaranteed, may_go_together, victims_for
+from tests.property.arithmetic import Books, Tally, held, of_tasks, smallest
+from tests.property.victims import fits_soon, is_guaranteed, may_go_together, victims_for
 
 
 def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:
@@ -218,16 +218,27 @@ def preemptors_have_recorded_places(snapshot: Snapshot, after: Snapshot, decisio
 
 
 def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
-    """Work without a GPU does not start in the room of work of its queue that is older and has no lower priority."""
+    """Work without a GPU gets no room before older work of its queue that has no lower priority and needs that room.
+
+    Work gets room when it starts, or earlier, when others are told to stop for it: then the room is its own.
+    """
     if policy.per_user:
         return
-    started = {i.workload for i in decision.instructions if isinstance(i, Admit)}
+    kept = {w.id for w in snapshot.workloads if w.nominated}
+    served = {i.workload for i in decision.instructions if isinstance(i, Admit) or getattr(i, "nominated", False)}
     books = Books(after, policy)
-    for starts in (w for w in after.workloads if w.id in started and not held(w)[0]):
-        for waits in (w for w in snapshot.workloads if w.queue == starts.queue and w.state is State.PENDING):
-            goes_first = (-waits.priority, waits.submitted_at) < (-starts.priority, starts.submitted_at)
-            if goes_first and waits.id not in started and not fits_soon(after, books, waits):
-                assert not fits_without(after, books, waits, [starts]), f"{starts.id} took the turn of {waits.id}"
+    for gets in (w for w in after.workloads if w.id in served - kept and not smallest(w)[0]):
+        for waits in (w for w in snapshot.workloads if w.queue == gets.queue and w.state is State.PENDING):
+            goes_first = (-waits.priority, waits.submitted_at) < (-gets.priority, gets.submitted_at)
+            if goes_first and waits.id not in served | kept and not fits_soon(after, books, waits):
+                assert not _fits_instead(after, policy, waits, gets), f"{gets.id} took the turn of {waits.id}"
+
+
+def _fits_instead(after: Snapshot, policy: Policy, waits: Workload, gets: Workload) -> bool:
+    """Whether a workload would find a place if another one, which has a place or will have one, had none."""
+    back = replace(gets, state=State.PENDING, placement=(), reserved=(), nominated=False)
+    instead = replace(after, workloads=tuple(back if w.id == gets.id else w for w in after.workloads))
+    return fits_soon(instead, Books(instead, policy), waits)
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:

@@ -4,14 +4,14 @@ As in `tests.property.arithmetic`, nothing here calls the scheduling core. Every
 to four, is tried.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Request, Workload
+from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 from tests.builders import groups_of
 from tests.property.arithmetic import Books, Free, free_soon, held, smallest
 
@@ -37,27 +37,56 @@ def has_place_without(snapshot: Snapshot, books: Books, taker: Workload, gone: S
             free.take(other, place)
     for victim in gone:
         free.give_back(victim, victim.placement)
-    tasks = [group.request for group in groups_of(taker) for _ in range(group.min_members)]
-    return _place_all(snapshot.nodes, free, books.tallies[taker.queue].queue.pool, tasks)
+    tasks = [group for group in groups_of(taker) for _ in range(group.min_members)]
+    pool = books.tallies[taker.queue].queue.pool
+    return any(_place_all(nodes, free, pool, tasks) for nodes in _where_it_may_stand(snapshot, taker))
 
 
-def _place_all(nodes: Sequence[Node], free: Free, pool: str, tasks: Sequence[Request]) -> bool:
+def _where_it_may_stand(snapshot: Snapshot, taker: Workload) -> Iterator[dict[str, list[Node]]]:
+    """The nodes of each task group, for each choice of the domains in which the workload and its groups must stand."""
+    groups = groups_of(taker)
+    for around in _domains(snapshot, taker.topology):
+        choices = [[set(around) & set(nodes) for nodes in _domains(snapshot, group.topology)] for group in groups]
+        for chosen in product(*choices):
+            named = zip(groups, chosen, strict=True)
+            yield {group.name: [node for node in snapshot.nodes if node.name in nodes] for group, nodes in named}
+
+
+def _domains(snapshot: Snapshot, constraint: TopologyConstraint | None) -> list[list[str]]:
+    """The names of the nodes of each domain in one of which the constraint requires all tasks to stand."""
+    if constraint is None or constraint.required is None:
+        return [[node.name for node in snapshot.nodes]]
+    levels = next(topology.levels for topology in snapshot.topologies if topology.name == constraint.topology)
+    down = levels[: levels.index(constraint.required) + 1]
+    found: dict[tuple[str, ...], list[str]] = {}
+    for node in snapshot.nodes:
+        if all(level in node.labels for level in down):
+            found.setdefault(tuple(node.labels[level] for level in down), []).append(node.name)
+    return list(found.values())
+
+
+def _place_all(nodes: dict[str, list[Node]], free: Free, pool: str, tasks: Sequence[TaskGroup]) -> bool:
     if not tasks:
         return True
-    request, *others = tasks
-    for node in nodes:
-        if not free.has_room(node.name, request):
+    (group, *others), request = tasks, tasks[0].request
+    for node in nodes[group.name]:
+        if not free.has_room(node.name, request) or not _has_labels(node, request):
             continue
-        suits = [d.id for d in node.devices if d.pool == pool and free.devices.get(d.id, 0) >= request.milli_per_device]
-        seen: set[tuple[int, ...]] = set()
+        there = [d for d in node.devices if d.pool == pool and (not request.models or d.model in request.models)]
+        suits = [d.id for d in there if free.devices.get(d.id, 0) >= request.milli_per_device]
+        seen: set[tuple[tuple[int, str], ...]] = set()
         for chosen in combinations(suits, request.devices):
-            alike = tuple(free.devices[device] for device in chosen)
+            alike = tuple((free.devices[d.id], d.model) for d in there if d.id in chosen)
             if alike in seen:
                 continue
             seen.add(alike)
             if _place_all(nodes, free.without(node.name, chosen, request), pool, others):
                 return True
     return False
+
+
+def _has_labels(node: Node, request: Request) -> bool:
+    return all(node.labels.get(key) == value for key, value in request.node_labels)
 
 
 def is_guaranteed(books: Books, workload: Workload) -> bool:

@@ -89,6 +89,7 @@ def make_reservations(
     after = inputs.policy.reserve_after
     if after is None:
         return
+    cancel_obsolete(allocations, reservations)
     planner = _Planner(inputs, allocations, evictions)
     for reservation in reservations.of_pending():
         wait = planner.free_at(reservation.place) - inputs.now
@@ -104,6 +105,21 @@ def make_reservations(
             place = planner.place_for(workload)
             if place is not None:
                 planner.reserve(workload, place, reservations)
+
+
+def cancel_obsolete(allocations: Allocations, reservations: Reservations) -> bool:
+    """Cancel the reservations of pending owners that no limit allows to start after what this cycle has placed.
+
+    Tells whether there were any. Other work may fit on their devices then.
+    """
+    obsolete = [
+        each.workload.id
+        for each in reservations.of_pending()
+        if allocations.first_exceeded_limit(each.workload, now=False) is not None
+    ]
+    for owner in obsolete:
+        reservations.cancel(owner)
+    return bool(obsolete)
 
 
 def owners_on_devices(reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:

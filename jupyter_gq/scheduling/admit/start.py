@@ -5,8 +5,8 @@ Rules
 Reserved devices last: reserved devices are used only if nothing else is free, and only by work that may pass (see
 `state.reservations`).
 
-Surplus within fair shares: no surplus replica lifts a queue above its fair share. Only elastic work may take a free
-device for one, for it can give the device back.
+Surplus within fair shares: no surplus replica lifts a queue above its fair share, nor is other work stopped for one
+while a queue is above. Only elastic work may take a free device for one, for it can give the device back.
 
 All or nothing: a workload or replica that gets nothing has changed nothing.
 """
@@ -141,10 +141,16 @@ def _nominate(allocations: Allocations, workload: Workload) -> bool:
 
 def _exceeds_fair_share(workload: Workload, account: Account) -> bool:
     """Tell whether the workload is a surplus replica that would lift a queue on its path above its fair share."""
-    if not is_surplus(workload):
-        return False
-    milli = gang.smallest(workload)
-    return any(each.lasting + milli > each.fair_share for each in account.chain)
+    return is_surplus(workload) and _is_above_fair_share(account, gang.smallest(workload))
+
+
+def grows_unfairly(allocations: Allocations, workload: Workload) -> bool:
+    """Tell whether this is a surplus replica and a queue on its path is above its fair share as things stand."""
+    return is_surplus(workload) and _is_above_fair_share(allocations.account(workload), 0)
+
+
+def _is_above_fair_share(account: Account, more: int) -> bool:
+    return any(each.lasting + more > each.fair_share for each in account.chain)
 
 
 def _may_fit(allocations: Allocations, workload: Workload, view: View) -> bool:

@@ -10,6 +10,9 @@ Fair shares: no queue ends above its fair share by it, except in an exchange of 
 
 Order: what this cycle admitted or nominated goes first, then the lowest priority, then the work that loses least.
 
+Kept room: a workload that needs no GPU does not take the place of nominated work for which other work stops. No quota
+of GPUs gives it a claim to such room (see `rights`).
+
 Together with reclaim: if work of the same queue is not enough, other queues give as well, by the rules of reclaim.
 What the lower priorities give leaves more of its shares to the queue.
 """
@@ -23,6 +26,7 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
@@ -76,7 +80,9 @@ def take_from_queue(
     """
     account = allocations.account(workload)
     pool, queue = account.queue.pool, workload.queue
-    members = sorted(victims.of_queue(pool, queue), key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
+    kept = set[str]() if gang.smallest(workload) else victims.awaiting_room()
+    there = [victim for victim in victims.of_queue(pool, queue) if victim.id not in kept]
+    members = sorted(there, key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
     others = Sources(queues=lambda: victims.of_others(pool, queue))
     return search(policy, allocations, workload, members, others)
 

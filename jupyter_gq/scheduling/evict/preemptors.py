@@ -58,9 +58,7 @@ def record_nominations(
     If a preemptor got no place, the place of the nominee that gets a device of its victim is recorded instead. Later
     cycles keep these places, also once the victims have stopped: see `state.cycle_state`.
     """
-    earlier = (each.stop for each in evictions.stopping.values() if each.stop is not None)
-    stops = (*evictions.evicted.values(), *evictions.replicas.values(), *earlier)
-    preemptors = {each.by for each in stops if each.by is not None} & allocations.nominated.keys()
+    preemptors = evictions.preemptors() & allocations.nominated.keys()
     preemptors |= _find_heirs(index, allocations, evictions)
     reservations.nominated |= preemptors | (evictions.migrations.keys() & reservations.recorded)
     reservations.recorded |= preemptors

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.job_order import job_order, rounds
+from jupyter_gq.scheduling.admit.start import grows_unfairly
 from jupyter_gq.scheduling.order.queue_order import JobOrder
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
@@ -64,7 +65,7 @@ def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Ev
 def _find_victims(
     allocations: Allocations, workload: Workload, strategy: Strategy, victims: VictimIndex
 ) -> Sequence[Workload] | None:
-    if allocations.is_moot(workload):
+    if allocations.is_moot(workload) or grows_unfairly(allocations, workload):
         return None
     with allocations.lifting_reservations(workload):
         return strategy.find_victims(workload, victims)

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from jupyter_gq.domain.workload import Request, Workload
-from jupyter_gq.scheduling.admit.start import try_nominate
+from jupyter_gq.scheduling.admit.start import grows_unfairly, try_nominate
 from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import first_exceeded_limit
@@ -367,16 +367,16 @@ def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
 
 
 def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, others: Sequence[Workload]) -> bool:
-    """Undo the release of the victim if the place, a limit and the rights to the `others` do not need it gone.
+    """Undo the release of the victim if the place, limits, shares and the rights to the `others` allow it to stay.
 
     Tell whether the victim stays. The workload keeps its place.
     """
     allocations = trial.allocations
     if not allocations.undo_release(victim):
         return False
-    if first_exceeded_limit(
-        allocations.account(workload), 0, fixed=not workload.preemptible, now=False
-    ) is None and _may_others_go(trial, victim, others):
+    account = allocations.account(workload)
+    within_limits = first_exceeded_limit(account, 0, fixed=not workload.preemptible, now=False) is None
+    if within_limits and not grows_unfairly(allocations, workload) and _may_others_go(trial, victim, others):
         return True
     allocations.release(victim)
     return False

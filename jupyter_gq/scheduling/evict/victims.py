@@ -71,6 +71,10 @@ class VictimIndex:
         leaf = self._pools.get(pool, {}).get(queue)
         return iter(()) if leaf is None else self._present(self._unprotected(leaf, queue, queue))
 
+    def awaiting_room(self) -> set[str]:
+        """Return the ids of nominated workloads for which other work was told to stop."""
+        return self._evictions.preemptors() & self._allocations.nominated.keys()
+
     def of_others(self, pool: str, queue: str) -> list[Iterator[Workload]]:
         """Return, for each other leaf queue of the pool, an iterator over its candidates in their order.
 

@@ -73,6 +73,12 @@ class Evictions:
         self.evicted[notebook.id] = Suspend(workload=notebook.id, by=by, sentence=sentence)
         self.stopping[notebook.id] = notebook
 
+    def preemptors(self) -> set[str]:
+        """Return the ids of the workloads for which others were told to stop, before the cycle or in it."""
+        earlier = (each.stop for each in self.stopping.values() if each.stop is not None)
+        stops = (*self.evicted.values(), *self.replicas.values(), *earlier)
+        return {each.by for each in stops if each.by is not None}
+
     def evict_replica(self, eviction: ReplicaEviction) -> None:
         """Record that a released replica is told to stop while the rest of its workload goes on."""
         replica = eviction.replica

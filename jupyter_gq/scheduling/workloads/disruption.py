@@ -48,7 +48,7 @@ def by_disruption(workloads: Iterable[Workload]) -> Iterator[Workload]:
 
 
 def loss(workload: Workload) -> Loss:
-    """Return a sort key of what is lost if work stops, for work of different queues: the least loss is the smallest key.
+    """Return a sort key of what is lost if work stops, for work of different queues; the smallest key goes first.
 
     Smaller keys have, in this order: work placed in this cycle, work not running yet, surplus replicas, newer runs,
     newer submissions. A saved state makes a run count as an hour newer. Work that was placed in this cycle must be

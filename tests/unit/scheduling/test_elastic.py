@@ -40,6 +40,21 @@ def two_queues(devices: int = 4, *, borrower: int = 0, owner: int = 2) -> Cluste
 # --- growing
 
 
+def test_nothing_stops_for_growth_in_a_queue_that_is_above_its_fair_share():
+    """Two replicas more would have to go than the growth needs, or the queue would stay above its share."""
+    cluster = Cluster().node("box", 5).queue("q", 3, over_quota_weight=0)
+    grows = an_elastic("grows", "q", "box-0", tasks=2, priority=1)
+    others = [an_elastic(f"low{n}", "q", f"box-{2 * n + 1}", f"box-{2 * n + 2}", tasks=2) for n in range(2)]
+    assert decide(cluster, grows, *others).instructions == ()
+
+
+def test_growth_of_a_higher_priority_takes_a_replica_of_a_lower_one_within_the_fair_share():
+    cluster = Cluster().node("box", 3).queue("q", 3)
+    grows = an_elastic("grows", "q", "box-0", tasks=2, priority=1)
+    decision = decide(cluster, grows, an_elastic("low", "q", "box-1", "box-2", tasks=2))
+    assert shrinks(decision) == {"low": ["box-2"]}
+
+
 def test_running_elastic_work_grows_on_free_devices():
     decision = decide(Cluster().node("box", 3).queue("q", 3), an_elastic("e", "q", "box-0", tasks=3))
     (grow,) = decision.instructions

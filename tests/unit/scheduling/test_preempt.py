@@ -1,10 +1,13 @@
 """Preemption: inside one queue, strictly lower priority gives way."""
 
+from dataclasses import replace
+
 from jupyter_gq.domain.mentions import reveal
-from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
+from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, acts, evicted, running
+from tests.builders import NOW, Cluster, a_job, a_node, acts, evicted, running, why
 
 
 def cycle(*workloads, devices=1, **queue):
@@ -55,3 +58,22 @@ def test_preemption_brings_no_queue_above_its_fair_share():
         over_quota_weight=0,
     )
     assert evicted(decision) == []
+
+
+def test_work_without_a_gpu_does_not_take_the_room_for_which_other_queues_give_way():
+    """Neither may it take that room itself, nor would the sentence be true that names the job with GPUs."""
+    cluster = Cluster().queue("taker", 2).queue("fixed", 2, over_quota_weight=0).queue("giver")
+    cluster.nodes += [replace(a_node("m", 2), cpu_milli=2000), replace(a_node("n", 2), cpu_milli=2000)]
+    cluster.nodes += [replace(a_node("o", 2), cpu_milli=0)]
+    one_core = Request(devices=1, cpu_milli=1000)
+    for number in range(2):
+        stays = a_job(f"stays{number}", "fixed", preemptible=False)
+        cluster.add(running(replace(stays, request=one_core), f"m-{number}"))
+        cluster.add(running(replace(a_job(f"gives{number}", "giver"), request=one_core), f"n-{number}"))
+    wide = replace(a_job("wide", "taker"), request=Request(devices=2, cpu_milli=1000))
+    cluster.add(wide, replace(a_job("cores", "taker", priority=1), request=Request(devices=0, cpu_milli=2000)))
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert sorted(evicted(decision)) == ["gives0", "gives1"]
+    assert {each.by for each in acts(decision)} == {"wide"}
+    assert why(decision, "wide").why.reason is PendingReason.WAITS_FOR_EVICTION
+    assert why(decision, "cores").why.reason is not PendingReason.WAITS_FOR_EVICTION

@@ -308,3 +308,17 @@ def test_who_has_all_the_gpus_that_are_held_and_lacks_processors_is_told_so():
     assert "no node with 0.5 GPU idle has 4 CPU cores free; ann's here (0.5 GPU) is in the way" in reveal(
         entry.sentence
     )
+
+
+def test_a_reservation_ends_in_the_decision_that_leaves_its_owner_above_a_limit_and_others_get_its_devices_at_once():
+    cluster = Cluster().node("n", 2).node("m", 1).queue("d", 3, limit="2.5").queue("other", 1)
+    cluster.queue("d/q", 2, parent="d").queue("d/r", 1, parent="d")
+    cluster.add(running(a_job("here", "other", preemptible=False), "n-0"), waiting_long(queue="d/q"))
+    after = reserved(cluster.snapshot())
+    arrived = plus(after, a_job("one", "d/r", submitted=1), a_job("small", "d/q", submitted=2))
+    decision = decide(arrived)
+    assert sorted(admitted(decision)) == ["one", "small"]
+    assert [each for each in decision.instructions if isinstance(each, Reserve)] == [
+        Reserve(workload="big", placement=())
+    ]
+    assert decide(apply(arrived, decision)).instructions == ()
