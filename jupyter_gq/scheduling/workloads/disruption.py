@@ -35,8 +35,8 @@ def disruption(workload: Workload) -> Disruption:
 
     The key is that of `loss`, but the lower priority goes before whatever else is lost by running work.
     """
-    placed, runs, *rest = loss(workload)
-    return (placed, runs, workload.priority, *rest)
+    lost = loss(workload)
+    return (*lost[:2], workload.priority, *lost[2:])
 
 
 def by_disruption(workloads: Iterable[Workload]) -> Iterator[Workload]:
