@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from jupyter_gq.api.openapi import SchemaOfWire
 from jupyter_gq.api.routes import describe_api
 from jupyter_gq.lab.answers import ConnectionNotice, ResultPath, ServerStatus
-from jupyter_gq.lab.history import RanCell
-from jupyter_gq.lab.requests import CellsRequest, Plan, SendRequest
+from jupyter_gq.lab.history import KernelHistory
+from jupyter_gq.lab.requests import Announcement, CellsRequest, Plan, SendRequest
 
 Json = dict[str, Any]
 
@@ -33,8 +33,8 @@ OF_SERVICE = frozenset(
         "QueueList",
     }
 )
-READ_BY_SERVER = (CellsRequest, SendRequest)
-SENT_BY_SERVER = (ConnectionNotice, Plan, RanCell, ResultPath, ServerStatus)
+READ_BY_SERVER = (Announcement, CellsRequest, SendRequest)
+SENT_BY_SERVER = (ConnectionNotice, KernelHistory, Plan, ResultPath, ServerStatus)
 
 _REFERENCE = "#/components/schemas/"
 

@@ -14,7 +14,7 @@ Rules
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from jupyter_gq.client.models import Bundle, CellRef, Kernel, Manifest
@@ -22,7 +22,7 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
 from .refusal import RefusedRequest
-from .requests import CellsRequest, CellWarning, Plan, PlannedCell
+from .requests import CellsRequest
 
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: Longest id of a cell that nbformat allows.
@@ -53,6 +53,8 @@ class Step:
     #: Duration of the last run in the notebook, if known.
     seconds: float | None
     why: Literal["ran", "setup", "target"]
+    #: Place in the request's prefix; None for cells that the request does not replay.
+    index: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,19 +71,18 @@ class Origin:
 
 def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
     """Return the cells that the job will run, in order; raise `RefusedRequest` if one of them cannot run."""
-    code, other = _read_cells(request.notebook)
-    python = kernel.language.lower() == "python"
-    strict = python and not cells.is_newer_python(_read_python_version(request.notebook))
+    code, other = read_cells(request.notebook)
+    python = is_python(kernel)
+    strict = python and not cells.is_newer_python(read_python_version(request.notebook))
     if request.mode == "notebook":
         targets = [c for c in code.values() if SKIP not in c.tags and not cells.is_empty(c.source, python)]
         if not targets:
             raise RefusedRequest("empty_notebook", "This notebook has no code cell to run.", field="notebook")
     else:
         targets = _select_targets(request.targets, code, other, python)
-    if strict:
-        for cell in targets:
-            _refuse_syntax_error(cell)
     replayed = _select_replayed(request, code, targets, python) if request.mode == "replay" else []
+    if strict:
+        _refuse_syntax_errors(targets, replayed)
     return _make_ids_unique(replayed, targets, _get_last_seconds(request))
 
 
@@ -101,25 +102,12 @@ def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) ->
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
 
 
-def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
-    """Return the plan for the dialog: the cells before the targets, the targets, and warnings. Nothing is sent."""
-    shown = [
-        PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
-        for s in steps
-    ]
-    return Plan(
-        prefix=[cell for cell in shown if cell.why != "target"],
-        targets=[cell for cell in shown if cell.why == "target"],
-        warnings=list(_find_warnings(request, steps, kernel)),
-    )
-
-
 def hash_source(source: str) -> str:
     """Return the SHA-256 of a cell's source as hex; the browser compares it to see whether a cell was edited."""
     return hashlib.sha256(source.encode()).hexdigest()
 
 
-def _read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
+def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
     """Return the code cells by id, and the types of all other cells by id.
 
     Raises `RefusedRequest` if the document is no nbformat 4 notebook.
@@ -181,15 +169,25 @@ def _select_targets(
     return [cell for cell in code.values() if cell.id in chosen]
 
 
-def _refuse_syntax_error(cell: CodeCell) -> None:
-    """Raise `RefusedRequest` if the cell has a syntax error."""
-    fault = cells.find_syntax_error(cell.source)
-    if fault is not None:
-        raise RefusedRequest(
-            "syntax_error",
-            f"Cell {cell.number} would fail at once, so it was not sent. Syntax error: {fault.sentence}",
-            field="targets",
-        )
+def _refuse_syntax_errors(targets: Iterable[CodeCell], replayed: Iterable[Step]) -> None:
+    """Raise `RefusedRequest` if one of the cells has a syntax error."""
+    for cell in targets:
+        fault = cells.find_syntax_error(cell.source)
+        if fault is not None:
+            raise RefusedRequest(
+                "syntax_error",
+                f"Cell {cell.number} would fail at once, so it was not sent. Syntax error: {fault.sentence}",
+                field="targets",
+            )
+    for step in replayed:
+        fault = cells.find_syntax_error(step.source)
+        if fault is not None:
+            raise RefusedRequest(
+                "syntax_error",
+                f"The replayed cell “{cells.make_title(step.source)}” would fail at once, so nothing was sent. "
+                f"Leave it out or correct it. Syntax error: {fault.sentence}",
+                field="prefix",
+            )
 
 
 def _select_replayed(
@@ -201,15 +199,20 @@ def _select_replayed(
     """
     sent = {cell.id for cell in targets}
     skipped = {cell.id for cell in code.values() if SKIP in cell.tags}
-    ran = [cell for cell in request.prefix if cell.cell_id not in sent | skipped and cell.source.strip()]
-    known = {cell.cell_id for cell in ran}
+    ran = [
+        (index, cell)
+        for index, cell in enumerate(request.prefix)
+        if cell.cell_id not in sent | skipped and cell.source.strip()
+    ]
+    known = {cell.cell_id for _, cell in ran}
     setup = [
         Step(id=cell.id, cell_id=cell.id, source=cell.source, seconds=None, why="setup")
         for cell in code.values()
         if SETUP in cell.tags and cell.id not in known | sent | skipped and not cells.is_empty(cell.source, python)
     ]
     replayed = [
-        Step(id=cell.cell_id, cell_id=cell.cell_id, source=cell.source, seconds=cell.seconds, why="ran") for cell in ran
+        Step(id=cell.cell_id, cell_id=cell.cell_id, source=cell.source, seconds=cell.seconds, why="ran", index=index)
+        for index, cell in ran
     ]
     return [*setup, *replayed]
 
@@ -228,7 +231,7 @@ def _make_ids_unique(
     for step in replayed:
         unique = _choose_free_id(step.id, taken)
         taken.add(unique)
-        steps.append(Step(id=unique, cell_id=step.cell_id, source=step.source, seconds=step.seconds, why=step.why))
+        steps.append(replace(step, id=unique))
     for cell in targets:
         took = seconds.get(cell.id)
         steps.append(Step(id=cell.id, cell_id=cell.id, source=cell.source, seconds=took, why="target"))
@@ -266,73 +269,12 @@ def _make_notebook(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
     }
 
 
-def _read_python_version(notebook: JsonMapping) -> str:
+def is_python(kernel: Kernel) -> bool:
+    """Return whether the cells of this kernel are Python."""
+    return kernel.language.lower() == "python"
+
+
+def read_python_version(notebook: JsonMapping) -> str:
+    """Return the version of Python that a notebook names; empty if the notebook names none."""
     language = (notebook.get("metadata") or {}).get("language_info") or {}
     return str(language.get("version", ""))
-
-
-def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:
-    """Yield warnings about the cells that will run: risks, syntax, edited or failed cells, a slow prefix."""
-    if kernel.language.lower() != "python":
-        name = kernel.display_name or kernel.name
-        yield CellWarning(
-            code="not_checked",
-            message=f"{name} cells are replayed like any other, but they cannot be checked beforehand.",
-        )
-    else:
-        for step in steps:
-            for code, message in cells.find_risks(step.source):
-                yield CellWarning(
-                    code=code, cell_id=step.cell_id or None, message=f"{_quote_title(step.source)} {message}."
-                )
-            if step.why != "target" or cells.is_newer_python(_read_python_version(request.notebook)):
-                yield from _find_syntax_warning(step)
-    yield from _find_prefix_warnings(request)
-    took = sum(step.seconds or 0 for step in steps if step.why != "target")
-    if took >= 30:
-        yield CellWarning(
-            code="slow_prefix", message=f"The cells before took {took:.0f} s here, and run again each time."
-        )
-
-
-def _find_syntax_warning(step: Step) -> Iterable[CellWarning]:
-    """Yield a warning if the source of this step may not be valid Python."""
-    fault = cells.find_syntax_error(step.source)
-    if fault is not None:
-        yield CellWarning(
-            code="syntax_error",
-            cell_id=step.cell_id or None,
-            message=f"{_quote_title(step.source)} may not be valid Python: {fault.sentence}",
-        )
-
-
-def _find_prefix_warnings(request: CellsRequest) -> Iterable[CellWarning]:
-    """Yield warnings about prefix cells that were deleted or edited since they ran, or that failed.
-
-    Yields nothing if the request replays no cells. Targets get no warning.
-    """
-    if request.mode != "replay":
-        return
-    present = {str(cell.get("id")) for cell in request.notebook.get("cells", [])}
-    now = {cell.id: cell.source for cell in _read_cells(request.notebook)[0].values()}
-    targets = set(request.targets)
-    for cell in request.prefix:
-        name, cell_id = _quote_title(cell.source), cell.cell_id or None
-        if cell.cell_id in targets:
-            continue
-        if cell.cell_id not in present:
-            yield CellWarning(
-                code="deleted", cell_id=cell_id, message=f"{name} was deleted or changed since; it runs as it ran here."
-            )
-        elif cell.edited or now.get(cell.cell_id, cell.source) != cell.source:
-            yield CellWarning(
-                code="edited", cell_id=cell_id, message=f"{name} was edited since; it runs as it ran here."
-            )
-        if cell.failed:
-            yield CellWarning(
-                code="failed_here", cell_id=cell_id, message=f"{name} ended with an error here, and may do so again."
-            )
-
-
-def _quote_title(source: str) -> str:
-    return f"“{cells.make_title(source)}”"

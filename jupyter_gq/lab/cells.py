@@ -47,16 +47,31 @@ def find_syntax_error(source: str) -> SyntaxFault | None:
 
     Magics, `!` commands, `?` and top-level `await` are allowed.
     """
-    from IPython.core.inputtransformer2 import TransformerManager
-
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings such as an invalid escape do not prevent a run
-            code = TransformerManager().transform_cell(source)  # type: ignore[no-untyped-call]
-            compile(code, "<cell>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        _parse(source)
     except (SyntaxError, ValueError) as error:
         return _make_fault(error, source)
     return None
+
+
+def parse_cell(source: str) -> ast.Module | None:
+    """Return the syntax tree of a cell, with magics and commands as calls; None if IPython could not run the source."""
+    try:
+        return _parse(source)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _parse(source: str) -> ast.Module:
+    """Return the syntax tree of what IPython makes of a source; raise `SyntaxError` or `ValueError` if it is faulty."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings such as an invalid escape do not prevent a run
+        code = TransformerManager().transform_cell(source)  # type: ignore[no-untyped-call]
+        tree = compile(code, "<cell>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 def import_parser() -> None:
@@ -81,28 +96,3 @@ def is_newer_python(version: str) -> bool:
     """
     match = re.match(r"(\d+)\.(\d+)", version)
     return match is not None and (int(match[1]), int(match[2])) > sys.version_info[:2]
-
-
-#: Pattern, code and message of each risk in a cell that will run unattended.
-_RISKS = (
-    (
-        re.compile(r"(?<![.\w])(?:input|getpass\.getpass|getpass)\s*\("),
-        "asks_for_input",
-        "asks for input; nobody can answer in a job, so it will fail",
-    ),
-    (
-        re.compile(r"^\s*[%!]\s*(?:\w+\s+-m\s+)?(?:pip3?|uv\s+pip|conda|mamba)\s+install\b", re.MULTILINE),
-        "installs_packages",
-        "installs packages; it does so in every run, in the same environment",
-    ),
-    (
-        re.compile(r"^\s*%%?(?:script|bash|sh|system|sx|writefile|store|rm|mv)\b|^\s*!", re.MULTILINE),
-        "acts_outside",
-        "runs commands or writes files; it does so again in the job",
-    ),
-)
-
-
-def find_risks(source: str) -> list[tuple[str, str]]:
-    """Return (code, message) of each construct that behaves differently, or acts again, in an unattended run."""
-    return [(code, message) for pattern, code, message in _RISKS if pattern.search(source)]

@@ -275,23 +275,34 @@ class OpenResultHandler(GQHandler):
 
 
 class KernelHistoryHandler(GQHandler):
-    """GET kernels/<id>/history: what a kernel ran in its present session, in order, as this server saw it."""
+    """GET and POST kernels/<id>/history: what a kernel ran in its present session, in order, as this server saw it."""
 
     @authenticated
     @authorized
     async def get(self, kernel: str) -> None:
         """Answer with the cells that the kernel ran since its start, in order, or with 404 if it is not running.
 
-        A page that was loaded after the kernel's start asks for them. `seconds` is null while a cell runs.
+        `seconds` is null while a cell runs.
         """
-        await self.respond(lambda connection: self._history(kernel))
+        await self.respond(lambda connection: self._find_history(kernel))
 
-    async def _history(self, kernel: str) -> list[JsonObject]:
+    @authenticated
+    @authorized
+    async def post(self, kernel: str) -> None:
+        """Record to which cells of a notebook the executions belong that follow; answer with the history so far."""
+        await self.respond(lambda connection: self._note_cells(connection, kernel))
+
+    async def _note_cells(self, connection: ServiceConnection, kernel: str) -> JsonObject:
+        if self.extension.watch is not None:
+            self.extension.watch.note_cells(kernel, connection.read_announcement(self.read_body()))
+        return await self._find_history(kernel)
+
+    async def _find_history(self, kernel: str) -> JsonObject:
         watch = self.extension.watch
-        cells = None if watch is None else watch.get_history(kernel)
-        if cells is None:
+        history = None if watch is None else watch.get_history(kernel)
+        if history is None:
             raise RefusedRequest("not_found", "This kernel is not running.", status=404)
-        return [asdict(cell) for cell in cells]
+        return asdict(history)
 
 
 _NAME = "([^/]+)"

@@ -12,11 +12,18 @@ Rules
   widget's message may be served inside a cell, and ends only itself.
 - No use: connections, completions, inspections and polling are no use of a kernel.
 - New history: a restart begins a new history, and so does an execution count that decreases.
+- Announcements: kernels do not tell to which cell of a notebook an execution belongs, so the page announces each cell
+  that it runs. An execution belongs to the first announced cell with its code that no earlier execution took.
+- Complete: a history is complete if its counts are 1, 2, 3 and so on. An empty one is complete if the record began with
+  the kernel.
 - Questions: a kernel announces its start only once, often before anybody listens. A kernel that was never heard may be
   asked on its main shell, where the question waits in line like a cell. Once the question is served, the record is
   complete. An answer ends no request: code that serves requests while it runs (`jupyter_ui_poll`) answers too.
+
+See docs/decisions/0113-announce-cells-and-judge-them-on-the-server.md.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -40,13 +47,30 @@ class RanCell:
     seconds: float | None = None
     #: Whether the cell ended with an error.
     failed: bool = False
+    #: Id of the notebook's cell; empty for code that no page has announced, such as that of a console.
+    cell_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelHistory:
+    """The answer of GET kernels/<id>/history: the executions in the present session of a kernel, in run order."""
+
+    cells: tuple[RanCell, ...]
+    #: Whether every execution of the session is known. If so and there is no cell, nothing has run in the kernel.
+    complete: bool
+
+
+#: Most announced cells that are kept for one kernel.
+MOST_ANNOUNCED = 10_000
 
 
 class KernelRecord:
     """The history and state of one kernel from the time `since`: its start, or when this server began to listen."""
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, *, from_start: bool = False) -> None:
         self._cells: dict[str, RanCell] = {}  # by request, in order
+        self._announced: deque[tuple[str, str]] = deque(maxlen=MOST_ANNOUNCED)  # cell id and code, in run order
+        self._from_start = from_start
         self._open: dict[str, dict[str, float]] = {}  # by (sub)shell: request -> when it began
         #: End of the last use, or the start of the kernel.
         self.last_active = since
@@ -60,13 +84,37 @@ class KernelRecord:
         return tuple(self._cells.values())
 
     @property
+    def history(self) -> KernelHistory:
+        """The executions with the ids of their cells, and whether none is missing."""
+        ahead = list(self._announced)
+        cells = []
+        for cell in self.cells:
+            taken = next((said for said in ahead if said[1] == cell.code), None)
+            if taken is not None:
+                ahead.remove(taken)
+                cell = replace(cell, cell_id=taken[0])
+            cells.append(cell)
+        counted = [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+        return KernelHistory(cells=tuple(cells), complete=counted and (bool(cells) or self._from_start))
+
+    def note_cell(self, cell_id: str, code: str) -> None:
+        """Record that a page hands the cell with this id and code to the kernel."""
+        self._announced.append((cell_id, code))
+
+    @property
     def busy(self) -> bool:
         """Whether a request that runs code has begun and not ended."""
         return any(self._open.values())
 
+    def note_start(self) -> None:
+        """Record that the kernel has just started, so that nothing can have run before."""
+        self._from_start = True
+
     def note_restart(self, at: float) -> None:
         """Begin a new history at the time `at`, with an unknown state: a new process has replaced the old one."""
         self._cells.clear()
+        self._announced.clear()
+        self._from_start = True
         self._open.clear()
         self.last_active = at
         self.is_known = False
@@ -119,6 +167,7 @@ class KernelRecord:
             last, cell = next(reversed(self._cells.items()))
             if count < cell.execution_count:
                 self._cells.clear()
+                self._from_start = False
             elif count == cell.execution_count:
                 del self._cells[last]
         self._cells[request] = RanCell(code=str(content.get("code", "")), execution_count=count)

@@ -20,6 +20,7 @@ class PrefixCell(_Request):
     cell_id: str = ""
     source: str
     seconds: float | None = None
+    ran: bool = Field(default=True, description="Whether the cell is known to have run in the kernel.")
     edited: bool = False
     failed: bool = False
 
@@ -56,6 +57,19 @@ class SendRequest(CellsRequest):
 JOB_FIELDS = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key"}
 
 
+class AnnouncedCell(_Request):
+    """A cell that a page hands to a kernel."""
+
+    cell_id: str
+    source: str
+
+
+class Announcement(_Request):
+    """The request of POST kernels/<id>/history: the cells that a page has handed to the kernel, in run order."""
+
+    cells: list[AnnouncedCell]
+
+
 class PlannedCell(BaseModel):
     """A cell that will run."""
 
@@ -71,6 +85,9 @@ class CellWarning(BaseModel):
     code: str
     message: str
     cell_id: str | None = None
+    index: int | None = Field(
+        default=None, description="Place of the replayed cell in the request's `prefix`; null for a target, or for all."
+    )
 
 
 class Plan(BaseModel):

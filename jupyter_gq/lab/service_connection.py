@@ -28,8 +28,9 @@ from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
 from .origin import find_origin
+from .plan import describe_plan
 from .refusal import RefusedRequest
-from .requests import JOB_FIELDS, CellsRequest, Plan, SendRequest, describe_validation_error
+from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, describe_validation_error
 from .results import save_result
 from .watch import KernelWatch
 
@@ -90,7 +91,7 @@ class ServiceConnection:
         """
         request = parse(CellsRequest, body)
         source = await self._find_origin(request)
-        return bundle.describe_plan(request, bundle.plan_steps(request, source.kernel), source.kernel)
+        return describe_plan(request, bundle.plan_steps(request, source.kernel), source.kernel)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
@@ -105,6 +106,11 @@ class ServiceConnection:
         asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
+
+    @staticmethod
+    def read_announcement(body: object) -> list[tuple[str, str]]:
+        """Return ids and sources of the announced cells in `body`; raise `RefusedRequest` if the body is not valid."""
+        return [(cell.cell_id, cell.source) for cell in parse(Announcement, body).cells]
 
     async def open_result(self, job_id: str) -> str:
         """Copy the executed notebook of a job into the user's folder; return the path of the copy."""

@@ -11,7 +11,8 @@ a kernel (completion, inspection), and the idle of one (sub)shell hides a cell t
 
 import asyncio
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from logging import Logger
 from typing import cast
 
@@ -21,7 +22,7 @@ from zmq.eventloop.zmqstream import ZMQStream
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .clock import now
-from .history import NEEDED_MESSAGES, KernelRecord, RanCell
+from .history import NEEDED_MESSAGES, KernelHistory, KernelRecord
 from .jupyter_parts import EventBus, Kernels
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
@@ -84,11 +85,24 @@ class KernelWatch:
         for kernel_id in alive - self._watched.keys():
             self._listen(kernel_id, KernelRecord(now()))
 
-    def get_history(self, kernel_id: str) -> tuple[RanCell, ...] | None:
+    def get_history(self, kernel_id: str) -> KernelHistory | None:
         """Return the executions in the kernel's present session; None if the kernel does not exist."""
         self.sync()
         watched = self._watched.get(kernel_id)
-        return None if watched is None else watched.record.cells
+        if watched is None:
+            return None
+        history = watched.record.history
+        return replace(history, complete=history.complete and watched.stream is not None)
+
+    def note_cells(self, kernel_id: str, cells: Iterable[tuple[str, str]]) -> bool:
+        """Record the id and the code of each cell that a page hands to a kernel; return whether the kernel exists."""
+        self.sync()
+        watched = self._watched.get(kernel_id)
+        if watched is None:
+            return False
+        for cell_id, code in cells:
+            watched.record.note_cell(cell_id, code)
+        return True
 
     def get_activity(self) -> list[KernelState]:
         """Return the state of every kernel; also send a question to each kernel that was never heard.
@@ -131,10 +145,12 @@ class KernelWatch:
     async def _listen_when_listed(self, kernel_id: str) -> None:
         """Wait up to 10 s until jupyter_server lists a new kernel, then start listening to it."""
         for _ in range(LISTED_TRIES):
-            if kernel_id in self._watched:
+            found = self._watched.get(kernel_id)
+            if found is not None:
+                found.record.note_start()
                 return
             if kernel_id in self._kernels.list_kernel_ids():
-                self._listen(kernel_id, KernelRecord(now()))
+                self._listen(kernel_id, KernelRecord(now(), from_start=True))
                 return
             await asyncio.sleep(LISTED_AFTER)
 

@@ -4,11 +4,13 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import type {
+  Announcement,
   CellWarning,
   CellsRequest,
   JobList,
   JobRequest,
   JobView,
+  KernelHistory,
   Me,
   NotebookList,
   NotebookView,
@@ -18,7 +20,6 @@ import type {
   Problem,
   QueueList,
   QueueView,
-  RanCell,
   ResultPath,
   SendRequest,
   ServerStatus
@@ -112,8 +113,13 @@ export class Client {
   }
 
   /** Return the cells that the server saw in a kernel's present session, in run order. */
-  listKernelRuns(kernelId: string): Promise<RanCell[]> {
+  getKernelHistory(kernelId: string): Promise<KernelHistory> {
     return this._get(`kernels/${encodeURIComponent(kernelId)}/history`);
+  }
+
+  /** Tell the server which cells of a notebook were handed to a kernel, in run order. */
+  announceCells(kernelId: string, announcement: Announcement): Promise<KernelHistory> {
+    return this._post(`kernels/${encodeURIComponent(kernelId)}/history`, announcement);
   }
 
   private _get<T>(path: string, query: Record<string, string | number> = {}): Promise<T> {

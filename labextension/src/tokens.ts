@@ -5,10 +5,9 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IRun } from './bundle/history';
 import type { Client } from './client';
 import type { ILiveState } from './live/state';
-import type { JobSummary, JobView, NotebookView, OutputNotice } from './wire';
+import type { JobSummary, JobView, NotebookView, OutputNotice, RanCell } from './wire';
 
 /** A live view of the user's jobs, notebooks and queues. */
 export interface ITraining {
@@ -43,8 +42,8 @@ export const ITraining = new Token<ITraining>(
 
 /** A record of the cells that ran in each kernel. */
 export interface IRunHistory {
-  /** Return the runs of a kernel in run order. */
-  listRuns(kernelId: string): readonly IRun[];
+  /** Return the runs of a kernel in run order; the one that still runs, without a duration, is the last. */
+  listRuns(kernelId: string): readonly RanCell[];
   /** Return whether the record has every run of the kernel's present session. */
   isComplete(kernelId: string): boolean;
 }

@@ -2,6 +2,15 @@
 
 export interface components {
     schemas: {
+        /** @description A cell that a page hands to a kernel. */
+        AnnouncedCell: {
+            cell_id: string;
+            source: string;
+        };
+        /** @description The request of POST kernels/<id>/history: the cells that a page has handed to the kernel, in run order. */
+        Announcement: {
+            cells: components["schemas"]["AnnouncedCell"][];
+        };
         /** @description Quota, limit and use of CPU cores or memory in a queue; None = not set. */
         Bounds: {
             quota: string | null;
@@ -24,6 +33,8 @@ export interface components {
             code: string;
             message: string;
             cell_id: string | null;
+            /** @description Place of the replayed cell in the request's `prefix`; null for a target, or for all. */
+            index: number | null;
         };
         /** @description The request of POST check: the cells to run, and where. */
         CellsRequest: {
@@ -237,6 +248,11 @@ export interface components {
             /** @description Cells that are replayed first, in run order. */
             prefix: components["schemas"]["CellRef-Output"][];
         };
+        /** @description The answer of GET kernels/<id>/history: the executions in the present session of a kernel, in run order. */
+        KernelHistory: {
+            cells: components["schemas"]["RanCell"][];
+            complete: boolean;
+        };
         /** @description The data of the options page and the send dialog. */
         Me: {
             user: string;
@@ -365,6 +381,11 @@ export interface components {
             source: string;
             /** @default null */
             seconds?: number | null;
+            /**
+             * @description Whether the cell is known to have run in the kernel.
+             * @default true
+             */
+            ran?: boolean;
             /** @default false */
             edited?: boolean;
             /** @default false */
@@ -428,6 +449,7 @@ export interface components {
             execution_count: number;
             seconds: number | null;
             failed: boolean;
+            cell_id: string;
         };
         /** @description The answer of POST open-result: the place of the executed notebook, relative to the root folder. */
         ResultPath: {
@@ -493,6 +515,8 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AnnouncedCell = components['schemas']['AnnouncedCell'];
+export type Announcement = components['schemas']['Announcement'];
 export type Bounds = components['schemas']['Bounds'];
 export type CellRefOutput = components['schemas']['CellRef-Output'];
 export type CellWarning = components['schemas']['CellWarning'];
@@ -507,6 +531,7 @@ export type JobList = components['schemas']['JobList'];
 export type JobRequest = components['schemas']['JobRequest'];
 export type JobSummary = components['schemas']['JobSummary'];
 export type JobView = components['schemas']['JobView'];
+export type KernelHistory = components['schemas']['KernelHistory'];
 export type Me = components['schemas']['Me'];
 export type NotebookList = components['schemas']['NotebookList'];
 export type NotebookView = components['schemas']['NotebookView'];

@@ -97,12 +97,37 @@ async def test_history_has_the_executions_in_run_order(kernel, extension, fetch,
     await kernel.run("1 / 0", stop_on_error=False)
     await kernel.run("a = 1")
     await until(lambda: not one(extension).busy, "idle")
-    status, cells = await fetch("GET", "kernels", kernel.id, "history")
-    assert status == 200
+    status, history = await fetch("GET", "kernels", kernel.id, "history")
+    assert (status, history["complete"]) == (200, True)
+    cells = history["cells"]
     assert [cell["code"] for cell in cells] == ["a = 1", "import time; time.sleep(0.3)", "1 / 0", "a = 1"]
     assert [cell["execution_count"] for cell in cells] == [1, 2, 3, 4]
     assert [cell["failed"] for cell in cells] == [False, False, True, False]
     assert 0.3 <= cells[1]["seconds"] < 60
+
+
+async def test_executions_have_the_cells_that_the_page_announced(kernel, until, fetch, extension):
+    """The page's announcement may arrive before or after the execution."""
+    announced = {"cells": [{"cell_id": "one", "source": "a = 1"}]}
+    assert await fetch("POST", "kernels", kernel.id, "history", body=announced) == (
+        200,
+        {"cells": [], "complete": True},
+    )
+    await kernel.run("a = 1")
+    await kernel.run("a = 2")
+    await until(lambda: len(extension.watch.get_history(kernel.id).cells) == 2, "two cells")
+    announced = {"cells": [{"cell_id": "two", "source": "a = 2"}]}
+    _, history = await fetch("POST", "kernels", kernel.id, "history", body=announced)
+    assert [(cell["cell_id"], cell["code"]) for cell in history["cells"]] == [("one", "a = 1"), ("two", "a = 2")]
+    assert (await fetch("POST", "kernels", "gone", "history", body=announced))[0] == 404
+    assert (await fetch("POST", "kernels", kernel.id, "history", body={"cells": 1}))[0] == 422
+
+
+async def test_after_a_restart_it_is_known_that_nothing_has_run(kernel, fetch, until, extension):
+    await kernel.run("a = 1")
+    await until(lambda: extension.watch.get_history(kernel.id).cells, "one cell")
+    await kernel.restart()
+    assert await fetch("GET", "kernels", kernel.id, "history") == (200, {"cells": [], "complete": True})
 
 
 async def test_silent_and_unstored_requests_are_no_history(kernel, extension, until):
@@ -110,29 +135,29 @@ async def test_silent_and_unstored_requests_are_no_history(kernel, extension, un
     await kernel.run("probe = 2", silent=True, store_history=False)
     await kernel.run("dir()", store_history=False)
     await kernel.run("b = 2")
-    await until(lambda: len(extension.watch.get_history(kernel.id)) == 2, "two cells")
-    assert [cell.code for cell in extension.watch.get_history(kernel.id)] == ["a = 1", "b = 2"]
+    await until(lambda: len(extension.watch.get_history(kernel.id).cells) == 2, "two cells")
+    assert [cell.code for cell in extension.watch.get_history(kernel.id).cells] == ["a = 1", "b = 2"]
 
 
 async def test_a_restart_begins_a_new_history(kernel, extension, until):
     await kernel.run("a = 1")
     before = one(extension).last_active
     await kernel.restart()
-    assert extension.watch.get_history(kernel.id) == ()
+    assert extension.watch.get_history(kernel.id).cells == ()
     await kernel.run("b = 2")
-    await until(lambda: len(extension.watch.get_history(kernel.id)) == 1, "one cell")
+    await until(lambda: len(extension.watch.get_history(kernel.id).cells) == 1, "one cell")
     assert one(extension).last_active > before
 
 
 async def test_a_kernel_that_died_and_came_back_has_a_new_history(kernel, extension, jp_serverapp, until):
     await kernel.run("a = 1")
     kernel.client.execute("import os; os._exit(1)")
-    await until(lambda: extension.watch.get_history(kernel.id) == (), "the restart by itself")
+    await until(lambda: extension.watch.get_history(kernel.id).cells == (), "the restart by itself")
     kernel.client.stop_channels()
     await kernel.connect()
     await kernel.run("b = 2")
-    await until(lambda: extension.watch.get_history(kernel.id), "one cell")
-    assert [cell.code for cell in extension.watch.get_history(kernel.id)] == ["b = 2"]
+    await until(lambda: extension.watch.get_history(kernel.id).cells, "one cell")
+    assert [cell.code for cell in extension.watch.get_history(kernel.id).cells] == ["b = 2"]
 
 
 async def test_a_silent_busy_cell_is_busy_until_it_ends(kernel, extension, until):
@@ -150,7 +175,7 @@ async def test_kernel_without_a_connection_becomes_idle(unheard, extension, unti
     started = one(extension).last_active
     await until(lambda: one(extension).busy is False, "idle")
     assert one(extension).last_active == started
-    assert extension.watch.get_history(unheard.id) == ()
+    assert extension.watch.get_history(unheard.id).cells == ()
 
 
 async def test_kernel_restarted_during_a_cell_becomes_idle(unheard, extension, until):
@@ -188,9 +213,9 @@ async def test_kernel_that_ran_before_the_watch_started_is_found(on_hub, jp_serv
     await kernel.start()
     try:
         extension.watch.start()
-        assert extension.watch.get_history(kernel.id) == ()
+        assert extension.watch.get_history(kernel.id).cells == ()
         await until(lambda: one(extension).busy is False, "idle")
-        while not extension.watch.get_history(kernel.id):  # a subscription takes a moment
+        while not extension.watch.get_history(kernel.id).cells:  # a subscription takes a moment
             await kernel.run("a = 1")
     finally:
         await kernel.stop()
@@ -202,8 +227,8 @@ async def test_first_cell_is_in_the_history_without_an_earlier_request(on_hub, j
     await kernel.start()
     try:
         await kernel.run("first = 1")
-        await until(lambda: extension.watch.get_history(kernel.id), "one cell")
-        assert extension.watch.get_history(kernel.id)[0].code == "first = 1"
+        await until(lambda: extension.watch.get_history(kernel.id).cells, "one cell")
+        assert extension.watch.get_history(kernel.id).cells[0].code == "first = 1"
     finally:
         await kernel.stop()
 

@@ -106,6 +106,7 @@ async def test_bundle_has_the_command_of_the_running_kernel(on_hub, service, fet
         ({"targets": ["gone"]}, "unknown_cell", "targets", "no longer"),
         ({"targets": []}, "no_cell", "targets", "Select"),
         ({"targets": ["broken"]}, "syntax_error", "targets", "line 2: for"),
+        ({"prefix": [{"cell_id": "broken", "source": "x = 1\nfor\n"}]}, "syntax_error", "prefix", "line 2: for"),
         ({"notebook_path": ""}, "unsaved_notebook", "notebook_path", "Save it once"),
         ({"kernel_id": "gone"}, "unknown_kernel", "kernel_id", "not running"),
         ({"notebook": a_notebook(code("train", "1"), kernel="cobol")}, "unknown_kernel", "kernel_id", "'cobol'"),
@@ -139,6 +140,33 @@ async def test_the_check_sends_nothing(on_hub, service, fetch):
     assert [cell["cell_id"] for cell in answer["prefix"]] == ["load"]
     assert answer["targets"] == [{"cell_id": "train", "title": "train(data)", "seconds": None, "why": "target"}]
     assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("%%writefile a.py\nx = 1", "writes a.py: ran once already; runs again in the job"),
+        ("name = input()", "asks for input; nobody can answer in a job, so it will fail"),
+        ("from getpass import getpass\nkey = getpass()", "asks for input; nobody can answer in a job, so it will fail"),
+        ("%pip install x", "installs packages; it does so in every run, in the same environment"),
+        ("!pip install x", "installs packages; it does so in every run, in the same environment"),
+        ("!uv pip install x", "installs packages; it does so in every run, in the same environment"),
+        (
+            "with open('log.txt', 'a') as f:\n    f.write('x')",
+            "writes log.txt: ran once already; runs again in the job",
+        ),
+        ("df.to_csv('out.csv')", "writes out.csv: ran once already; runs again in the job"),
+        ("db.execute('INSERT INTO t VALUES (1)')", "changes a database: ran once already; runs again in the job"),
+    ],
+)
+async def test_the_check_has_a_note_beside_each_replayed_cell_that_acts(on_hub, fetch, source, message):
+    other = {"cell_id": "load", "source": "data = load()"}
+    cells = a_notebook(code("acts", source), code("load", "data = load()"), code("train", "train(data)"))
+    request = a_request(notebook=cells, prefix=[other, {"cell_id": "acts", "source": source}])
+    _, answer = await fetch("POST", "check", body=request)
+    assert [(warned["index"], warned["message"]) for warned in answer["warnings"]] == [(1, message)]
+    _, answer = await fetch("POST", "check", body=request | {"prefix": [other]})
+    assert answer["warnings"] == [], "a note disappears with its cell"
 
 
 async def test_refusal_of_a_too_large_bundle_is_the_service_s(on_hub, service, fetch):

@@ -47,7 +47,12 @@ describe('the client', () => {
     ['GET jobs/job-1/log', client => client.getLog('job-1'), 'epoch 1\n', 'epoch 1\n'],
     ['POST open-result/job-1', client => client.copyResult('job-1'), { path: 'a.ipynb' }, 'a.ipynb'],
     ['POST keep', client => client.keepShare(), aNotebook(), aNotebook()],
-    ['GET kernels/k/history', client => client.listKernelRuns('k'), [], []]
+    [
+      'GET kernels/k/history',
+      client => client.getKernelHistory('k'),
+      { cells: [], complete: true },
+      { cells: [], complete: true }
+    ]
   ])('%s returns what the server answers', async (route, ask, answer, expected) => {
     server.answer(route, answer);
     expect(await ask(client)).toEqual(expected);
@@ -69,7 +74,7 @@ describe('the client', () => {
   it('escapes ids, so that none can lead to another route', async () => {
     await failureOf(client.getJob('../me?x=1'));
     await failureOf(client.cancelJob('a/b'));
-    await failureOf(client.listKernelRuns('a/b'));
+    await failureOf(client.getKernelHistory('a/b'));
     expect(server.asked).toEqual([
       'GET jobs/..%2Fme%3Fx%3D1',
       'DELETE jobs/a%2Fb',

@@ -44,9 +44,11 @@ it('every plugin has an id of its own and says what it does', () => {
 
 describe('the record of what ran', () => {
   let runs: IRunHistory;
+  let training: FakeTraining;
 
   beforeEach(async () => {
-    runs = await history.activate(app.frontEnd, tracker);
+    training = new FakeTraining();
+    runs = await history.activate(app.frontEnd, tracker, training);
   });
 
   it('has each run with its source as it was run, its duration and the counter of the kernel', () => {
@@ -57,10 +59,36 @@ describe('the record of what ran', () => {
     startCell(notebook, 0);
     endCell(notebook, 0, 2, false);
     const seen = runs.listRuns('kernel-1');
-    expect(seen.map(run => [run.source, run.seconds, run.status, run.executionCount])).toEqual([
-      ['train()', 2.5, 'ok', 1],
-      ['load()', 0, 'error', 2]
+    expect(seen.map(run => [run.code, run.seconds, run.failed, run.execution_count])).toEqual([
+      ['train()', 2.5, false, 1],
+      ['load()', 0, true, 2]
     ]);
+    expect(runs.isComplete('kernel-1')).toBe(true);
+  });
+
+  it('is told to the server with the ids of the cells, once for many', async () => {
+    training.server.answer('POST kernels/kernel-1/history', { cells: [], complete: true });
+    startCell(notebook, 1);
+    notebook.cells[1].sharedModel.setSource('edited()');
+    startCell(notebook, 0);
+    await jest.advanceTimersByTimeAsync(100);
+    expect(training.server.asked).toEqual(['POST kernels/kernel-1/history']);
+    const [load, train] = notebook.cells.map(cell => cell.id);
+    expect(training.server.bodies).toEqual([
+      {
+        cells: [
+          { cell_id: train, source: 'train()' },
+          { cell_id: load, source: 'load()' }
+        ]
+      }
+    ]);
+  });
+
+  it('is complete also if the server cannot be told', async () => {
+    training.server.isDown = true;
+    startCell(notebook, 0);
+    endCell(notebook, 0, 1);
+    await jest.advanceTimersByTimeAsync(100);
     expect(runs.isComplete('kernel-1')).toBe(true);
   });
 
@@ -72,7 +100,7 @@ describe('the record of what ran', () => {
     third.sessionContext.session = null;
     startCell(third);
     startCell(new FakePanel().show());
-    expect(runs.listRuns('kernel-2').map(run => run.source)).toEqual(['other()']);
+    expect(runs.listRuns('kernel-2').map(run => run.code)).toEqual(['other()']);
     expect(runs.listRuns('kernel-1')).toEqual([]);
   });
 
@@ -90,7 +118,7 @@ describe('the record of what ran', () => {
     startCell(notebook, 1);
     endCell(notebook, 0, 1);
     notebook.sessionContext.statusChanged.emit('restarting');
-    expect(runs.listRuns('kernel-1').map(run => run.status)).toEqual(['running']);
+    expect(runs.listRuns('kernel-1').map(run => run.seconds)).toEqual([null]);
   });
 });
 

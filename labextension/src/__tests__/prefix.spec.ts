@@ -1,25 +1,28 @@
-import type { IRun } from '../bundle/history';
 import type { ICodeCell } from '../bundle/prefix';
 import {
   selectCells,
   proposeFromDocument,
   proposeFromRuns,
-  proposeFromServer,
   hasRepeats,
   sumKnownSeconds,
   keepLastRuns,
-  findSourceWarning,
   findTitle,
   toggleEntry
 } from '../bundle/prefix';
+import type { RanCell } from '../wire';
 
-const cell = (id: string, source = `run_${id}()`, tags: string[] = []): ICodeCell => ({ id, source, tags });
-const ran = (cellId: string, given: Partial<IRun> = {}): IRun => ({
-  cellId,
-  source: `run_${cellId}()`,
+const cell = (id: string, source = `run_${id}()`, tags: string[] = [], failed = false): ICodeCell => ({
+  id,
+  source,
+  tags,
+  failed
+});
+const ran = (cell_id: string, given: Partial<RanCell> = {}): RanCell => ({
+  cell_id,
+  code: `run_${cell_id}()`,
   seconds: 1,
-  status: 'ok',
-  executionCount: 1,
+  failed: false,
+  execution_count: 1,
   ...given
 });
 const TARGET = new Set(['t']);
@@ -31,15 +34,19 @@ describe('what is replayed', () => {
     expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['c', 'a']);
   });
 
-  it('is the source as it was run, and says when the cell was edited or deleted since', () => {
-    const prefix = proposeFromRuns([ran('a', { source: 'old()' }), ran('gone')], NOTEBOOK, TARGET);
+  it('is the source as it was run, also of cells that were edited or deleted since', () => {
+    const prefix = proposeFromRuns([ran('a', { code: 'old()' }), ran('gone')], NOTEBOOK, TARGET);
     expect(prefix.entries.map(item => item.source)).toEqual(['old()', 'run_gone()']);
-    expect(prefix.entries[0].note).toContain('edited');
-    expect(prefix.entries[1].note).toContain('deleted');
+  });
+
+  it('is no earlier version of the target, nor what runs the same as the target', () => {
+    const runs = [ran('t', { code: 'train(epochs=1)' }), ran('', { code: ' run_t()\n' }), ran('a')];
+    const prefix = proposeFromRuns(runs, NOTEBOOK, TARGET);
+    expect(prefix.entries.map(item => item.source)).toEqual(['run_a()']);
   });
 
   it('leaves a failed run out, but lists it', () => {
-    const prefix = proposeFromRuns([ran('a', { status: 'error' }), ran('b')], NOTEBOOK, TARGET);
+    const prefix = proposeFromRuns([ran('a', { failed: true }), ran('b')], NOTEBOOK, TARGET);
     expect(prefix.entries).toHaveLength(2);
     expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['b']);
   });
@@ -51,22 +58,40 @@ describe('what is replayed', () => {
     expect(selectCells(toggleEntry(prefix.entries, prefix.entries[0].key))).toHaveLength(1);
   });
 
-  it('from the server is matched to cells by their source, and keeps what has no cell any more', () => {
-    const executions = [
-      { code: 'run_a()', execution_count: 1, seconds: 2, failed: false },
-      { code: 'typed_in_a_console()', execution_count: 2, seconds: null, failed: false },
-      { code: 'run_b()', execution_count: 3, seconds: 1, failed: true },
-      { code: 'run_t()', execution_count: 4, seconds: 9, failed: false }
+  it('is matched to cells by the source where the cell is not known, and keeps what has no cell', () => {
+    const runs = [
+      ran('', { code: 'run_a()', seconds: 2 }),
+      ran('', { code: 'typed_in_a_console()' }),
+      ran('', { code: 'run_b()', failed: true })
     ];
-    const prefix = proposeFromServer(executions, NOTEBOOK, TARGET);
+    const prefix = proposeFromRuns(runs, NOTEBOOK, TARGET, 'part');
+    expect(prefix.from).toBe('part');
     expect(selectCells(prefix.entries).map(item => item.source)).toEqual(['run_a()', 'typed_in_a_console()']);
-    expect(prefix.entries[0].cellId).toBe('a');
+    expect(prefix.entries.map(item => item.cellId)).toEqual(['a', 'history-2', 'b']);
+  });
+
+  it('says that a cell still runs here', () => {
+    const { entries } = proposeFromRuns([ran('a'), ran('b', { seconds: null })], NOTEBOOK, TARGET);
+    expect(entries.map(item => [item.included, item.note])).toEqual([
+      [true, null],
+      [true, 'still running here; the job runs it again from the start']
+    ]);
   });
 
   it('from the document is what stands above the first target', () => {
     const prefix = proposeFromDocument(NOTEBOOK, TARGET);
     expect(prefix.from).toBe('document');
     expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['a', 'b']);
+  });
+
+  it('from the document leaves out a cell that shows an error, and is not known to have run', () => {
+    const cells = [cell('a'), cell('b', 'run_b()', [], true), cell('t')];
+    const { from, entries } = proposeFromDocument(cells, TARGET, 'nothing-ran');
+    expect([from, selectCells(entries)]).toEqual([
+      'nothing-ran',
+      [{ cell_id: 'a', source: 'run_a()', seconds: null, ran: false }]
+    ]);
+    expect(entries[1].note).toContain('ended with an error');
   });
 
   it('can be thinned to the last run of each cell', () => {
@@ -80,21 +105,6 @@ describe('what is replayed', () => {
 
   it('says how long it took only when that is known', () => {
     expect(sumKnownSeconds(proposeFromDocument(NOTEBOOK, TARGET).entries)).toBeNull();
-  });
-});
-
-describe('a warning about a source', () => {
-  it.each([
-    ["name = input('?')", 'input'],
-    ['%pip install torch', 'installs'],
-    ['!pip install torch', 'installs'],
-    ['!ls', 'shell']
-  ])('%s', (source, word) => {
-    expect(findSourceWarning(source)).toContain(word);
-  });
-
-  it.each(['model.input(x)', 'my_input(3)', 'x = 1 != 2', '%matplotlib inline'])('none for %s', source => {
-    expect(findSourceWarning(source)).toBeNull();
   });
 });
 

@@ -32,7 +32,7 @@ beforeEach(async () => {
   runs = { isComplete: () => false, listRuns: () => [] };
   const { server } = training;
   server.answer('GET me', aMe());
-  server.answer('GET kernels/kernel-1/history', []);
+  server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
   server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
   server.answer('POST check', { prefix: [], targets: [], warnings: [] });
   server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
@@ -212,18 +212,46 @@ describe('the dialog', () => {
     expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('2nd in line.');
   });
 
-  it('shows warnings about what is sent, but not twice those about replayed cells', async () => {
+  it('shows each warning at its cell, and warnings about all cells at the end', async () => {
+    const [load, train] = notebook.cells.map(cell => cell.id);
     training.server.answer('POST check', {
       prefix: [],
       targets: [],
       warnings: [
-        { code: 'risk', message: 'It asks for input.', cell_id: notebook.cells[1].id },
-        { code: 'edited', message: 'It was edited.', cell_id: notebook.cells[0].id },
-        { code: 'slow_prefix', message: 'The cells before took 40 s.', cell_id: null }
+        { code: 'risk', message: 'asks for input', cell_id: train, index: null },
+        { code: 'edited', message: 'was edited since', cell_id: load, index: 0 },
+        { code: 'writes_files', message: 'writes a.csv', cell_id: load, index: 0 },
+        { code: 'slow_prefix', message: 'The cells before took 40 s.', cell_id: null, index: null }
       ]
     });
     await choose();
-    expect(all('.jp-gq-note').map(words)).toEqual(['It asks for input.', 'The cells before took 40 s.']);
+    expect(all('.jp-gq-targets .jp-gq-replay-note').map(words)).toEqual(['asks for input']);
+    expect(all('.jp-gq-replay .jp-gq-replay-note').map(words)).toEqual(['was edited since', 'writes a.csv']);
+    expect(all('.jp-gq-note').map(words)).toEqual(['The cells before took 40 s.']);
+  });
+
+  it('drops a warning with its cell at once, and asks about the cells that are left', async () => {
+    const warning = { code: 'x', message: 'writes a.csv', cell_id: notebook.cells[0].id, index: 0 };
+    training.server.answer('POST check', { prefix: [], targets: [], warnings: [warning] });
+    await choose();
+    expect(dialog()).toContain('writes a.csv');
+    training.server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+    await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
+    expect(dialog()).not.toContain('writes a.csv');
+    await pause(300);
+    expect(training.server.bodies.at(-1)).toMatchObject({ prefix: [] });
+  });
+
+  it('shows which replayed cell would be refused until the cell is left out', async () => {
+    const problem = { code: 'syntax_error', message: 'The replayed cell “for” would fail.', field: 'prefix' };
+    training.server.answer('POST check', problem, 422);
+    await choose();
+    expect(alerts()).toEqual(['The replayed cell “for” would fail.']);
+    expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('Starts now.');
+    training.server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+    await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
+    await pause(300);
+    expect(alerts()).toEqual([]);
   });
 
   it('offers a model of GPU only where there are several', async () => {
@@ -293,14 +321,8 @@ describe('what runs first', () => {
 
   it('is what the page saw run, and can be left out', async () => {
     const [first] = notebook.cells;
-    const run = {
-      cellId: first.id,
-      source: 'load()',
-      seconds: 1.2,
-      status: 'ok',
-      executionCount: 1
-    } as const;
-    runs = { isComplete: () => true, listRuns: () => [run, { ...run, executionCount: 2 }] };
+    const run = { cell_id: first.id, code: 'load()', seconds: 1.2, failed: false, execution_count: 1 };
+    runs = { isComplete: () => true, listRuns: () => [run, { ...run, execution_count: 2 }] };
     const { result } = await choose();
     expect(dialog()).toContain('Runs first: 2 cells, which took 2.4 s here');
     await press('Only the last run of each');
@@ -312,15 +334,39 @@ describe('what runs first', () => {
     expect(sent().prefix).toEqual([]);
   });
 
-  it('is what the server saw run after a reload of the page', async () => {
-    training.server.answer('GET kernels/kernel-1/history', [
-      { code: 'typed()', execution_count: 1, seconds: 1, failed: false }
-    ]);
+  it('is what the server saw run after a reload of the page, without earlier versions of the target', async () => {
+    const target = notebook.cells[1].id;
+    const run = { seconds: 1, failed: false };
+    training.server.answer('GET kernels/kernel-1/history', {
+      cells: [
+        { ...run, code: 'train(epochs=1)', execution_count: 1, cell_id: target },
+        { ...run, code: 'typed()', execution_count: 2, cell_id: '' }
+      ],
+      complete: true
+    });
     const { result } = await choose();
-    expect([replayed(), dialog().includes('as the server saw it')]).toEqual([['typed()'], true]);
+    expect(replayed()).toEqual(['typed()']);
+    expect(dialog()).toContain('in the order in which they ran here');
     await submit();
     await result;
-    expect(sent().prefix).toEqual([{ cell_id: 'history-1', source: 'typed()', seconds: 1 }]);
+    expect(sent().prefix).toEqual([{ cell_id: 'history-2', source: 'typed()', seconds: 1, ran: true }]);
+  });
+
+  it('is what the server saw if the kernel restarted unseen', async () => {
+    const run = { cell_id: 'x', code: 'before()', seconds: 1, failed: false, execution_count: 1 };
+    runs = { isComplete: () => true, listRuns: () => [run] };
+    training.server.answer('GET kernels/kernel-1/history', { cells: [], complete: true });
+    await choose();
+    expect(dialog()).toContain('Nothing has run in this kernel since it started.');
+    expect(replayed()).toEqual(['load()']);
+  });
+
+  it('says that only a part of what ran is known', async () => {
+    const run = { cell_id: '', code: 'late()', seconds: 1, failed: false, execution_count: 7 };
+    training.server.answer('GET kernels/kernel-1/history', { cells: [run], complete: false });
+    await choose();
+    expect(replayed()).toEqual(['late()']);
+    expect(dialog()).toContain('What ran before them is not known.');
   });
 
   it('is what stands above the cell if nobody knows what ran', async () => {
@@ -383,6 +429,16 @@ describe('a cell that is in training already', () => {
     expect(await result).toBe('new');
     await settle();
     expect(training.server.asked.slice(-2)).toEqual(['POST send', 'DELETE jobs/old']);
+  });
+
+  it('is kept beside the new job by Enter', async () => {
+    await choose();
+    const pressed = new KeyboardEvent('keydown', { key: 'Enter', keyCode: 13, bubbles: true });
+    await perform(() => document.querySelector('.jp-Dialog')?.dispatchEvent(pressed));
+    await pause();
+    await submit();
+    expect(training.server.asked).toContain('POST send');
+    expect(training.server.asked).not.toContain('DELETE jobs/old');
   });
 
   it('stays as it is if the user cancels', async () => {

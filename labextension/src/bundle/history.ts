@@ -1,30 +1,24 @@
 /**
- * The cells that ran in each kernel, in run order, as this page saw them.
+ * The cells that ran in each kernel, in run order, as this page saw them, in the form of the server's own history.
  *
  * Rules
  * -----
  * 1. A run keeps the source that was run. The cell may be edited, moved or deleted afterwards.
  * 2. A restart, or another kernel, starts a new history: earlier runs are not in that kernel's memory.
  * 3. A cell that ran twice has two entries: the second run found what the first run left.
- * 4. The history is complete if the kernel's own counter agrees with it: 1, 2, 3 and so on. After a reload of the page,
+ * 4. Only what has begun ran: a cell that still waits for the kernel has no entry, nor has one that never ran because a
+ *    cell before it failed.
+ * 5. The history is complete if the kernel's own counter agrees with it: 1, 2, 3 and so on. After a reload of the page,
  *    or if a console shares the kernel, the history is incomplete.
  */
 
-/** One run of one cell. */
-export interface IRun {
-  readonly cellId: string;
-  readonly source: string;
-  /** Duration; null while the cell runs or if unknown. */
-  readonly seconds: number | null;
-  readonly status: 'running' | 'ok' | 'error';
-  /** The kernel's counter; null while the cell runs or if unknown. */
-  readonly executionCount: number | null;
-}
+import type { RanCell } from '../wire';
 
 /** The end of a run. */
 export interface IRunEnd {
   readonly cellId: string;
   readonly success: boolean;
+  /** The kernel's counter; null if the kernel did not run the cell. */
   readonly executionCount: number | null;
   /** Seconds since the epoch. */
   readonly at: number;
@@ -32,7 +26,8 @@ export interface IRunEnd {
 
 /** A run and the time from which its duration counts. */
 interface ITimedRun {
-  run: IRun;
+  run: RanCell;
+  isOver: boolean;
   /** When the cell was handed to the kernel. The run starts then, or at the end of the run before it. */
   scheduled: number;
 }
@@ -42,29 +37,34 @@ export class RunHistory {
   /** Record that a cell was handed to the kernel. */
   recordStart(kernelId: string, cellId: string, source: string, at: number): void {
     const runs = this._kernels.get(kernelId) ?? [];
-    const run: IRun = { cellId, source, seconds: null, status: 'running', executionCount: null };
-    this._kernels.set(kernelId, [...runs, { run, scheduled: at }]);
+    const run: RanCell = { cell_id: cellId, code: source, seconds: null, failed: false, execution_count: 0 };
+    this._kernels.set(kernelId, [...runs, { run, isOver: false, scheduled: at }]);
   }
 
   /** Record the end of the cell's oldest unfinished run. Does nothing if there is none: the kernel restarted. */
   recordEnd(kernelId: string, end: IRunEnd): void {
     const runs = this._kernels.get(kernelId) ?? [];
-    const index = runs.findIndex(({ run }) => run.cellId === end.cellId && run.status === 'running');
+    const index = runs.findIndex(({ run, isOver }) => run.cell_id === end.cellId && !isOver);
     if (index < 0) {
       return;
     }
     const { run, scheduled } = runs[index];
     const began = Math.max(scheduled, this._lastEnd.get(kernelId) ?? 0);
-    const ended: IRun = {
-      ...run,
-      seconds: Math.max(0, end.at - began),
-      status: end.success ? 'ok' : 'error',
-      executionCount: end.executionCount
+    const ended: ITimedRun = {
+      run: {
+        ...run,
+        seconds: Math.max(0, end.at - began),
+        failed: !end.success,
+        execution_count: end.executionCount ?? 0
+      },
+      isOver: true,
+      scheduled
     };
+    const neverRan = end.executionCount === null && !end.success;
     this._lastEnd.set(kernelId, end.at);
     this._kernels.set(kernelId, [
       ...runs.slice(0, index),
-      { run: ended, scheduled },
+      ...(neverRan ? [] : [ended]),
       ...runs.slice(index + 1)
     ]);
   }
@@ -75,17 +75,19 @@ export class RunHistory {
     this._lastEnd.delete(kernelId);
   }
 
-  /** Return the runs of a kernel in run order. */
-  listRuns(kernelId: string): readonly IRun[] {
-    return (this._kernels.get(kernelId) ?? []).map(({ run }) => run);
+  /** Return the runs of a kernel in run order; the one that still runs, without a duration, is the last. */
+  listRuns(kernelId: string): readonly RanCell[] {
+    const runs = this._kernels.get(kernelId) ?? [];
+    const running = runs.find(({ isOver }) => !isOver);
+    return [...runs.filter(({ isOver }) => isOver), ...(running === undefined ? [] : [running])].map(
+      ({ run }) => run
+    );
   }
 
   /** Return whether every run of the kernel's present session is known, by the kernel's own counter. */
   isComplete(kernelId: string): boolean {
-    const counts = this.listRuns(kernelId)
-      .filter(run => run.status !== 'running')
-      .map(run => run.executionCount);
-    return counts.length > 0 && counts.every((count, index) => count === index + 1);
+    const over = (this._kernels.get(kernelId) ?? []).filter(({ isOver }) => isOver);
+    return over.length > 0 && over.every(({ run }, index) => run.execution_count === index + 1);
   }
 
   private readonly _kernels = new Map<string, readonly ITimedRun[]>();

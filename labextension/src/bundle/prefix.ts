@@ -1,23 +1,27 @@
 /**
  * The cells that a job replays before its target cells: proposed by this extension, changed by the user.
  *
- * A proposal comes from the best source that is known: the page's own history of the kernel, the server's history of
- * the kernel, or the order of the document. A target cell is never replayed.
+ * A proposal comes from the best source that is known: what ran in the kernel, or the order of the document. No run of
+ * a target cell is replayed, whatever the cell's source was then. What a cell does is judged by the server.
  *
  * See docs/decisions/0004-replay-cells-instead-of-pickling.md.
  */
 
 import type { RanCell, PrefixCell } from '../wire';
-import type { IRun } from './history';
 
-/** The origin of a proposal. */
-export type PrefixSource = 'history' | 'server' | 'document';
+/**
+ * The origin of a proposal: what ran in the kernel, the part of it that is known, or the order of the document, either
+ * because nothing has run or because nothing is known.
+ */
+export type PrefixSource = 'history' | 'part' | 'nothing-ran' | 'document';
 
 /** A code cell of the notebook in its present form. */
 export interface ICodeCell {
   readonly id: string;
   readonly source: string;
   readonly tags: readonly string[];
+  /** Whether the cell shows an error as its output. */
+  readonly failed: boolean;
 }
 
 /** A cell that may be replayed. */
@@ -27,11 +31,13 @@ export interface IPrefixEntry {
   readonly cellId: string;
   readonly source: string;
   readonly seconds: number | null;
+  /** Whether the cell is known to have run in the kernel. */
+  readonly ran: boolean;
   /** Whether the cell is replayed. */
   readonly included: boolean;
   /** Whether the user cannot leave the cell out, because its tag says that it always runs. */
   readonly fixed: boolean;
-  /** A warning for the user, or null. */
+  /** What only this page knows about the run, also while the cell is left out; null if there is nothing to say. */
   readonly note: string | null;
 }
 
@@ -46,102 +52,56 @@ const SETUP = 'gq-setup';
 /** Cells with this tag are never replayed. */
 const SKIP = 'gq-skip';
 const FAILED = 'ended with an error here';
-
-/** Propose the cells that this page saw run in the kernel, in run order; failed runs are listed but not included. */
-export function proposeFromRuns(
-  runs: readonly IRun[],
-  cells: readonly ICodeCell[],
-  targets: ReadonlySet<string>
-): IPrefix {
-  const entries = runs
-    .filter(run => !targets.has(run.cellId) && run.source.trim() !== '')
-    .map(run => ({
-      ...makeEntry(run.cellId, run.source, run.seconds, describeRun(run, cells)),
-      included: run.status !== 'error'
-    }));
-  return { from: 'history', entries: completeEntries(entries, cells, targets) };
-}
+const RUNNING = 'still running here; the job runs it again from the start';
 
 /**
- * Propose the code that the server saw run in the kernel, in run order; failed runs are listed but not included.
+ * Propose the cells that ran in the kernel, in run order; failed runs are listed but not included.
  *
- * Code is matched to cells by its source. Code without a cell, such as that of a console, is replayed as well.
+ * Code without the id of its cell is matched by its source; code without a cell, such as that of a console, is replayed
+ * as well.
  */
-export function proposeFromServer(
-  executions: readonly RanCell[],
+export function proposeFromRuns(
+  runs: readonly RanCell[],
   cells: readonly ICodeCell[],
-  targets: ReadonlySet<string>
+  targets: ReadonlySet<string>,
+  from: 'history' | 'part' = 'history'
 ): IPrefix {
-  const target = cells.filter(cell => targets.has(cell.id)).map(cell => cell.source.trim());
-  const entries = executions
-    .filter(execution => execution.code.trim() !== '' && !target.includes(execution.code.trim()))
-    .map((execution, index) => makeServerEntry(execution, index, cells));
-  return { from: 'server', entries: completeEntries(entries, cells, targets) };
+  const entries = runs
+    .filter(run => run.code.trim() !== '')
+    .map((run, index) => makeRunEntry(run, index, cells))
+    .filter(entry => !targets.has(entry.cellId));
+  return { from, entries: completeEntries(entries, cells, targets) };
 }
 
-/** Return the entry for one execution that the server saw. */
-function makeServerEntry(execution: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
-  const cell = cells.find(candidate => candidate.source.trim() === execution.code.trim());
-  const cellId = cell?.id ?? `history-${index + 1}`;
-  if (execution.failed) {
-    return { ...makeEntry(cellId, execution.code, execution.seconds, FAILED), included: false };
-  }
-  const note = cell === undefined ? 'as it was run; the cell was changed or deleted since' : null;
-  return makeEntry(cellId, execution.code, execution.seconds, note);
+/** Return the entry for one run. */
+function makeRunEntry(run: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
+  const same = cells.find(candidate => candidate.source.trim() === run.code.trim());
+  const entry = makeEntry(run.cell_id || same?.id || `history-${index + 1}`, run.code);
+  const note = run.failed ? FAILED : run.seconds === null ? RUNNING : null;
+  return { ...entry, seconds: run.seconds, ran: true, included: !run.failed, note };
 }
 
-/** Propose all code cells above the first target, in document order, without empty ones. */
-export function proposeFromDocument(cells: readonly ICodeCell[], targets: ReadonlySet<string>): IPrefix {
+/** Propose all code cells above the first target, in document order, without empty ones; failed ones are not included. */
+export function proposeFromDocument(
+  cells: readonly ICodeCell[],
+  targets: ReadonlySet<string>,
+  from: 'nothing-ran' | 'document' = 'document'
+): IPrefix {
   const first = cells.findIndex(cell => targets.has(cell.id));
   const entries = cells
     .slice(0, Math.max(0, first))
     .filter(cell => cell.source.trim() !== '')
-    .map(cell => makeEntry(cell.id, cell.source, null, null));
-  return { from: 'document', entries: completeEntries(entries, cells, targets) };
+    .map(cell => ({
+      ...makeEntry(cell.id, cell.source),
+      included: !cell.failed,
+      note: cell.failed ? 'ended with an error when it last ran' : null
+    }));
+  return { from, entries: completeEntries(entries, cells, targets) };
 }
 
-/** Return an included entry; without a `note`, the source itself may give one. */
-function makeEntry(
-  cellId: string,
-  source: string,
-  seconds: number | null,
-  note: string | null
-): IPrefixEntry {
-  return {
-    key: '',
-    cellId,
-    source,
-    seconds,
-    included: true,
-    fixed: false,
-    note: note ?? findSourceWarning(source)
-  };
-}
-
-/** Return what the user should know about replaying a run, or null. */
-function describeRun(run: IRun, cells: readonly ICodeCell[]): string | null {
-  if (run.status === 'error') {
-    return FAILED;
-  }
-  if (run.status === 'running') {
-    return 'still running here; the job runs it again from the start';
-  }
-  const cell = cells.find(candidate => candidate.id === run.cellId);
-  if (cell === undefined) {
-    return 'as it was run; the cell was deleted since';
-  }
-  return cell.source === run.source ? null : 'as it was run; the cell was edited since';
-}
-
-const WARNINGS: readonly [RegExp, string][] = [
-  [/(^|[^.\w])input\s*\(/, 'asks for input, which nobody can answer in a job'],
-  [/^\s*[%!]\s*(pip|conda|mamba)\s+install/m, 'installs packages each time'],
-  [/^\s*%?%?(system|sx|bash|sh)\b|^\s*!/m, 'runs shell commands again']
-];
-
-/** Return a phrase on what a source does that is a problem in a replay; null if nothing is found. */
-export function findSourceWarning(source: string): string | null {
-  return WARNINGS.find(([pattern]) => pattern.test(source))?.[1] ?? null;
+/** Return an included entry for a cell that is not known to have run. */
+function makeEntry(cellId: string, source: string): IPrefixEntry {
+  return { key: '', cellId, source, seconds: null, ran: false, included: true, fixed: false, note: null };
 }
 
 /** Return the entries with the tagged cells added or left out, and with a key each. */
@@ -154,7 +114,11 @@ function completeEntries(
   const known = new Set(entries.map(item => item.cellId));
   const setup = cells
     .filter(cell => cell.tags.includes(SETUP) && !known.has(cell.id) && !targets.has(cell.id))
-    .map(cell => ({ ...makeEntry(cell.id, cell.source, null, `tagged ${SETUP}: always runs`), fixed: true }));
+    .map(cell => ({
+      ...makeEntry(cell.id, cell.source),
+      fixed: true,
+      note: `tagged ${SETUP}: always runs`
+    }));
   const listed = entries.filter(item => !skipped.has(item.cellId));
   return [...setup, ...listed].map((item, index) => ({ ...item, key: `${index}-${item.cellId}` }));
 }
@@ -182,7 +146,7 @@ export function keepLastRuns(entries: readonly IPrefixEntry[]): IPrefixEntry[] {
 export function selectCells(entries: readonly IPrefixEntry[]): PrefixCell[] {
   return entries
     .filter(item => item.included)
-    .map(item => ({ cell_id: item.cellId, source: item.source, seconds: item.seconds }));
+    .map(item => ({ cell_id: item.cellId, source: item.source, seconds: item.seconds, ran: item.ran }));
 }
 
 /** Return the seconds that the replayed cells took here, as far as known; null if none is known. */

@@ -6,19 +6,23 @@ import { DisposableSet } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
 
 import { RunHistory } from '../bundle/history';
+import type { Client } from '../client';
 import { connect, definePlugin, NotebookAttachments } from '../lifetime';
-import { IRunHistory } from '../tokens';
+import { IRunHistory, ITraining } from '../tokens';
+import type { AnnouncedCell } from '../wire';
 
 /** The record of the cells that ran in each kernel. */
 export const history = definePlugin({
   id: 'jupyter-gq:history',
   description: 'Records the cells that ran in each kernel, in run order.',
   autoStart: true,
-  requires: [INotebookTracker],
+  requires: [INotebookTracker, ITraining],
   provides: IRunHistory,
-  activate: ({ owned }, tracker: INotebookTracker): IRunHistory => {
+  activate: ({ owned }, tracker: INotebookTracker, training: ITraining): IRunHistory => {
     const runs = new RunHistory();
-    owned.add(recordRuns(runs, tracker));
+    const announcer = new Announcer(training.client);
+    owned.add(announcer);
+    owned.add(recordRuns(runs, announcer, tracker));
     owned.add(recordRestarts(runs, tracker));
     return runs;
   }
@@ -26,8 +30,43 @@ export const history = definePlugin({
 
 const now = (): number => Date.now() / 1000;
 
+/** Milliseconds in which cells are collected, so that "Run All" makes one request. */
+const COLLECT = 50;
+
+/** Tells the server which cells were handed to which kernel: a kernel does not tell the ids of cells. */
+class Announcer implements IDisposable {
+  constructor(private readonly _client: Client) {}
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    window.clearTimeout(this._timer);
+  }
+
+  /** Announce a cell, soon. A failure leaves the server without the cell's id; it still knows the code. */
+  announce(kernelId: string, cell: AnnouncedCell): void {
+    this._waiting.set(kernelId, [...(this._waiting.get(kernelId) ?? []), cell]);
+    this._timer ??= window.setTimeout(() => this._send(), COLLECT);
+  }
+
+  private _send(): void {
+    this._timer = undefined;
+    this._waiting.forEach((cells, kernelId) => {
+      this._client.announceCells(kernelId, { cells }).catch(() => undefined);
+    });
+    this._waiting.clear();
+  }
+
+  private readonly _waiting = new Map<string, AnnouncedCell[]>();
+  private _timer: number | undefined;
+  private _isDisposed = false;
+}
+
 /** Record the start and the end of each cell that is run, until the result is disposed. */
-function recordRuns(runs: RunHistory, tracker: INotebookTracker): IDisposable {
+function recordRuns(runs: RunHistory, announcer: Announcer, tracker: INotebookTracker): IDisposable {
   const kernelOf = (notebook: Notebook): string | null =>
     tracker.find(panel => panel.content === notebook)?.sessionContext.session?.kernel?.id ?? null;
   const starts = connect(
@@ -35,7 +74,10 @@ function recordRuns(runs: RunHistory, tracker: INotebookTracker): IDisposable {
     (_: unknown, args: { notebook: Notebook; cell: Cell }) => {
       const kernel = kernelOf(args.notebook);
       if (kernel !== null && args.cell instanceof CodeCell) {
-        runs.recordStart(kernel, args.cell.model.id, args.cell.model.sharedModel.getSource(), now());
+        const { id, sharedModel } = args.cell.model;
+        const source = sharedModel.getSource();
+        runs.recordStart(kernel, id, source, now());
+        announcer.announce(kernel, { cell_id: id, source });
       }
     }
   );

@@ -7,7 +7,6 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IStateDB } from '@jupyterlab/statedb';
 import { UUID } from '@lumino/coreutils';
 
-import { selectCells } from '../bundle/prefix';
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
@@ -161,16 +160,10 @@ class Sender {
       queues: listMemberQueues(me.queues),
       pools: me.pools,
       largest: me.largest_request,
-      targets: targets.models.map(model => model.sharedModel.getSource()),
+      targets: targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() })),
       prefix,
       notes: listNotes(targets.models),
-      check: async () => {
-        const warned = await this._training.client.checkCells(cells(selectCells(prefix.entries)));
-        // A warning about a replayed cell stands beside that cell already.
-        return warned
-          .filter(note => note.cell_id === null || ids.includes(note.cell_id))
-          .map(note => note.message);
-      },
+      check: (replayed: PrefixCell[]) => this._training.client.checkCells(cells(replayed)),
       preview: request => this._training.client.previewJob(request),
       send: (request: JobRequest, replayed: PrefixCell[]) =>
         this._training.client.sendCells({ ...request, ...cells(replayed), key })
@@ -221,7 +214,9 @@ async function askAboutRunning(job: JobView): Promise<'both' | 'replace' | null>
       Dialog.cancelButton(),
       Dialog.createButton({ label: 'Keep both', accept: true, actions: ['both'] }),
       Dialog.warnButton({ label: 'Replace it', accept: true, actions: ['replace'] })
-    ]
+    ],
+    // Enter keeps the job that runs: by default it would press the last button.
+    defaultButton: 1
   });
   if (!result.button.accept) {
     return null;

@@ -6,7 +6,19 @@ import * as React from 'react';
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
 import { describeError, RequestError } from '../client';
-import type { JobView, JobRequest, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
+import type {
+  CellWarning,
+  JobView,
+  JobRequest,
+  PoolView,
+  PrefixCell,
+  Preview,
+  Problem,
+  QueueView
+} from '../wire';
+import type { INotes } from './notes';
+import type { ITargetCell } from './targets';
+import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
 import { describeOffer, makeRequest } from './values';
 import { SendForm } from './form';
@@ -20,12 +32,11 @@ export interface ISendOptions {
   readonly queues: readonly QueueView[];
   readonly pools: readonly PoolView[];
   readonly largest: string;
-  /** Sources of the target cells. */
-  readonly targets: readonly string[];
+  readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
   readonly notes: readonly string[];
-  /** Return further notes. Raises `RequestError` if sending would be refused. */
-  check(): Promise<string[]>;
+  /** Return warnings about the cells that would run. Raises `RequestError` if sending them would be refused. */
+  check(prefix: PrefixCell[]): Promise<CellWarning[]>;
   preview(request: JobRequest): Promise<Preview>;
   send(request: JobRequest, prefix: PrefixCell[]): Promise<JobView>;
 }
@@ -35,7 +46,9 @@ interface IFormState {
   readonly entries: readonly IPrefixEntry[];
   readonly preview: Preview | null;
   readonly problem: Problem | null;
-  readonly notes: readonly string[];
+  /** Why the server would refuse the cells. */
+  readonly fault: Problem | null;
+  readonly warnings: INotes;
   readonly sending: boolean;
 }
 
@@ -44,11 +57,20 @@ class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
-    const { values, prefix, notes } = _options;
-    this._state = { values, entries: prefix.entries, preview: null, problem: null, notes, sending: false };
+    const { values, prefix } = _options;
+    this._state = {
+      values,
+      entries: prefix.entries,
+      preview: null,
+      problem: null,
+      fault: null,
+      warnings: NO_NOTES,
+      sending: false
+    };
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
+    this._checking = new Debouncer(() => this._updateWarnings(), PREVIEW_DELAY);
     void this._updatePreview();
-    void this._addWarnings();
+    void this._updateWarnings();
   }
 
   /** The accepted job; null before the service has accepted one. */
@@ -63,6 +85,7 @@ class SendFormWidget extends ReactWidget {
 
   dispose(): void {
     this._asking.dispose();
+    this._checking.dispose();
     super.dispose();
   }
 
@@ -88,7 +111,7 @@ class SendFormWidget extends ReactWidget {
   }
 
   protected render(): React.JSX.Element {
-    const { queues, pools, largest, targets, prefix } = this._options;
+    const { queues, pools, largest, targets, prefix, notes } = this._options;
     return (
       <SendForm
         {...this._state}
@@ -97,6 +120,7 @@ class SendFormWidget extends ReactWidget {
         largest={largest}
         targets={targets}
         prefix={prefix}
+        notes={notes}
         onValues={values => {
           if (this._state.sending) {
             return;
@@ -104,7 +128,10 @@ class SendFormWidget extends ReactWidget {
           this._set({ values, problem: null });
           void this._asking.invoke();
         }}
-        onEntries={entries => this._set({ entries })}
+        onEntries={entries => {
+          this._set({ entries, fault: null, problem: null });
+          void this._checking.invoke();
+        }}
       />
     );
   }
@@ -128,16 +155,21 @@ class SendFormWidget extends ReactWidget {
     }
   }
 
-  private async _addWarnings(): Promise<void> {
+  private async _updateWarnings(): Promise<void> {
+    const { entries } = this._state;
+    const sent = entries.filter(entry => entry.included);
+    const targets = this._options.targets.map(target => target.id);
+    let change: Partial<IFormState>;
     try {
-      const notes = await this._options.check();
-      if (!this.isDisposed) {
-        this._set({ notes: [...this._state.notes, ...notes] });
-      }
+      const warnings = await this._options.check(selectCells(entries));
+      change = { warnings: placeWarnings(warnings, sent, targets), fault: null };
     } catch (reason) {
-      if (!this.isDisposed && reason instanceof RequestError && reason.status === 422) {
-        this._set({ problem: reason.problem });
-      }
+      const isRefusal = reason instanceof RequestError && reason.status === 422;
+      change = isRefusal ? { fault: reason.problem } : {};
+    }
+    // An answer about earlier cells is out of date.
+    if (!this.isDisposed && entries === this._state.entries) {
+      this._set(change);
     }
   }
 
@@ -156,6 +188,7 @@ class SendFormWidget extends ReactWidget {
   private _state: IFormState;
   private _job: JobView | null = null;
   private readonly _asking: Debouncer;
+  private readonly _checking: Debouncer;
 }
 
 function isProblem(request: JobRequest | Problem): request is Problem {

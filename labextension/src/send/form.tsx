@@ -12,6 +12,8 @@ import type { PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
 import { describeOffer, findPool } from './values';
 import { Field } from './field';
+import type { INotes } from './notes';
+import type { ITargetCell } from './targets';
 import { More, MORE_FIELDS } from './more';
 
 export interface IFormProps {
@@ -20,14 +22,18 @@ export interface IFormProps {
   pools: readonly PoolView[];
   /** The most GPUs that the user can ask for. */
   largest: string;
-  /** Sources of the target cells. */
-  targets: readonly string[];
+  targets: readonly ITargetCell[];
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];
+  /** Notes that only this page can make. */
   notes: readonly string[];
+  /** What the server warns about. */
+  warnings: INotes;
   /** The prediction of the service; null until the service has answered. */
   preview: Preview | null;
   problem: Problem | null;
+  /** Why the server would refuse the cells. */
+  fault: Problem | null;
   sending: boolean;
   onValues: (values: IFormValues) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
@@ -35,6 +41,7 @@ export interface IFormProps {
 
 export function SendForm(props: IFormProps): React.JSX.Element {
   const queue = props.queues.find(known => known.name === props.values.queue);
+  const refusal = props.problem ?? props.fault;
   return (
     <div className="jp-gq-send" aria-busy={props.sending}>
       <div className="jp-gq-send-fields">
@@ -49,20 +56,21 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         offer={describeOffer(queue, props.pools)}
       />
       <Forecast preview={props.preview} problem={props.problem} />
-      <Targets targets={props.targets} problem={props.problem} />
+      <Targets targets={props.targets} warnings={props.warnings} problem={refusal} />
       <Replay {...props} />
-      {props.notes.map(note => (
+      <FieldProblem field="prefix" problem={refusal} />
+      {[...props.notes, ...props.warnings.general].map(note => (
         <p className="jp-gq-note" key={note}>
           {note}
         </p>
       ))}
-      <GeneralProblem problem={props.problem} />
+      <GeneralProblem problem={refusal} />
     </div>
   );
 }
 
 /** Fields that show their own problem. */
-const FIELDS = ['name', 'queue', 'gpus', 'targets', ...MORE_FIELDS];
+const FIELDS = ['name', 'queue', 'gpus', 'targets', 'prefix', ...MORE_FIELDS];
 
 function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element {
   return (
@@ -135,38 +143,60 @@ function Forecast({ preview, problem }: Pick<IFormProps, 'preview' | 'problem'>)
   );
 }
 
-function Targets({ targets, problem }: Pick<IFormProps, 'targets' | 'problem'>): React.JSX.Element {
+function Targets({
+  targets,
+  warnings,
+  problem
+}: Pick<IFormProps, 'targets' | 'warnings' | 'problem'>): React.JSX.Element {
   return (
     <section aria-label="Cells that are sent">
       <h3>{targets.length === 1 ? 'Sends this cell' : `Sends these ${targets.length} cells`}</h3>
       <ul className="jp-gq-targets">
-        {targets.map((source, index) => (
-          <li key={index}>
-            <code>{findTitle(source)}</code>
+        {targets.map(({ id, source }) => (
+          <li key={id}>
+            <code title={source.slice(0, 600)}>{findTitle(source)}</code>
+            <CellNotes notes={warnings.targets.get(id) ?? []} />
           </li>
         ))}
       </ul>
-      {problem?.field === 'targets' && (
-        <p className="jp-gq-problem" role="alert">
-          {problem.message}
-        </p>
-      )}
+      <FieldProblem field="targets" problem={problem} />
     </section>
   );
 }
 
+/** The notes about one cell. */
+function CellNotes({ notes }: { notes: readonly string[] }): React.JSX.Element {
+  return (
+    <>
+      {notes.map(note => (
+        <span className="jp-gq-replay-note" key={note}>
+          {note}
+        </span>
+      ))}
+    </>
+  );
+}
+
 const ORIGINS: Readonly<Record<IPrefix['from'], string>> = {
-  history: 'in the order in which they ran here',
-  server: 'in the order in which they ran here, as the server saw it',
-  document: 'in the order of the document, because the run order is not known'
+  history: 'A new kernel runs them in the order in which they ran here.',
+  part: 'A new kernel runs them in the order in which they ran here. What ran before them is not known.',
+  'nothing-ran':
+    'Nothing has run in this kernel since it started. A new kernel runs the cells above in the order of the document.',
+  document: 'A new kernel runs them in the order of the document, because the run order is not known.'
+};
+const NOTHING: Readonly<Record<IPrefix['from'], string>> = {
+  history: 'No other cell ran in this kernel.',
+  part: 'No other cell is known to have run in this kernel.',
+  'nothing-ran': 'Nothing has run in this kernel since it started.',
+  document: 'No cell with code stands above.'
 };
 
-function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.Element {
+function Replay({ prefix, entries, warnings, sending, onEntries }: IFormProps): React.JSX.Element {
   if (entries.length === 0) {
     return (
       <section aria-label="Cells that run first">
         <h3>No cell runs first</h3>
-        <p className="jp-gq-hint">No other cell ran in this kernel. The job starts with a new kernel.</p>
+        <p className="jp-gq-hint">{NOTHING[prefix.from]} The job starts with a new kernel.</p>
       </section>
     );
   }
@@ -174,7 +204,7 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
     <section aria-label="Cells that run first">
       <h3>{describeReplay(entries)}</h3>
       <p className="jp-gq-hint">
-        A new kernel runs them {ORIGINS[prefix.from]}.
+        {ORIGINS[prefix.from]}
         {hasRepeats(entries) && (
           <button type="button" className="jp-gq-action" onClick={() => onEntries(keepLastRuns(entries))}>
             Only the last run of each
@@ -186,6 +216,7 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
           <ReplayRow
             key={entry.key}
             entry={entry}
+            notes={entry.included ? (warnings.entries.get(entry.key) ?? []) : []}
             number={index + 1}
             disabled={sending || entry.fixed}
             onToggle={() => onEntries(toggleEntry(entries, entry.key))}
@@ -207,12 +238,14 @@ function describeReplay(entries: readonly IPrefixEntry[]): string {
 
 interface IReplayRowProps {
   entry: IPrefixEntry;
+  /** Warnings of the server about the cell. */
+  notes: readonly string[];
   number: number;
   disabled: boolean;
   onToggle: () => void;
 }
 
-function ReplayRow({ entry, number, disabled, onToggle }: IReplayRowProps): React.JSX.Element {
+function ReplayRow({ entry, notes, number, disabled, onToggle }: IReplayRowProps): React.JSX.Element {
   const id = `jp-gq-replay-${number}`;
   return (
     <li className={entry.included ? '' : 'jp-gq-mod-left-out'} onClick={disabled ? undefined : onToggle}>
@@ -227,11 +260,26 @@ function ReplayRow({ entry, number, disabled, onToggle }: IReplayRowProps): Reac
       />
       <span className="jp-gq-replay-what" id={id}>
         <code title={entry.source.slice(0, 600)}>{findTitle(entry.source)}</code>
-        {entry.note !== null && <span className="jp-gq-replay-note">{entry.note}</span>}
+        <CellNotes notes={entry.note === null ? notes : [entry.note, ...notes]} />
       </span>
       <span className="jp-gq-replay-time">{entry.seconds === null ? '' : formatDuration(entry.seconds)}</span>
     </li>
   );
+}
+
+/** A problem that is about one part of the form. */
+function FieldProblem({
+  field,
+  problem
+}: {
+  field: string;
+  problem: Problem | null;
+}): React.JSX.Element | null {
+  return problem?.field === field ? (
+    <p className="jp-gq-problem" role="alert">
+      {problem.message}
+    </p>
+  ) : null;
 }
 
 /** A problem that is about none of the fields, shown at the end near the button. */

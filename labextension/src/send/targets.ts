@@ -2,14 +2,21 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import type { IPrefix, ICodeCell } from '../bundle/prefix';
-import { proposeFromDocument, proposeFromRuns, proposeFromServer } from '../bundle/prefix';
+import { proposeFromDocument, proposeFromRuns } from '../bundle/prefix';
 import type { Client } from '../client';
 import type { IRunHistory } from '../tokens';
+import type { RanCell } from '../wire';
 
 /** The cells that can be sent, or the reason why none can, as title and message for the user. */
 export type Targets =
   | { readonly models: readonly ICodeCellModel[]; readonly kernelId: string }
   | { readonly title: string; readonly message: string };
+
+/** A cell that is sent, as the dialog shows it. */
+export interface ITargetCell {
+  readonly id: string;
+  readonly source: string;
+}
 
 /** Return the selected code cells that are not empty, with their kernel, or why none can be sent. */
 export function findTargets(panel: NotebookPanel): Targets {
@@ -57,11 +64,16 @@ export function listCodeCells(panel: NotebookPanel): ICodeCell[] {
       cells.push({
         id: model.id,
         source: model.sharedModel.getSource(),
-        tags: Array.isArray(tags) ? tags.map(String) : []
+        tags: Array.isArray(tags) ? tags.map(String) : [],
+        failed: showsError(model as ICodeCellModel)
       });
     }
   }
   return cells;
+}
+
+function showsError(model: ICodeCellModel): boolean {
+  return model.outputs.toJSON().some(output => output.output_type === 'error');
 }
 
 /** Propose the cells to run before the targets, from the best source that is known for the kernel. */
@@ -72,16 +84,19 @@ export async function proposePrefix(
   known: { history: IRunHistory; client: Client }
 ): Promise<IPrefix> {
   const cells = listCodeCells(panel);
-  if (known.history.isComplete(kernelId)) {
-    return proposeFromRuns(known.history.listRuns(kernelId), cells, targets);
+  // Without an answer the page's own record is used, and then the order of the document.
+  const told = await known.client.getKernelHistory(kernelId).catch(() => null);
+  const seen = known.history.listRuns(kernelId);
+  if (known.history.isComplete(kernelId) && (told?.complete !== true || agree(seen, told.cells))) {
+    return proposeFromRuns(seen, cells, targets);
   }
-  try {
-    const executions = await known.client.listKernelRuns(kernelId);
-    if (executions.length > 0) {
-      return proposeFromServer(executions, cells, targets);
-    }
-  } catch {
-    // The server does not know the kernel's history. The order of the document is the next best source.
+  if (told !== null && told.cells.length > 0) {
+    return proposeFromRuns(told.cells, cells, targets, told.complete ? 'history' : 'part');
   }
-  return proposeFromDocument(cells, targets);
+  return proposeFromDocument(cells, targets, told?.complete === true ? 'nothing-ran' : 'document');
+}
+
+/** Return whether what the page saw run is what the server saw first: the kernel may have restarted unseen. */
+function agree(seen: readonly RanCell[], told: readonly RanCell[]): boolean {
+  return seen.filter(run => run.seconds !== null).every((run, index) => told[index]?.code === run.code);
 }

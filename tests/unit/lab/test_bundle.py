@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.client.models import Kernel
-from jupyter_gq.lab import bundle
+from jupyter_gq.lab import bundle, plan
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest
 
@@ -124,7 +124,7 @@ def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
     newer = {"language_info": {"name": "python", "version": "3.99.1"}}
     request = a_request(code("t", "novelty := := x"), metadata=newer)
     steps = bundle.plan_steps(request, PYTHON)
-    assert [warned.code for warned in bundle.describe_plan(request, steps, PYTHON).warnings] == ["syntax_error"]
+    assert [warned.code for warned in plan.describe_plan(request, steps, PYTHON).warnings] == ["syntax_error"]
 
 
 def test_warnings_name_the_cell_and_the_difference():
@@ -134,16 +134,46 @@ def test_warnings_name_the_cell_and_the_difference():
         code("t", "name = input()"),
         prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y", failed=True), ran("t", "old")],
     )
-    plan = bundle.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON)
-    assert [(warned.code, warned.cell_id) for warned in plan.warnings] == [
-        ("asks_for_input", "t"),
-        ("edited", "a"),
-        ("deleted", "gone"),
-        ("failed_here", "b"),
-        ("slow_prefix", None),
+    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON).warnings
+    assert [(warned.code, warned.cell_id, warned.index) for warned in warnings] == [
+        ("edited", "a", 0),
+        ("deleted", "gone", 1),
+        ("failed_here", "b", 2),
+        ("asks_for_input", "t", None),
+        ("slow_prefix", None, None),
     ]
-    assert "35 s" in plan.warnings[-1].message
-    assert "“x = 1”" in plan.warnings[1].message
+    assert "35 s" in warnings[-1].message
+
+
+def test_a_replayed_cell_that_acts_has_run_once_already():
+    writes = "df.to_csv('out.csv')"
+    request = a_request(
+        code("a", writes),
+        code("s", "!make data", "gq-setup"),
+        code("t", writes),
+        prefix=[ran("a", writes, 1.0), ran("c", "db.execute('DROP TABLE t')"), ran("d", "open('x', 'w')", ran=False)],
+    )
+    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON).warnings
+    assert [(warned.index, warned.message) for warned in warnings if warned.code != "deleted"] == [
+        (None, "“!make data” runs the command make: runs in the job."),
+        (0, "writes out.csv: ran once already; runs again in the job"),
+        (1, "changes a database: ran once already; runs again in the job"),
+        (2, "writes x: runs in the job"),
+    ]
+
+
+def test_a_database_in_memory_is_no_warning():
+    prefix = [ran("a", "db = sqlite3.connect(':memory:')"), ran("b", "db.execute('CREATE TABLE t (x)')")]
+    request = a_request(*(code(cell["cell_id"], cell["source"]) for cell in prefix), code("t", "1"), prefix=prefix)
+    assert plan.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON).warnings == []
+
+
+def test_a_replayed_cell_that_cannot_be_parsed_is_refused_by_name():
+    request = a_request(code("t", "1"), prefix=[ran("a", "x = 1"), ran("b", "for")])
+    with pytest.raises(RefusedRequest) as refused:
+        bundle.plan_steps(request, PYTHON)
+    assert (refused.value.problem.code, refused.value.problem.field) == ("syntax_error", "prefix")
+    assert "“for”" in refused.value.problem.message
 
 
 def test_bundle_has_sources_hashes_and_origin_and_no_outputs():

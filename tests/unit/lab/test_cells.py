@@ -73,23 +73,6 @@ def test_title_is_the_first_line_of_code():
     assert len(cells.make_title("x" * 500)) == 60
 
 
-@pytest.mark.parametrize(
-    ("source", "codes"),
-    [
-        ("name = input('who? ')", ["asks_for_input"]),
-        ("from getpass import getpass\nkey = getpass()", ["asks_for_input"]),
-        ("model.input(x); my_input(3)", []),
-        ("%pip install torch", ["installs_packages"]),
-        ("!pip install torch", ["installs_packages", "acts_outside"]),
-        ("!python -m pip install torch", ["installs_packages", "acts_outside"]),
-        ("%%bash\nrm -r data", ["acts_outside"]),
-        ("%matplotlib inline\nx != 3", []),
-    ],
-)
-def test_risks_of_an_unattended_run_are_found(source, codes):
-    assert [code for code, _ in cells.find_risks(source)] == codes
-
-
 def test_only_a_higher_python_version_is_newer():
     major, minor = sys.version_info[:2]
     assert cells.is_newer_python(f"{major}.{minor + 1}.0")

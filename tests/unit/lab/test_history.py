@@ -168,3 +168,33 @@ def test_messages_without_dates_are_accepted():
     del message["header"]["date"]
     record.apply(message)
     assert (record.busy, record.last_active) == (False, START)
+
+
+def test_an_execution_belongs_to_the_announced_cell_with_its_code():
+    record = record_of()
+    for cell_id, code in [("a", "x = 1"), ("b", "x = 1"), ("aborted", "never()"), ("a", "x = 2")]:
+        record.note_cell(cell_id, code)
+    for number, code in enumerate(["x = 1", "typed_in_a_console()", "x = 1", "x = 2"], 1):
+        for message in ran(str(number), number, code, number, number + 0.5):
+            record.apply(message)
+    assert [cell.cell_id for cell in record.history.cells] == ["a", "", "b", "a"]
+    record.note_restart(START + 9)
+    for message in ran("5", 1, "never()", 10, 11):
+        record.apply(message)
+    assert [cell.cell_id for cell in record.history.cells] == [""]
+
+
+def test_history_is_complete_if_nothing_is_missing_since_the_start():
+    record = KernelRecord(START)
+    assert not record.history.complete, "the kernel may have run cells before anybody listened"
+    record.note_start()
+    assert record.history.complete
+    for message in ran("a", 1, "x = 1", 0, 1):
+        record.apply(message)
+    assert record.history.complete
+    for message in ran("c", 3, "x = 3", 2, 3):
+        record.apply(message)
+    assert not record.history.complete
+    record.note_restart(START + 4)
+    assert record.history.complete
+    assert record.history.cells == ()

@@ -1,0 +1,106 @@
+"""The plan of a job for the dialog: the cells that would run, and what their user should know about each.
+
+Rules
+-----
+- A warning belongs to one cell, by the cell's place in the request's prefix or by its id, or to all cells.
+- A cell that was left out has no warning: the warnings are those of the cells that would run.
+- What a target writes is its purpose, and no warning. What a replayed cell writes, it writes once more.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from jupyter_gq.client.models import Kernel
+
+from . import cells
+from .bundle import Step, is_python, read_cells, read_python_version
+from .effects import Effect, find_effects
+from .requests import CellsRequest, CellWarning, Plan, PlannedCell, PrefixCell
+
+#: Seconds from which cells that run first are called slow.
+SLOW_PREFIX = 30
+#: What is told about a replayed cell that acts; other effects matter in targets as well.
+_ACTS = {
+    "writes_files": "writes {what}",
+    "writes_database": "changes a database",
+    "runs_commands": "runs the command {what}",
+}
+_ALWAYS_TOLD = {
+    "asks_for_input": "asks for input; nobody can answer in a job, so it will fail",
+    "installs_packages": "installs packages; it does so in every run, in the same environment",
+}
+
+
+def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
+    """Return the cells before the targets, the targets, and warnings. Nothing is sent."""
+    shown = [
+        PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
+        for s in steps
+    ]
+    return Plan(
+        prefix=[cell for cell in shown if cell.why != "target"],
+        targets=[cell for cell in shown if cell.why == "target"],
+        warnings=list(_find_warnings(request, steps, kernel)),
+    )
+
+
+def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:
+    """Yield warnings about the cells that will run, in their order, and then about all of them."""
+    python = is_python(kernel)
+    if not python:
+        name = kernel.display_name or kernel.name
+        yield CellWarning(
+            code="not_checked",
+            message=f"{name} cells are replayed like any other, but they cannot be checked beforehand.",
+        )
+    present = {cell.id: cell.source for cell in read_cells(request.notebook)[0].values()}
+    may_be_newer = python and cells.is_newer_python(read_python_version(request.notebook))
+    in_memory = any(":memory:" in step.source for step in steps)
+    for step in steps:
+        ran = request.prefix[step.index] if step.index is not None else None
+        if ran is not None:
+            yield from _describe_run(ran, step, present)
+        if python:
+            for effect in find_effects(step.source):
+                if not (in_memory and effect.kind == "writes_database"):
+                    yield from _describe_effect(effect, step, ran is not None and ran.ran)
+        if may_be_newer:
+            yield from _describe_syntax(step)
+    took = sum(step.seconds or 0 for step in steps if step.why != "target")
+    if took >= SLOW_PREFIX:
+        yield CellWarning(
+            code="slow_prefix", message=f"The cells before took {took:.0f} s here, and run again each time."
+        )
+
+
+def _describe_run(ran: PrefixCell, step: Step, present: dict[str, str]) -> Iterable[CellWarning]:
+    """Yield warnings about a replayed cell that was deleted or edited since it ran, or that failed."""
+    if ran.cell_id not in present:
+        yield _warn(step, "deleted", "was deleted or changed since; runs as it ran here")
+    elif ran.edited or present[ran.cell_id] != ran.source:
+        yield _warn(step, "edited", "was edited since; runs as it ran here")
+    if ran.failed:
+        yield _warn(step, "failed_here", "ended with an error here, and may do so again")
+
+
+def _describe_effect(effect: Effect, step: Step, ran: bool) -> Iterable[CellWarning]:
+    """Yield the warning about an effect, if it matters in this step; `ran` says that the cell has run here."""
+    if effect.kind in _ALWAYS_TOLD:
+        yield _warn(step, effect.kind, _ALWAYS_TOLD[effect.kind])
+    elif step.why != "target":
+        what = _ACTS[effect.kind].format(what=effect.what or "files")
+        when = "ran once already; runs again in the job" if ran else "runs in the job"
+        yield _warn(step, effect.kind, f"{what}: {when}")
+
+
+def _describe_syntax(step: Step) -> Iterable[CellWarning]:
+    """Yield a warning if the source of this step may not be valid Python."""
+    fault = cells.find_syntax_error(step.source)
+    if fault is not None:
+        yield _warn(step, "syntax_error", f"may not be valid Python: {fault.sentence}")
+
+
+def _warn(step: Step, code: str, message: str) -> CellWarning:
+    """Return a warning about one cell, with the cell's title unless the dialog shows the warning beside the cell."""
+    beside = step.index is not None or step.why == "target"
+    named = message if beside else f"“{cells.make_title(step.source)}” {message}."
+    return CellWarning(code=code, message=named, cell_id=step.cell_id or None, index=step.index)

@@ -1,0 +1,59 @@
+"""The effects of a shell command that matter if the command runs again in a job.
+
+Commands that only read, such as `ls` or `nvidia-smi`, have none, unless their output is redirected to a file.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+Kind = Literal["installs_packages", "writes_files", "runs_commands"]
+
+_INSTALL = re.compile(
+    r"(?:^|\s)(?:pip[\d.]*|uv|conda|mamba|micromamba|apt|apt-get|poetry|npm)\s+(?:pip\s+)?(?:-\S+\s+)*"
+    r"(?:install|uninstall|add|sync|remove|update|upgrade)\b"
+)
+#: Programs that only read.
+_READERS = frozenset(
+    {
+        *("ls", "cat", "head", "tail", "pwd", "echo", "printf", "which", "type", "wc", "du", "df", "ps", "free"),
+        *("uname", "date", "whoami", "id", "hostname", "env", "printenv", "grep", "egrep", "rg", "tree", "file"),
+        *("stat", "nvidia-smi", "nvcc", "lscpu", "lsblk", "lsof", "uptime", "sleep", "true", "test", "sort", "uniq"),
+        *("cut", "tr", "awk", "diff", "md5sum", "sha256sum", "jq", "less", "more", "cd", "export", "set", "top"),
+        *("history", "man", "exit", "["),
+    }
+)
+#: Programs that only read with these first arguments.
+_READING_ARGUMENTS = {
+    "git": frozenset({"status", "log", "diff", "show", "branch", "rev-parse", "remote", "ls-files", "describe"}),
+    **dict.fromkeys(("pip", "pip3", "conda", "mamba"), frozenset({"list", "show", "freeze", "check", "info", "env"})),
+    "uv": frozenset({"--version", "version", "tree"}),
+    **dict.fromkeys(("python", "python3", "node", "gcc", "make", "jupyter"), frozenset({"--version", "-V"})),
+}
+_REDIRECTION = re.compile(r"(?<![0-9&])>{1,2}\s*(?!&|/dev/null)([^\s;|&]+)")
+_FIND_ACTS = re.compile(r"\s-(?:delete|exec|execdir|ok)\b")
+
+
+def find_command_effects(command: str) -> Iterator[tuple[Kind, str]]:
+    """Yield kind and name of each effect of a command line or script: a file that is written, a program that acts."""
+    for part in re.split(r"&&|\|\||[;|\n]|(?<!>)&(?!>)", command.replace("\\\n", " ")):
+        words = part.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if _INSTALL.search(part):
+            yield "installs_packages", ""
+            continue
+        redirected = _REDIRECTION.search(part)
+        if redirected:
+            yield "writes_files", redirected[1].strip("'\"")
+        elif not _only_reads(words, part):
+            yield "runs_commands", words[0]
+
+
+def _only_reads(words: list[str], part: str) -> bool:
+    """Return whether a simple command only reads, by its program and its first argument."""
+    program = words[0].rsplit("/", 1)[-1]
+    if program == "find":
+        return not _FIND_ACTS.search(part)
+    argument = words[1] if len(words) > 1 else ""
+    return program in _READERS or argument in _READING_ARGUMENTS.get(program, ()) or bool(re.match(r"\w+=", program))

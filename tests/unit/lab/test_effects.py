@@ -1,0 +1,158 @@
+"""What a cell does again in a job is found, and nothing that it does not do."""
+
+import pytest
+
+from jupyter_gq.lab.effects import find_effects
+
+
+def found(source):
+    return [(effect.kind, effect.what) for effect in find_effects(source)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "name = input('who? ')",
+        "from getpass import getpass\nkey = getpass()",
+        "import getpass as gp\nkey = gp.getpass('key')",
+        "for i in range(3):\n    print(input(i))",
+        "def ask():\n    return input()\nask()",
+        "breakpoint()",
+        "%debug",
+        "%%time\nname = input()",
+        "%time name = input()",
+    ],
+)
+def test_input_is_found(source):
+    assert found(source) == [("asks_for_input", "")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%pip install torch",
+        "!pip install -q torch",
+        "!python -m pip install torch",
+        "! uv pip install torch",
+        "!uv add torch",
+        "%conda install -y torch",
+        "%%bash\nset -e\npip3 install torch",
+        "import subprocess, sys\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', 'torch'])",
+        "import os\nos.system('pip install torch')",
+    ],
+)
+def test_installed_packages_are_found(source):
+    assert found(source) == [("installs_packages", "")]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("%%writefile train.py\nprint(1)", "train.py"),
+        ("%%writefile -a train.py\nprint(1)", "train.py"),
+        ("open('log.txt', 'a').write('x')", "log.txt"),
+        ("with open('a.bin', mode='wb') as f:\n    f.write(b'')", "a.bin"),
+        ("open(name, 'r+')", ""),
+        ("from pathlib import Path\nwith Path('out/x.txt').open('w') as f: pass", "out/x.txt"),
+        ("from pathlib import Path\nPath('x.txt').write_text('y')", "x.txt"),
+        ("df.to_csv('out.csv', index=False)", "out.csv"),
+        ("df.to_csv(path_or_buf='out.csv')", "out.csv"),
+        ("df[df.x > 0].groupby('y').sum().to_parquet(path)", ""),
+        ("np.save('a.npy', a)", "a.npy"),
+        ("import numpy\nnumpy.savez('a.npz', a=a)", "a.npz"),
+        ("torch.save(model.state_dict(), 'model.pt')", "model.pt"),
+        ("model.save('model.h5')", "model.h5"),
+        ("plt.savefig(f'{name}.png')", ""),
+        ("import os\nos.remove('old.csv')", "old.csv"),
+        ("import shutil\nshutil.rmtree('cache')", "cache"),
+        ("import h5py\nf = h5py.File('d.h5', 'w')", "d.h5"),
+        ("!echo done > done.txt", "done.txt"),
+        ("import gzip\ngzip.open('a.gz', 'wb')", "a.gz"),
+    ],
+)
+def test_written_files_are_found_with_their_names(source, name):
+    assert found(source) == [("writes_files", name)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "df.to_sql('t', engine)",
+        "cursor.execute('INSERT INTO t VALUES (1)')",
+        "with sqlite3.connect('a.db') as db:\n    db.executescript('''\n  create table t (x)''')",
+        "conn.execute(text('UPDATE t SET x = 1'))",
+        "conn.execute(f'DELETE FROM {table}')",
+        "session.add(row); session.commit()",
+        "collection.insert_one({'x': 1})",
+        "%sql DROP TABLE t",
+    ],
+)
+def test_changed_databases_are_found(source):
+    assert found(source) == [("writes_database", "")]
+
+
+@pytest.mark.parametrize(
+    ("source", "program"),
+    [
+        ("!python train.py", "python"),
+        ("%%bash\nls\nmake data", "make"),
+        ("import subprocess\nsubprocess.run(['wget', url])", "wget"),
+        ("%rm -r data", "rm"),
+        ("!rm data.csv", "rm"),
+    ],
+)
+def test_commands_that_act_are_found(source, program):
+    assert found(source) == [("runs_commands", program)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "data = open(x).read()",
+        "open('w')",
+        "open('a.txt', mode)",
+        "open('a.txt', 'rb')",
+        "with open('a.csv', encoding='utf-8', newline='') as f: pass",
+        "Image.open('w.png')",
+        "text = df.to_csv()",
+        "import io\nbuffer = io.StringIO()\ndf.to_csv(buffer)",
+        "from io import BytesIO\nwith BytesIO() as b:\n    np.save(b, a)",
+        "import sys\ndf.to_csv(sys.stdout)",
+        "import os\nopen(os.devnull, 'w')",
+        "def save():\n    open('a.txt', 'w')",
+        "class A:\n    def save(self):\n        df.to_csv('a.csv')",
+        "save = lambda: df.to_csv('a.csv')",
+        "df = df.rename(columns={'a': 'b'}).replace(1, 2)",
+        "model.input(x); my_input(3)",
+        "def input(x): return x\ninput(3)",
+        "rows = conn.execute('SELECT * FROM t')",
+        "pd.read_sql('select updated from t', conn)",
+        "df.query('update > 3')",
+        "import tarfile\ntarfile.open('a.tar.xz', 'r:xz')",
+        "# open('a', 'w')\ns = \"open('a', 'w'); !pip install x\"",
+        "!ls -l",
+        "!nvidia-smi",
+        "!pip list",
+        "files = !ls data",
+        "!git log | head -3",
+        "!cat a.txt 2>/dev/null",
+        "!echo x 2>&1",
+        "%matplotlib inline\nx != 3",
+        "%pip list",
+        "%%html\n<form action=input()>",
+        "x.save()",
+        "duckdb.sql('CREATE TABLE t AS SELECT 1')",
+        "db.execute('CREATE TABLE IF NOT EXISTS t (x)')",
+        "for",
+        "",
+    ],
+)
+def test_nothing_is_found_where_nothing_happens(source):
+    assert found(source) == []
+
+
+def test_each_effect_is_named_once():
+    assert found("df.to_csv('a.csv')\ndf.to_csv('a.csv')\ndf.to_csv('b.csv')") == [
+        ("writes_files", "a.csv"),
+        ("writes_files", "b.csv"),
+    ]
