@@ -132,6 +132,8 @@ class Reply:
     status: int = 200
     #: Sent instead of `body`, as `media`.
     text: str | None = None
+    #: Sent instead of `body`, as `media`, unchanged.
+    content: bytes | None = None
     #: Sent piece by piece instead of `body`, as `media`, until it ends or the reader goes away.
     stream: AsyncGenerator[bytes, None] | None = None
     media: str = "application/json; charset=utf-8"

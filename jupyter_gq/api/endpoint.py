@@ -302,6 +302,8 @@ class Endpoint(LogsIncidents):
             await self._follow(reply.stream)
         elif reply.text is not None:
             self.finish(reply.text)
+        elif reply.content is not None:
+            self.finish(reply.content)
         elif isinstance(reply.body, BaseModel):
             document = reply.body.model_dump_json()
             self.finish(document if self._find().verbatim else self._with_names(document))

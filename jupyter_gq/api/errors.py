@@ -17,6 +17,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.LimitReached, 429, None),
     (errors.NotThisRun, 403, None),
     (errors.NotFound, 404, None),
+    (errors.NotYours, 403, None),
     (errors.Conflict, 409, None),
     (errors.UnusableFile, 409, None),
     (errors.TooLarge, 413, None),

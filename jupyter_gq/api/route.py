@@ -29,6 +29,7 @@ class Media(StrEnum):
 
     JSON = "application/json"
     TEXT = "text/plain"
+    BYTES = "application/octet-stream"
     EVENTS = "text/event-stream"
 
 

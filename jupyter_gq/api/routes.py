@@ -31,6 +31,12 @@ AUDIT_FILTERS = (
 AFTER = Parameter(
     name="after", type="integer", maximum=MAX_COUNT, default=0, help="Number of the last piece that was read."
 )
+RESULT_PATH = Parameter(
+    name="path",
+    max_length=4096,
+    help="Path of the result: that of a variable as the list names it, or `files/` and the path of a file.",
+)
+START = Parameter(name="start", type="integer", default=0, help="Number of the first byte.")
 AFTER_EVENT = Parameter(
     name="after", type="integer", help="Id of the last event that was read. Default: only new events."
 )
@@ -245,6 +251,26 @@ ROUTES: tuple[Route, ...] = (
         run=jobs.read_notebook,
         response=Media.JSON,
         refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/results",
+        access=Access.READ,
+        summary="The variables and files that a job brings back; 404 before there are some.",
+        run=jobs.read_results,
+        response=models.JobResults,
+        refusals=(409,),
+        verbatim=True,
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/results/content",
+        access=Access.READ,
+        summary="The next bytes of one result of your job, at most 4 MiB; empty at its end. For the owner only.",
+        run=jobs.read_result_part,
+        response=Media.BYTES,
+        refusals=(409,),
+        query=(RESULT_PATH, START),
     ),
     Route(
         method="GET",

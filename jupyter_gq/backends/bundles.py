@@ -1,4 +1,4 @@
-"""The files of jobs: bundle, executed notebook and log. One implementation lies beside each backend.
+"""The files of jobs: bundle, executed notebook, results and log. One implementation lies beside each backend.
 
 Guarantees
 ----------
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import TooLarge
+from jupyter_gq.domain.errors import TooLarge, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
 _MIB = 1024 * 1024
+#: Bytes of a piece of a result in a database.
+RESULT_PIECE = 4 * _MIB
 
 
 class BundleStore(Protocol):
@@ -47,6 +49,21 @@ class BundleStore(Protocol):
 
         `run` is the number of that run and `tasks` the number of its tasks, so that no folder of the job is listed.
         Raises `UnusableFile` if the job has put something else into the place of its log.
+        """
+        ...
+
+    def results(self, job: str, owner: str) -> JsonObject | None:
+        """Return the list of what the job brings back, as its runner wrote it; None before there is one.
+
+        Raises `UnusableFile` if the job has put something else into its place.
+        """
+        ...
+
+    def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
+        """Return at most `size` bytes of one of the job's results from byte `start` on; empty if there are none.
+
+        `path` is that of a file below the folder of results. Raises `UnusableFile` for a path that leads out of that
+        folder, and for anything but a regular file of the owner.
         """
         ...
 
@@ -92,9 +109,25 @@ class PodFiles(Protocol):
         """Return the bundle as it was written; None if there is none."""
         ...
 
+    def put_result(self, job: str, path: str, number: int, content: bytes) -> None:
+        """Store piece `number` of a result, from 0; each but the last has `RESULT_PIECE` bytes."""
+        ...
+
+    def put_results(self, job: str, record: JsonObject) -> None:
+        """Store the list of the job's results, whose pieces are there already."""
+        ...
+
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
         """Store `text` as the log of a task, in place of its earlier one; do nothing if a newer run has sent a log."""
         ...
+
+
+def require_inner_path(path: str) -> str:
+    """Return the path of a result if it leads nowhere but into the folder of results; raise `UnusableFile` if not."""
+    parts = path.split("/")
+    if not path or "\0" in path or any(part in {"", ".", ".."} for part in parts):
+        raise UnusableFile(parts[-1] or "result", "its path is not one below the folder of results")
+    return path
 
 
 def encode_bundle(bundle: JsonObject, max_bytes: int) -> bytes:

@@ -35,5 +35,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 MOST_VARIABLES = 1000
 #: The most cells of a job, and the most kernels, devices or pods in one report.
 MOST_ENTRIES = 10_000
+#: The most variables that a job returns.
+MOST_RETURNS = 100
 #: The most arguments of a command.
 MOST_ARGUMENTS = 200

@@ -1,5 +1,6 @@
 """The cells that a job runs, each with its code. Pure, standard library only: each start of a job imports this."""
 
+import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -76,6 +77,15 @@ def _normalize_cell(cell: JsonValue, number: int) -> JsonObject:
     if not isinstance(cell.get("id", ""), str):
         raise InvalidNotebook(f"cell {number} of the notebook has an id that is no text")
     return {**cell, "source": lines}
+
+
+def explain_invalid_names(names: Sequence[str]) -> str:
+    """Return as a sentence which of these names cannot be those of variables to bring back; "" if all can."""
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            return f"{name!r} is not the name of a variable. Write names such as model, separated by commas"
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    return "" if repeated is None else f"the name {repeated} is there twice"
 
 
 def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:

@@ -146,6 +146,18 @@ class ServiceClient:
         """Return the last 64 KiB of the log of the job's last run; "" if there is no log."""
         return (await self._transport.request("GET", join_path("jobs", job, "log"))).body.decode("utf-8", "replace")
 
+    async def results(self, job: str) -> models.JobResults:
+        """Return what a job brings back; status 404 before there is something."""
+        return await self._get(models.JobResults, join_path("jobs", job, "results"))
+
+    async def result_part(self, job: str, path: str, start: int) -> bytes:
+        """Return the next bytes of a result of the user's own job from byte `start` on; empty at its end.
+
+        `path` is that of a variable as `results` names it, or "files/" and the path of a file.
+        """
+        query = {"path": path, "start": start}
+        return (await self._transport.request("GET", join_path("jobs", job, "results", "content"), query=query)).body
+
     # Notebooks and their shares
 
     async def open_ticket(self, request: models.TicketRequest) -> models.TicketView:

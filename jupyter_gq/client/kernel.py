@@ -9,6 +9,8 @@ from pathlib import Path, PurePath
 
 #: Started instead of `-m ipykernel_launcher`; applies the caps, then runs that module. Standard library only.
 STARTUP_FILE = Path(__file__).resolve().parent.parent / "notebook" / "kernel_startup.py"
+#: Run in a job's kernel to save the variables that the job returns. Standard library and cloudpickle.
+SAVE_FILE = STARTUP_FILE.with_name("save_results.py")
 
 _LAUNCHERS = frozenset({"ipykernel_launcher", "ipykernel"})
 #: Commands that start the kernel where our file is not.

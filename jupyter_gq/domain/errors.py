@@ -148,6 +148,12 @@ class NotFound(UserError):
     code = "not_found"
 
 
+class NotYours(UserError):
+    """An object that this user may see, but whose content only its owner may read."""
+
+    code = "not_yours"
+
+
 class Conflict(UserError):
     """A request that the present state of the object does not allow."""
 

@@ -106,6 +106,8 @@ class WorkloadDetail:
     targets: tuple[SourceCell, ...] = ()
     #: Cells that run before the targets.
     prefix: tuple[SourceCell, ...] = ()
+    #: Names of the variables that the job brings back.
+    returns: tuple[str, ...] = ()
     #: Image of the server that the job was sent from, where servers are pods; "" = unknown.
     image: str = ""
 

@@ -15,6 +15,7 @@ from jupyter_gq.client.plain_output import log_own_records_plainly
 from .event_schemas import SERVICE_FILE
 from .handlers import ROUTES
 from .hub_environment import NOT_ON_A_HUB, HubEnvironment, read_hub_environment
+from .kernel_socket import KernelSocket
 from .refusal import RefusedRequest
 from .watch import KernelWatch
 
@@ -81,6 +82,8 @@ class JupyterGQ(ExtensionApp):
     hub_environment = HubEnvironment()
     #: None if there is no service.
     watch: KernelWatch | None = None
+    #: Through which kernels fetch the results of jobs; None if there is no service.
+    kernel_socket: KernelSocket | None = None
     _connecting: asyncio.Task[ServiceConnection] | None = None
 
     def initialize_settings(self) -> None:
@@ -91,6 +94,7 @@ class JupyterGQ(ExtensionApp):
         app.event_logger.register_event_schema(SERVICE_FILE)
         if self.hub_environment.on_hub:
             self.watch = KernelWatch(app.kernel_manager, app.event_logger, self.log)
+            self.kernel_socket = KernelSocket(self.connect)
 
     def initialize_handlers(self) -> None:
         """Add the routes of the extension, below the server's base URL."""
@@ -118,6 +122,8 @@ class JupyterGQ(ExtensionApp):
 
         jupyter_server calls this once it answers.
         """
+        if self.kernel_socket is not None:
+            self.kernel_socket.start()
         if self.watch is not None:
             self.watch.start()
             (await self.connect()).start()
@@ -128,5 +134,7 @@ class JupyterGQ(ExtensionApp):
             (connection,) = await asyncio.gather(self._connecting, return_exceptions=True)
             if not isinstance(connection, BaseException):
                 await connection.close()
+        if self.kernel_socket is not None:
+            self.kernel_socket.close()
         if self.watch is not None:
             self.watch.close()

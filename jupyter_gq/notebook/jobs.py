@@ -15,6 +15,7 @@ from pathlib import Path
 
 _RUN_DIR = "GQ_RUN_DIR"
 _CHECKPOINT_DIR = "GQ_CHECKPOINT_DIR"
+_RESULTS_DIR = "GQ_RESULTS_DIR"
 
 _last_progress: tuple[float | None, str] | None = None
 
@@ -47,6 +48,16 @@ def checkpoint_dir() -> Path:
     always either complete or absent.
     """
     folder = Path(os.environ.get(_CHECKPOINT_DIR) or Path(".gq", "checkpoint"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def results_dir() -> Path:
+    """Return the folder for files that the job brings back, such as plots; outside a job the present folder.
+
+    The folder exists after the call. The files in it are listed with the job.
+    """
+    folder = Path(os.environ.get(_RESULTS_DIR) or Path())
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -5,6 +5,7 @@ Rules
 1. Standard library only, and nothing of this package: the kernel may live in another environment, of another
    Python.
 2. Nothing of the user's is shadowed: no name in the user's namespace, no sitecustomize, PYTHONPATH, IPython setting.
+   One IPython extension is added (`magics.py`), for `%gq_load`.
 3. A framework that the user does not import costs nothing; one whose cap cannot be set says so and goes on.
 4. Without a fraction in the environment (CPU only, a whole device) nothing is capped.
 
@@ -202,6 +203,7 @@ def main() -> None:
         del sys.path[0]  # put there because this is a script; the user's modules must not be found beside it
     apply_caps(os.environ)
     sys.meta_path.append(ApiFinder(os.path.dirname(here)))
+    sys.argv.append("--IPKernelApp.extra_extensions=jupyter_gq")  # for %gq_load; the user's own list is another trait
     runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
 
 

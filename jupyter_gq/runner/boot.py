@@ -58,6 +58,7 @@ def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
         kernel_env={
             "GQ_JOB_ID": job_id,
             "GQ_RUN_DIR": str(folder.path),
+            "GQ_RESULTS_DIR": str(folder.results / "files"),
             "GQ_CHECKPOINT_DIR": os.path.realpath(folder.checkpoint),  # in a pod the folder is a link to a volume
         },
     )

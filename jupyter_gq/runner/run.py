@@ -22,9 +22,11 @@ from jupyter_gq.domain.json_types import JsonObject
 from .cells.cells import CellClient, CellFailed, KernelDied
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
+from .cells.returns import refuse_variables, save_variables
 from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
+from .files.results import write_results
 from .output.executed_notebook import is_readable, load_earlier_outputs, write_notebook
 from .output.progress_bars import find_progress
 from .output.recorder import Recorder
@@ -54,8 +56,11 @@ UNDELIVERED_SENTENCE = (
     "The cells ran, but their last outputs are lost, because the scheduler service did not take them: {why}. "
     "Their checkpoint is kept; send the cell again."
 )
-#: Seconds before the deadline of a stop that are kept for writing the result.
-RESULT_RESERVE = 1.0
+#: Seconds before the deadline of a stop that are kept for writing the result, and for everything after the variables.
+RESULT_RESERVE, END_RESERVE = 1.0, 3.0
+#: Seconds that the kernel may take to save the variables that the job returns.
+SAVE_TIMEOUT = 600.0
+UNFINISHED = "The job did not reach its end, so its variables were not saved."
 
 
 class Run:
@@ -76,6 +81,8 @@ class Run:
         self._shown = ShownOutputs(run=job.folder.run)
         #: The target that runs or has run last; None before the first.
         self._target: CellToRun | None = None
+        #: What the kernel says about the variables that the job returns.
+        self._variables = refuse_variables(job.bundle.returns, UNFINISHED)
         self._saved_state: object = None
         self._writing: asyncio.Future[None] | None = None
         self._closing = False
@@ -97,6 +104,7 @@ class Run:
         dropped = False
         try:
             await self._save()
+            self._write_results()
         except OSError as error:
             dropped = is_disk_full(error)
             if not dropped and result is SUCCEEDED:
@@ -206,7 +214,29 @@ class Run:
             result = await self._run_cell(cells, cell)
             if result is not None:
                 return result
+        if self._job.folder.task == 0:
+            self._variables = await self._save_variables(self._connection)
         return SUCCEEDED
+
+    async def _save_variables(self, connection: AsyncKernelClient) -> JsonObject:
+        """Let the kernel save the variables that the job returns; return its report.
+
+        A stop of the job shortens the time for it.
+        """
+        end = monotonic() + SAVE_TIMEOUT
+
+        def seconds_left() -> float:
+            deadline = self._job.stop.deadline
+            left = end - monotonic()
+            return left if deadline is None else min(left, deadline - END_RESERVE - now())
+
+        return await save_variables(connection, self.kernel, self._job.folder, self._job.bundle, seconds_left)
+
+    def _write_results(self) -> None:
+        """Write the list of results: of variables, and of files in the result folder. Only task 0 writes one."""
+        folder = self._job.folder
+        if folder.task == 0:
+            write_results(folder.results_record, folder.results, self._variables)
 
     async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
         """Return a client of the kernel and its `language_info`; raise `KernelError` if the kernel does not answer.

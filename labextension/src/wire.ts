@@ -197,6 +197,8 @@ export interface components {
             disk: string | null;
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;
+            /** @description Names of variables that the job brings back; see its results. */
+            returns: string[];
         };
         /** @description A job as its owner sees it. */
         JobView: {
@@ -243,6 +245,8 @@ export interface components {
             disk: string | null;
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;
+            /** @description Names of variables that the job brings back; see its results. */
+            returns: string[];
             /** @description Cells whose output goes back to the notebook. */
             targets: components["schemas"]["CellRef-Output"][];
             /** @description Cells that are replayed first, in run order. */

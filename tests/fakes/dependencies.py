@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jupyter_gq.backends.bundles import LeftOutputs
+from jupyter_gq.backends.bundles import LeftOutputs, require_inner_path
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
@@ -22,6 +22,9 @@ class FakeBundles:
         self.kept: dict[str, dict[str, Any]] = {}
         self.executed: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
+        #: The list of results of each job, and the content of results by job and path.
+        self.listed: dict[str, dict[str, Any]] = {}
+        self.contents: dict[tuple[str, str], bytes] = {}
         #: Outputs that the last run of each job has left, in portions.
         self.left: dict[str, list[list[dict[str, Any]]]] = {}
         #: Disk space of each job's files.
@@ -41,6 +44,12 @@ class FakeBundles:
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         text = self.logs.get(job)
         return None if text is None else text[-tail:]
+
+    def results(self, job: str, owner: str) -> dict[str, Any] | None:
+        return self.listed.get(job)
+
+    def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
+        return self.contents.get((job, require_inner_path(path)), b"")[start:][:size]
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         portions = self.left.get(job, [])

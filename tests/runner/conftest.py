@@ -83,6 +83,8 @@ class Job:
         self.cells: list[tuple[str, str, str]] = []
         self.kernel = PYTHON_KERNEL
         self.env: dict[str, str] = {}
+        self.returns: list[str] = []
+        self.max_result_bytes = 10_000_000
         self.umask = 0o022
         self.process: subprocess.Popen | None = None
 
@@ -118,11 +120,13 @@ class Job:
             "environment": {},
             "prefix": refs["prefix"],
             "targets": refs["target"],
+            "returns": self.returns,
         }
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cwd.mkdir(exist_ok=True)
-        (self.folder / "bundle.json").write_text(json.dumps({"manifest": manifest, "notebook": notebook}))
+        document = {"manifest": manifest, "notebook": notebook, "max_result_bytes": self.max_result_bytes}
+        (self.folder / "bundle.json").write_text(json.dumps(document))
 
     def run_folder(self, run: int = 1, task: int = 0) -> Path:
         return self.folder / "runs" / str(run) / str(task)

@@ -16,11 +16,13 @@ from jupyter_gq.domain.errors import (
     MachineError,
     UserError,
 )
+from jupyter_gq.notebook.results import ResultError
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
-#: No errors of ours: a signal that no `except Exception` may catch, and the type of a class of `pynvml`.
-OTHERS = {StoppedBeforeStart, NvmlError}
+#: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the error that
+#: users see in their kernel, whose Python may be too old for our other modules.
+OTHERS = {StoppedBeforeStart, NvmlError, ResultError}
 
 
 def _classes() -> Iterator[type]:

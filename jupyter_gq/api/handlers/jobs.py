@@ -3,6 +3,7 @@
 from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
+from jupyter_gq.api.route import Media
 from jupyter_gq.client.models import JobChange, JobRequest, JobSubmission
 
 #: Characters of an idempotency key.
@@ -71,6 +72,18 @@ def read_outputs(call: Call) -> Reply:
 def read_notebook(call: Call) -> Reply:
     """Answer with a job's executed notebook so far, to its owner or an admin."""
     return Reply(body=call.services.jobs.read_notebook(call.caller, call.path["job"]))
+
+
+def read_results(call: Call) -> Reply:
+    """Answer with the list of what a job brings back, to its owner or an admin."""
+    return Reply(body=call.services.jobs.read_results(call.caller, call.path["job"]))
+
+
+def read_result_part(call: Call) -> Reply:
+    """Answer with the next bytes of one result of a job, to its owner only."""
+    path = call.optional_text("path") or ""
+    content = call.services.jobs.read_result_part(call.caller, call.path["job"], path, call.integer("start"))
+    return Reply(content=content, media=Media.BYTES)
 
 
 def read_log(call: Call) -> Reply:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle
+from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
@@ -12,9 +12,20 @@ from jupyter_gq.domain.json_types import JsonObject
 from .accounts import UnixAccount, UnixAccounts
 from .deletion import delete_folder
 from .disk_use import measure_folder
-from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_notebook, write_private
+from .files import (
+    DISK_FULL_ERRORS,
+    make_private_folder,
+    read_owned_end,
+    read_owned_json,
+    read_owned_notebook,
+    read_owned_part,
+    write_private,
+)
 from .folders import holding_folder, job_folder, list_jobs, make_service_folders, task_folder
 from .spools import read_spool
+
+#: Most bytes of the list of a job's results: a thousand files with long paths.
+_LONGEST_RECORD = 8 * 1024 * 1024
 
 
 class LocalBundles:
@@ -69,6 +80,16 @@ class LocalBundles:
         if len(texts) <= 1:
             return texts[0][1] if texts else None
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
+
+    def results(self, job: str, owner: str) -> JsonObject | None:
+        """Return the list of the job's results; None before there is one. For the errors see `BundleStore`."""
+        record = job_folder(self._root, job) / "results.json"
+        return read_owned_json(record, self._accounts.look_up(owner), limit=_LONGEST_RECORD)
+
+    def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
+        """Return a part of one of the job's results; for the errors see `BundleStore.result_part`."""
+        file = job_folder(self._root, job) / "results" / require_inner_path(path)
+        return read_owned_part(file, self._accounts.look_up(owner), start=start, size=size)
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         """Return some of the outputs in the spool of a run, from byte `start` on; see `BundleStore.left_outputs`."""

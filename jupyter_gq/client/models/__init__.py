@@ -37,6 +37,7 @@ from .notebooks import (
 from .outputs import AnyOutputEvent, OutputAck, OutputEvent, OutputNotice, OutputPage, OutputReport, SentOutputEvent
 from .overview import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
 from .problems import Problem
+from .results import JobResults, ResultFile, ResultVariable
 from .runs import Heartbeat, JobToken, TaskDeviceCheck
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "JobList",
     "JobPhase",
     "JobRequest",
+    "JobResults",
     "JobSubmission",
     "JobSummary",
     "JobToken",
@@ -90,6 +92,8 @@ __all__ = [
     "QueueList",
     "QueueView",
     "Readiness",
+    "ResultFile",
+    "ResultVariable",
     "SentOutputEvent",
     "ServiceEvent",
     "TaskDeviceCheck",

@@ -5,8 +5,17 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from jupyter_gq.client.bounds import MOST_ARGUMENTS, MOST_ENTRIES, MOST_VARIABLES, Duration, Line, Name, Value
-from jupyter_gq.client.bundle import InvalidNotebook, normalize_notebook
+from jupyter_gq.client.bounds import (
+    MOST_ARGUMENTS,
+    MOST_ENTRIES,
+    MOST_RETURNS,
+    MOST_VARIABLES,
+    Duration,
+    Line,
+    Name,
+    Value,
+)
+from jupyter_gq.client.bundle import InvalidNotebook, explain_invalid_names, normalize_notebook
 from jupyter_gq.client.strict_model import StrictModel
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -51,6 +60,21 @@ class Manifest(StrictModel):
     targets: list[CellRef] = Field(
         min_length=1, max_length=MOST_ENTRIES, description="Cells whose output goes back to the notebook."
     )
+
+    returns: list[Name] = Field(
+        default_factory=list,
+        max_length=MOST_RETURNS,
+        description="Names of variables that are saved after the last cell, for the notebook. Python only.",
+    )
+
+    @field_validator("returns")
+    @classmethod
+    def _check_returns(cls, names: list[str]) -> list[str]:
+        """Refuse what cannot be the name of a variable, and a name that is there twice."""
+        why = explain_invalid_names(names)
+        if why:
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return names
 
     @field_validator("cwd")
     @classmethod

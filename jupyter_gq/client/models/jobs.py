@@ -118,6 +118,9 @@ class JobSummary(BaseModel):
     )
     eviction: Eviction | None = None
     error: JobError | None = None
+    returns: list[str] = Field(
+        default_factory=list, description="Names of variables that the job brings back; see its results."
+    )
 
 
 class JobView(JobSummary):

@@ -14,6 +14,7 @@ from jupyter_gq.client.models import (
     JobError,
     JobList,
     JobRequest,
+    JobResults,
     JobSubmission,
     JobView,
     Manifest,
@@ -37,9 +38,11 @@ from jupyter_gq.domain.errors import (
     NeverFits,
     NotAMember,
     NotFound,
+    NotYours,
     PriorityTooHigh,
     StoreUnavailable,
     UnknownQueue,
+    UserError,
 )
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.mentions import mention
@@ -55,6 +58,7 @@ from .job_access import find_changeable_job, find_job
 from .job_resources import explain_default, with_host_resources
 from .output_limits import OutputLimits
 from .pods import JobPods
+from .results import RESULT_PART, parse_results
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +88,7 @@ class Jobs:
             known = self._context.store.by_idempotency_key(caller.user, key)
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
+        self._check_returns(submission.bundle.manifest.returns)
         self._check_limits(caller, submission.queue)
         self._check_disk(caller)
         self._context.store.require_room()
@@ -198,6 +203,28 @@ class Jobs:
         log = self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=workload.tasks)
         return log or ""
 
+    def read_results(self, caller: Caller, job: str) -> JobResults:
+        """Return what a job brings back; raise `NotFound` before there is something.
+
+        Raises `UnusableFile` if the job has put something else into the place of the list.
+        """
+        workload = find_job(self._context, caller, job).workload
+        document = self._context.bundles.results(job, workload.owner)
+        if document is None:
+            raise NotFound(f"The job {workload.name!r} has brought nothing back.")
+        return parse_results(document)
+
+    def read_result_part(self, caller: Caller, job: str, path: str, start: int) -> bytes:
+        """Return the next bytes of a result from `start` on, at most `RESULT_PART`; empty at its end.
+
+        Raises `NotYours` for everybody but the owner, administrators too: a value may hold secrets, and who loads the
+        pickle of another user runs that user's code.
+        """
+        workload = find_job(self._context, caller, job).workload
+        if caller.user != workload.owner:
+            raise NotYours(f"Only {workload.owner} can read what the job {workload.name!r} brings back.")
+        return self._context.bundles.result_part(job, workload.owner, path, start, RESULT_PART)
+
     # --- requests of the job's own runner
 
     def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
@@ -261,6 +288,14 @@ class Jobs:
         ):
             if found >= most:
                 raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
+
+    def _check_returns(self, names: Sequence[str]) -> None:
+        """Raise `UserError` if variables are to be brought back from a pod, whose files nobody keeps."""
+        if names and self._context.bundles.pod_files is not None:
+            raise UserError(
+                "Jobs of a cluster cannot bring variables back. Send the cell without names of variables, and let it "
+                "write a file to a folder that your notebook can read."
+            )
 
     def _check_disk(self, caller: Caller) -> None:
         """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow."""
@@ -345,7 +380,9 @@ class Jobs:
         If the store does not answer, the files stay, since the record may have been saved. Errors are raised.
         """
         workload, context = record.workload, self._context
-        context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
+        limits = {"max_result_bytes": context.settings.max_result_bytes}
+        document = {**bundle.model_dump(), **limits}
+        context.bundles.write(workload.id, workload.owner, document, context.settings.max_bundle_bytes)
         try:
             context.records.add(record, audit)
         except StoreUnavailable:
@@ -403,6 +440,7 @@ def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:
         mode=manifest.mode,
         targets=_source_cells(manifest.targets),
         prefix=_source_cells(manifest.prefix),
+        returns=tuple(manifest.returns),
         image=image,
     )
 

@@ -95,6 +95,8 @@ class Settings:
     #: Largest bundle of a job, in bytes and in JSON values.
     max_bundle_bytes: int = 20 * MEBIBYTE
     max_bundle_values: int = 200_000
+    #: Most bytes of the variables that one job brings back.
+    max_result_bytes: int = 256 * MEBIBYTE
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
     #: Time for which entries of the audit log are kept; 0 = for ever.
@@ -285,6 +287,7 @@ def build_settings(
         max_page_bytes=int(training.max_page_mib * MEBIBYTE),
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
         max_bundle_values=int(training.max_bundle_values),
+        max_result_bytes=int(training.max_result_mib * MEBIBYTE),
         keep_finished=Seconds(training.keep_finished_days * DAY),
         keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
     )

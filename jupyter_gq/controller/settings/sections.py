@@ -158,6 +158,12 @@ class TrainingQueues(Configurable):
         help="""Most JSON values (texts, numbers, lists, objects) that the bundle of a job may have: each takes some 60
         bytes of the service's memory while it is read. Default: 200000.""",
     ).tag(config=True)
+    max_result_mib = Number(
+        256,
+        unit="MiB",
+        help="""Most MiB of the variables that one job brings back, together. A variable above that is not saved, and
+        its owner is told; the job goes on. Default: 256.""",
+    ).tag(config=True)
     keep_finished_days = Number(
         30,
         unit="days",

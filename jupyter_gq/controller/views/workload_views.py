@@ -130,6 +130,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         disk=None if context.disk is None else format_memory(context.disk),
         eviction=eviction_view(detail.eviction),
         error=_error_view(detail.error) if phase == "failed" else None,
+        returns=list(detail.returns),
     )
 
 

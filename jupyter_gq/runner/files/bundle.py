@@ -9,6 +9,9 @@ from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import BundleError
 
+#: Bytes that the variables of a job may take if its bundle, of an earlier release, does not say.
+DEFAULT_RESULT_BYTES = 256 * 1024 * 1024
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
@@ -27,6 +30,9 @@ class Bundle:
     argv: tuple[str, ...]
     #: Environment variables of the kernelspec.
     env: dict[str, str]
+    #: Names of the variables to save after the last cell, and the bytes that they may take together.
+    returns: tuple[str, ...] = ()
+    max_result_bytes: int = DEFAULT_RESULT_BYTES
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -46,6 +52,8 @@ def read_bundle(path: Path) -> Bundle:
             language=kernel.get("language", ""),
             argv=tuple(kernel["argv"]),
             env=dict(kernel.get("env", {})),
+            returns=tuple(manifest.get("returns", ())),
+            max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
         )
     except UnusableFile as error:
         raise BundleError(f"The job's bundle could not be read. {error}") from error

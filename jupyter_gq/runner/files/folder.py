@@ -1,6 +1,7 @@
 """The files of a job: their names, and atomic writing.
 
-    bundle.json  checkpoint/  output.ipynb  runs/<n>/<task>/{token,spool.jsonl,stop,stop_seen,progress.json,result.json}
+    bundle.json  checkpoint/  output.ipynb  results.json  results/{vars,files}/
+    runs/<n>/<task>/{token,spool.jsonl,stop,stop_seen,progress.json,result.json}
 
 `result.json` is written last. Room for it and for `stop` is reserved at the start, so that a run on a full disk can be
 stopped, and can report its result.
@@ -49,6 +50,16 @@ class RunFolder:
         return self.job / "output.ipynb"
 
     @property
+    def results(self) -> Path:
+        """The folder of the variables that the job returns and of the files that its cells put there."""
+        return self.job / "results"
+
+    @property
+    def results_record(self) -> Path:
+        """The path of the list of results, which is written when the cells have ended."""
+        return self.job / "results.json"
+
+    @property
     def spool(self) -> Path:
         """The file of numbered output pieces of this run."""
         return self.path / "spool.jsonl"
@@ -73,9 +84,10 @@ class RunFolder:
         return [spool for spool in spools if spool.exists()]
 
     def prepare(self) -> None:
-        """Make the folders of the run and of checkpoints, and reserve disk space for the result and the stop."""
+        """Make the folders of run, checkpoints and results, and reserve disk space for the result and the stop."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.checkpoint.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.results / "files").mkdir(mode=0o700, parents=True, exist_ok=True)
         reserve_room(self.path / "result.json")
         reserve_room(self.stop)
 

@@ -1,0 +1,78 @@
+"""The IPython extension of kernels: `%gq_load`, and a hint after a NameError for a variable that a job has.
+
+Our start-up file loads it in each kernel; elsewhere `%load_ext jupyter_gq` does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from .results import ResultError, load
+from .server_socket import ask_server, server_socket
+
+#: Seconds that the hint after a NameError may take.
+HINT_TIMEOUT = 2.0
+USAGE = "Usage: %gq_load JOB [NAME ...], such as %gq_load job-4f1c model"
+
+
+class Events(Protocol):
+    """IPython's events."""
+
+    def register(self, event: str, function: Callable[[ExecutedCell], None]) -> None:
+        """Call the function at each event of this kind."""
+
+
+class ExecutedCell(Protocol):
+    """The result of a cell, as IPython describes it."""
+
+    error_in_exec: BaseException | None
+
+
+class Shell(Protocol):
+    """The part of IPython's shell that is used here."""
+
+    events: Events
+
+    def register_magic_function(self, func: Callable[[str], None], magic_kind: str, magic_name: str) -> None:
+        """Make a function a magic of this name."""
+
+    def push(self, variables: Mapping[str, object]) -> None:
+        """Assign variables in the user's namespace."""
+
+
+def load_ipython_extension(shell: Shell) -> None:
+    """Add the magic and the hint to a shell; IPython calls this once."""
+
+    def gq_load(line: str) -> None:
+        """Load variables that a job brought back: %gq_load JOB [NAME ...]; without names, all of them."""
+        from IPython.core.error import UsageError
+
+        words = line.split()
+        if not words:
+            raise UsageError(USAGE)
+        try:
+            values = load(words[0], words[1:] or None)
+        except ResultError as error:
+            raise UsageError(str(error)) from None
+        shell.push(values)
+        print("Loaded " + ", ".join(f"{name} ({type(value).__name__})" for name, value in values.items()))  # noqa: T201
+
+    shell.register_magic_function(gq_load, "line", "gq_load")
+    shell.events.register("post_run_cell", hint_at_job)
+
+
+def hint_at_job(executed: ExecutedCell) -> None:
+    """Print where the missing name of a NameError is to be had, if a job of the user has brought it back."""
+    error, socket = executed.error_in_exec, server_socket()
+    name = getattr(error, "name", None)
+    if socket is None or not isinstance(error, NameError) or not isinstance(name, str):
+        return
+    status, body = ask_server(socket, ["names", name], {}, HINT_TIMEOUT)
+    if status == 200:
+        found = json.loads(body)
+        sys.stderr.write(
+            f"The job {found['title']!r} has brought {name} back. Load it with: %gq_load {found['job']} {name}\n"
+        )

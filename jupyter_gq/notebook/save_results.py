@@ -1,0 +1,188 @@
+"""Saving of the variables that a job returns, run by the runner inside the job's kernel after the last cell.
+
+Rules
+-----
+1. Standard library and, if the kernel has it, cloudpickle; nothing of this package: the kernel may live in another
+   environment, of another Python.
+2. Each variable is one file. What cannot be saved has a reason, and does not keep the others from being saved.
+3. The report is written anew after each variable, so that it is there for those before a crash of the kernel.
+4. What the job could not share is refused, not guessed: an open file is refused even where cloudpickle would copy it.
+
+See docs/decisions/0115-return-variables-one-by-one.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import BinaryIO
+
+#: Longest reason and longest name of a type, in characters.
+_LONGEST_REASON, _LONGEST_TYPE = 500, 200
+
+
+class _TooManyBytes(Exception):
+    """A value whose pickle is larger than the bytes that are left."""
+
+
+class _OpenFile(Exception):
+    """A value that holds an open file."""
+
+
+def main(request: str) -> None:
+    """Save the variables that a JSON request names from the user's namespace, and write the report.
+
+    The request has `names`, `folder`, `report` (a path), `limit` (bytes of all values) and `cwd` (the folder whose
+    modules are pickled by value).
+    """
+    import __main__
+
+    given = json.loads(request)
+    save_all(vars(__main__), given["names"], given["folder"], given["report"], given["limit"], given["cwd"])
+
+
+def save_all(namespace: Mapping[str, object], names: list[str], folder: str, report: str, limit: int, cwd: str) -> None:
+    """Save each named variable as a file in `folder`, at most `limit` bytes in all; write the report after each."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_pickler = choose_pickler(cwd)
+    found: list[dict[str, object]] = []
+    left = limit
+    for number, name in enumerate(names):
+        entry = save_one(namespace, name, os.path.join(folder, f"{number}.pickle"), left, make_pickler)
+        size = entry["bytes"]
+        left -= size if isinstance(size, int) else 0
+        if entry["reason"] == "":
+            entry["path"] = f"{os.path.basename(folder)}/{number}.pickle"
+        found.append(entry)
+        _write_report(report, {"python": "{}.{}".format(*sys.version_info), "variables": found})
+
+
+def save_one(
+    namespace: Mapping[str, object],
+    name: str,
+    path: str,
+    limit: int,
+    make_pickler: Callable[[CountedFile], pickle.Pickler],
+) -> dict[str, object]:
+    """Save one variable to the file `path`; return its entry of the report.
+
+    The entry has `name`, `type`, `bytes` and `sha256`, and a `reason` if nothing was saved, which leaves no file.
+    """
+    entry: dict[str, object] = {"name": name, "type": "", "bytes": None, "sha256": "", "path": "", "reason": ""}
+    if name not in namespace:
+        entry["reason"] = "The cells have not defined this name."
+        return entry
+    value = namespace[name]
+    entry["type"] = _name_type(value)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(handle, "wb") as file:
+            counted = CountedFile(file, limit)
+            make_pickler(counted).dump(value)
+    except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
+        entry["reason"] = _explain(error, limit)
+        _remove(path)
+    else:
+        entry["bytes"], entry["sha256"] = counted.size, counted.hash.hexdigest()
+    return entry
+
+
+class CountedFile:
+    """A file that hashes and counts what is written to it, and refuses more than `limit` bytes."""
+
+    def __init__(self, file: BinaryIO, limit: int) -> None:
+        self._file, self._limit = file, limit
+        self.size = 0
+        self.hash = hashlib.sha256()
+
+    def write(self, content: bytes | bytearray | memoryview | pickle.PickleBuffer) -> int:
+        """Write some bytes and return their number; raise `_TooManyBytes` above the limit."""
+        view = memoryview(content).cast("B")
+        self.size += view.nbytes
+        if self.size > self._limit:
+            raise _TooManyBytes
+        self.hash.update(view)
+        self._file.write(view)
+        return view.nbytes
+
+
+def choose_pickler(cwd: str) -> Callable[[CountedFile], pickle.Pickler]:
+    """Return a class of picklers: cloudpickle's if the kernel has it, with modules below `cwd` pickled by value.
+
+    Without cloudpickle, functions and classes that the cells define cannot be saved.
+    """
+    try:
+        import cloudpickle
+    except ImportError:
+        return lambda file: pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL)
+    for module in list(find_own_modules(cwd)):
+        cloudpickle.register_pickle_by_value(module)
+
+    class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
+        """cloudpickle's pickler, which refuses open files instead of copying their content."""
+
+        def reducer_override(self, value: object) -> object:
+            if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
+                raise _OpenFile
+            return super().reducer_override(value)
+
+    return ValuePickler
+
+
+def find_own_modules(cwd: str) -> Iterator[ModuleType]:
+    """Yield the imported modules whose files lie below `cwd`, without those of an environment that lies there."""
+    folder = os.path.realpath(cwd) + os.sep
+    environments = [os.path.realpath(prefix) + os.sep for prefix in (sys.prefix, sys.base_prefix)]
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not isinstance(module, ModuleType) or not isinstance(file, str):
+            continue
+        path = os.path.realpath(file)
+        inside = path.startswith(folder) and os.sep + "site-packages" + os.sep not in path
+        if inside and not any(path.startswith(each) for each in environments):
+            yield module
+
+
+def _name_type(value: object) -> str:
+    kind = type(value)
+    module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    return f"{module}{kind.__qualname__}"[:_LONGEST_TYPE]
+
+
+def _explain(error: Exception, limit: int) -> str:
+    """Return the reason in one sentence for a value that could not be saved; `limit` is the number of bytes left."""
+    if isinstance(error, _TooManyBytes):
+        return (
+            f"The value has more than the {limit / 2**20:.1f} MiB that are left for the results of this job. Save it "
+            "to a file, or return a part of it."
+        )
+    if isinstance(error, _OpenFile):
+        return "It cannot be saved, because it holds an open file. Return what was read from the file."
+    if isinstance(error, OSError):
+        return f"It could not be written: {error.strerror or error}."
+    said = " ".join(str(error).split())[:_LONGEST_REASON].rstrip(".") or type(error).__name__
+    return f"It cannot be pickled: {said}.{_hint()}"
+
+
+def _hint() -> str:
+    missing = "cloudpickle" not in sys.modules
+    return " This kernel's environment lacks the package cloudpickle, which can save more." if missing else ""
+
+
+def _write_report(path: str, report: Mapping[str, object]) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(handle, "w", encoding="utf-8") as file:
+        json.dump(report, file)
+    os.replace(temporary, path)
+
+
+def _remove(path: str) -> None:
+    if os.path.exists(path):
+        os.remove(path)

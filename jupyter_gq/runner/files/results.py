@@ -1,0 +1,70 @@
+"""The results of a job: the variables that it returns and the files in its result folder. Standard library only.
+
+    results.json  results/vars/<n>.pickle  results/files/...
+
+`results.json` lists what is there; it is written once, when the cells have ended. Values are never unpickled here.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+
+from .folder import write_whole
+
+#: Most files that are listed; the others are counted.
+MOST_FILES = 1000
+#: Most bytes of the report of a kernel on its variables: 100 names with long reasons.
+_LONGEST_REPORT = 8 * SMALL_FILE
+
+
+def read_report(path: Path, names: Sequence[str], reason: str) -> JsonObject:
+    """Return the kernel's report on its variables, with an entry for each of `names`.
+
+    A name that is not in the report gets `reason`.
+    """
+    try:
+        report = read_json(path, limit=_LONGEST_REPORT) or {}
+    except UnusableFile:
+        report = {}
+    told = report.get("variables")
+    entries = [entry for entry in told if isinstance(entry, dict)] if isinstance(told, list) else []
+    known = {entry.get("name") for entry in entries}
+    entries += [describe_missing(name, reason) for name in names if name not in known]
+    return {"python": str(report.get("python", "")), "variables": entries}
+
+
+def describe_missing(name: str, reason: str) -> JsonObject:
+    """Return the entry of a variable that was not saved."""
+    return {"name": name, "type": "", "bytes": None, "sha256": "", "path": "", "reason": reason}
+
+
+def write_results(record: Path, folder: Path, report: JsonMapping) -> None:
+    """Write the record of a job's results: the report on its variables, and the files of the result folder.
+
+    A job with neither leaves no record. Raises `OSError` if the disk refuses.
+    """
+    files, omitted = list_files(folder / "files")
+    if report["variables"] or files:
+        document = {**report, "files": files, "omitted_files": omitted}
+        write_whole(record, json.dumps(document).encode())
+
+
+def list_files(folder: Path) -> tuple[list[JsonObject], int]:
+    """Return path and size of the regular files below `folder`, sorted, and how many more there are.
+
+    At most `MOST_FILES` are returned. Links, pipes and names that are not UTF-8 are left out.
+    """
+    found: list[JsonObject] = []
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            shown = path.relative_to(folder).as_posix()
+            if path.is_file() and not path.is_symlink() and shown.isprintable():
+                found.append({"path": shown, "bytes": path.stat().st_size})
+    return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
