@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, cast
 
+from jupyter_gq.client.early_answer import begin_early_answer
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.domain.errors import AdminError
 
@@ -65,6 +66,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if command in APPLICATIONS:
             module, name, *_ = APPLICATIONS[command]
+            if command == "service":
+                begin_early_answer()  # before the imports, which take long on a slow machine
             application = getattr(import_module(module), name)
         else:
             run = _command(command).run

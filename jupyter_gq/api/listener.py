@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets, bind_unix_socket
 
+from jupyter_gq.client.early_answer import end_early_answer
 from jupyter_gq.client.service_address import SocketPlace
 from jupyter_gq.client.service_port import is_in_use
 from jupyter_gq.connections.registry import Connections
@@ -98,6 +99,7 @@ class Listener:
         """
         address = urlsplit(self.url)
         port, is_shared = address.port or 80, self.socket is not None
+        end_early_answer()
         if is_shared and is_in_use(port):  # otherwise each of two services would get half of the requests
             raise self._make_port_error("another program uses it")
         try:

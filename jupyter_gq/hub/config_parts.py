@@ -12,6 +12,7 @@ import jupyterhub
 from traitlets import TraitError
 from traitlets.config.loader import Config, LazyConfigValue
 
+from jupyter_gq.client.early_answer import DELAY_VARIABLE
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 
 T = TypeVar("T")
@@ -20,6 +21,8 @@ SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
 #: Seconds for the service to answer after its start. A service that ends meanwhile is noticed at once.
 _START_TIMEOUT = 300
+#: Seconds after which a service that still starts answers Hub 5. An error in its settings ends most services before.
+_EARLY_ANSWER = 4
 #: The namespace of a pod, for the programs in it.
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CUSTOM_SCOPES = {
@@ -45,6 +48,11 @@ def make_start_timeout() -> JsonObject:
     A Hub whose service does not answer in time ends itself and the service, so the next start is as slow.
     """
     return {"timeout": _START_TIMEOUT} if jupyterhub.version_info >= (6,) else {}
+
+
+def make_early_answer() -> dict[str, str]:
+    """Return the variable with which the service answers while it starts, for Hub 5, which waits ten seconds only."""
+    return {} if jupyterhub.version_info >= (6,) else {DELAY_VARIABLE: str(_EARLY_ANSWER)}
 
 
 def get_base_url(c: Config) -> str:

@@ -50,7 +50,8 @@ class RealService:
         (folder / "jupyterhub_config.py").write_text(CONFIG)
         self.process: subprocess.Popen | None = None
 
-    def start(self) -> None:
+    def start(self, **more: str) -> None:
+        """Start the process, with more variables in its environment."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("JUPYTERHUB_")}
         environment |= {
             "JUPYTERHUB_SERVICE_URL": self.url,
@@ -58,6 +59,7 @@ class RealService:
             "JUPYTERHUB_API_URL": self._hub.url,
             "JUPYTERHUB_API_TOKEN": "service",
             "GQ_TEST_WORLD": str(self._folder),
+            **more,
         }
         command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
         LOGS.add("service", self._folder, "service.log", "state/jobs/*/runs/*/*/log")

@@ -7,6 +7,7 @@ import jupyterhub
 import pytest
 from traitlets.config import Config
 
+from jupyter_gq.client.early_answer import DELAY_VARIABLE
 from jupyter_gq.client.service_address import SocketPlace
 from jupyter_gq.hub import config as hub_config
 from tests.patience import scaled
@@ -38,4 +39,6 @@ def test_the_hub_waits_for_a_service_that_starts_slowly(tmp_path, monkeypatch, v
     monkeypatch.setattr(jupyterhub, "version_info", version)
     c = Config()
     hub_config._set_service(c, 8089, tmp_path / "state", SocketPlace(path=tmp_path / "gq.sock", account=0))
-    assert c.JupyterHub.services[0].get("timeout") == timeout, "Hub 5 refuses a field that it does not know"
+    (service,) = c.JupyterHub.services
+    assert service.get("timeout") == timeout, "Hub 5 refuses a field that it does not know"
+    assert (DELAY_VARIABLE in service["environment"]) == (timeout is None)
