@@ -174,6 +174,10 @@ class Store(Protocol):
         """Return at most `limit` final records that were submitted before that time, with ids above `after`, by id."""
         ...
 
+    def owners_of_finished(self, kind: Kind) -> frozenset[str]:
+        """Return the owners of all final records of that kind."""
+        ...
+
     def delete_portion(self, workload: str, pieces: int = 20) -> bool:
         """Delete a portion of a workload: its `pieces` oldest pieces of output, or else its files, or else its record.
 

@@ -116,6 +116,11 @@ class SqlStore:
                 after = rows[-1].id
             return tuple(found)
 
+    def owners_of_finished(self, kind: Kind) -> frozenset[str]:
+        """Return the owners of all final records of that kind."""
+        with self._database.read() as connection:
+            return frozenset(statements.owners_of_finished(connection, kind))
+
     def delete_portion(self, workload: str, pieces: int = 20) -> bool:
         """Delete a portion of a workload: its `pieces` oldest pieces of output, or else its files, or else its record.
 

@@ -75,6 +75,12 @@ def finished_workloads(connection: sa.Connection, submitted_before: float, after
     return connection.execute(query.order_by(workloads.c.id).limit(limit)).all()
 
 
+def owners_of_finished(connection: sa.Connection, kind: str) -> Sequence[str]:
+    """Return the owners of all final workloads of that kind, each once."""
+    query = sa.select(workloads.c.owner).where(workloads.c.final.is_(True), workloads.c.kind == kind).distinct()
+    return connection.execute(query).scalars().all()
+
+
 def delete_workload(connection: sa.Connection, workload: str) -> None:
     """Delete the row of a workload, with its outputs; its files stay."""
     connection.execute(sa.delete(workloads).where(workloads.c.id == workload))

@@ -75,6 +75,18 @@ def test_finished_work_is_found_by_its_age_page_by_page(store):
     assert store.finished(first) == ()
 
 
+def test_owners_of_finished_work_are_known_by_its_kind(store):
+    records = (
+        a_record("a", owner="ann", state=State.SUCCEEDED),
+        a_record("b", owner="ann", state=State.FAILED),
+        a_record("c", owner="carol", state=State.SUCCEEDED, kind=Kind.NOTEBOOK),
+        a_record("d", owner="dora"),
+    )
+    assert store.owners_of_finished(Kind.TRAINING) == frozenset()
+    store.save(records)
+    assert store.owners_of_finished(Kind.TRAINING) == {"ann"}
+
+
 def test_a_record_is_forgotten_after_its_output_in_small_steps(store):
     store.save([a_record("old", state=State.FAILED), a_record("other")])
     for name in ("old", "other"):

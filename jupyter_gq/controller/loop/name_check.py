@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable
 
 from jupyter_gq.backends.hub_directory import Directory
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.settings.config import Settings
+from jupyter_gq.controller.settings.config import DAY, Settings
 from jupyter_gq.controller.settings.unknown_names import KnownNames, find_unknown_names
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind, Workload
 
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two looks whether the settings have changed, and after which the Hub is asked again anyway.
 LOOK, AGAIN = 30.0, 600.0
-#: How many jobs of one user a warning names.
+#: How many jobs of one user, and how many users of ended jobs, a warning names.
 _SHOWN = 3
 
 
@@ -58,7 +59,12 @@ class NameCheck:
             return
         known = KnownNames(users=frozenset(users), groups=frozenset().union(*users.values()))
         records = [record.workload for record in self._context.records.unfinished()]
-        found = (*find_unknown_names(settings, known), *_find_former_users(records, users.keys()))
+        former = self._context.store.owners_of_finished(Kind.TRAINING) - users.keys()
+        found = (
+            *find_unknown_names(settings, known),
+            *_find_former_users(records, users.keys()),
+            *_describe_kept_jobs(former, settings.keep_finished),
+        )
         for warning in found:
             if warning not in self.warnings:
                 log.warning("names: %s", warning)
@@ -78,7 +84,19 @@ def _find_former_users(workloads: Iterable[Workload], users: Collection[str]) ->
     ]
 
 
+def _describe_kept_jobs(owners: Collection[str], kept_for: Seconds) -> list[str]:
+    """Return a sentence about the owners of ended jobs who are no users of the Hub; [] if there are none."""
+    if not owners:
+        return []
+    until = f"for {kept_for / DAY:g} days" if kept_for else "for ever"
+    return [
+        f"JupyterHub has no users of these names, but ended jobs of theirs are kept {until}: "
+        f"{_join_first([repr(owner) for owner in owners])}. A new user of such a name would see these jobs and their "
+        "outputs, so give the name to nobody else before they are deleted."
+    ]
+
+
 def _join_first(ids: list[str]) -> str:
-    """Return the first ids of a list, and how many more there are."""
+    """Return the first names of a list, and how many more there are."""
     shown = ", ".join(sorted(ids)[:_SHOWN])
     return shown if len(ids) <= _SHOWN else f"{shown} and {len(ids) - _SHOWN} more"

@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.controller.loop.name_check import NameCheck
+from jupyter_gq.controller.settings.config import DAY
 from jupyter_gq.domain.errors import BackendError
 
 from .world import ANN, BOB, World, story_settings
@@ -65,6 +66,13 @@ async def test_the_owner_of_jobs_who_is_no_user_of_the_hub_is_named_while_a_job_
     )
     for job in jobs:
         world.controller.jobs.cancel(BOB, job)
+    await check.check()
+    assert check.warnings == (
+        "JupyterHub has no users of these names, but ended jobs of theirs are kept for 30 days: 'bob'. A new user of "
+        "such a name would see these jobs and their outputs, so give the name to nobody else before they are deleted.",
+    )
+    world.clock.forward(31 * DAY)
+    assert await world.controller.retention.sweep() == 5
     await check.check()
     assert check.warnings == ()
 
