@@ -5,6 +5,8 @@ slow machine the service is still importing its modules then. So after a few sec
 the page with a sentence, which the Hub takes for an answer, and all other requests with a refusal of 503.
 
 A service that cannot start usually says so within those seconds, while the Hub still waits and ends with it.
+
+See docs/decisions/0107-answer-hub-5-while-the-service-starts.md.
 """
 
 import json
