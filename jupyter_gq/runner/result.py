@@ -9,6 +9,16 @@ from jupyter_gq.domain.json_types import JsonObject
 _LONGEST_VALUE = 300
 #: Most characters of an exception's text in the result: a reader refuses results of more than 64 KiB.
 _LONGEST_EVALUE = 4000
+_LONGEST_COMMAND = 60
+#: What the owner can do after an exception, by its class.
+_REMEDIES = {
+    "NameError": "If a cell that was not replayed makes this name, tick that cell in the dialog.",
+    "ModuleNotFoundError": "Install the package where the kernel of this notebook runs, then send the cell again.",
+    "FileNotFoundError": "Relative paths start at the notebook's folder. Correct the path and send the cell again.",
+    "OutOfMemoryError": "Use less memory, for instance smaller batches, or ask for more GPUs.",
+    "MemoryError": "Use less memory, or ask for more memory under More in the dialog.",
+    "KeyboardInterrupt": "Something interrupted the kernel. Send the cell again.",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,23 +51,68 @@ def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str
     """Return the FAILED result of a run in which `cell` raised an exception.
 
     `ename` and `evalue` are the exception's class and text. The sentence shows at most the first 300 characters of
-    each, and the result has at most the first 4000 characters of the text. For code that asked for input, the sentence
-    explains that nobody can answer.
+    each, and the result has at most the first 4000 characters of the text. The sentence ends with what its owner can
+    do.
     """
     ename, evalue = ename[:_LONGEST_VALUE], evalue[:_LONGEST_EVALUE]
     if ename == "StdinNotImplementedError":
-        what = "asked for input, but nobody can answer a training job: put the value into the code instead"
+        what = "asked for input, but nobody can answer a training job: put the value into the code instead."
     else:
         short = evalue if len(evalue) <= _LONGEST_VALUE else evalue[:_LONGEST_VALUE] + "..."
-        what = f"raised {ename}: {short}" if short else f"raised {ename}"
-    sentence = f"{_name_cell(cells, cell)} {what}{'' if what.endswith(('.', '!', '?')) else '.'}"
-    return RunResult(outcome="FAILED", sentence=sentence, ename=ename, evalue=evalue)
+        what = _end_sentence(f"raised {ename}: {short}" if short else f"raised {ename}")
+        what = f"{what} {_find_remedy(cell, ename, evalue)}"
+    return RunResult(outcome="FAILED", sentence=f"{_name_cell(cells, cell)} {what}", ename=ename, evalue=evalue)
+
+
+def describe_exit_by_code(cells: tuple[CellToRun, ...], cell: CellToRun, argument: str) -> RunResult:
+    """Return the result of a run that the code of `cell` ended with `exit(argument)`; "" for success.
+
+    The run has succeeded if the argument says so and a cell that the user sent said it. A sentence tells that cells
+    after it did not run.
+    """
+    name = _name_cell(cells, cell)
+    is_last = cell is cells[-1]
+    if argument == "":
+        if is_last:
+            return SUCCEEDED
+        told = f"{name} ended the job with exit(), so the cells after it did not run."
+        if cell.role == "prefix":
+            return describe_failure(f"{told} Leave that cell out, or remove the exit().")
+        return RunResult(outcome="SUCCEEDED", sentence=told)
+    short = argument if len(argument) <= _LONGEST_VALUE else argument[:_LONGEST_VALUE] + "..."
+    how = f"exit status {short}" if short.lstrip("-").isdecimal() else f"exit: {short}"
+    sentence = f"{_end_sentence(f'{name} ended the job with {how}')} {_find_remedy(cell, 'SystemExit', argument)}"
+    return RunResult(outcome="FAILED", sentence=sentence, ename="SystemExit", evalue=argument[:_LONGEST_EVALUE])
+
+
+def describe_failed_command(cells: tuple[CellToRun, ...], cell: CellToRun, command: str, status: int) -> RunResult:
+    """Return the FAILED result of a run whose last cell ended with a shell command that failed."""
+    short = command if len(command) <= _LONGEST_COMMAND else command[:_LONGEST_COMMAND] + "..."
+    name = _name_cell(cells, cell)
+    return describe_failure(
+        f"{name} ran, but its last command `!{short}` ended with exit status {status}. "
+        "The output of the command says why."
+    )
 
 
 def describe_kernel_exit(cells: tuple[CellToRun, ...], cell: CellToRun, how: str) -> RunResult:
     """Return the FAILED result of a run whose kernel ended while `cell` ran; `how` completes "The kernel ..."."""
     name = _name_cell(cells, cell)
     return describe_failure(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}.")
+
+
+def _find_remedy(cell: CellToRun, ename: str, evalue: str) -> str:
+    """Return a sentence on what the owner can do after an exception in `cell`."""
+    known = "OutOfMemoryError" if "CUDA out of memory" in evalue else ename.rsplit(".", 1)[-1]
+    if known in _REMEDIES:
+        return _REMEDIES[known]
+    if cell.role == "prefix":
+        return "Correct that cell, or leave it out, and send again."
+    return "Correct the cell and send it again."
+
+
+def _end_sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _name_cell(cells: tuple[CellToRun, ...], cell: CellToRun) -> str:

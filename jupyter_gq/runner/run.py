@@ -19,7 +19,7 @@ from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.json_types import JsonObject
 
-from .cells.cells import CellClient, CellFailed, KernelDied
+from .cells.cells import CellClient, CellExited, CellFailed, CommandFailed, KernelDied
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
 from .cells.returns import refuse_variables, save_variables
@@ -31,7 +31,16 @@ from .output.executed_notebook import is_readable, load_earlier_outputs, write_n
 from .output.progress_bars import find_progress
 from .output.recorder import Recorder
 from .problems import OUTPUT_DROPPED, KernelError, describe_disk_error, is_disk_full
-from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
+from .result import (
+    PAUSED,
+    SUCCEEDED,
+    RunResult,
+    describe_exception,
+    describe_exit_by_code,
+    describe_failed_command,
+    describe_failure,
+    describe_kernel_exit,
+)
 
 T = TypeVar("T")
 
@@ -107,16 +116,16 @@ class Run:
             self._write_results()
         except OSError as error:
             dropped = is_disk_full(error)
-            if not dropped and result is SUCCEEDED:
+            if not dropped and result.outcome == "SUCCEEDED":
                 result = describe_failure(describe_disk_error(error))
         self._closing = True
         delivered = await self._shipper.close(
             self._limit_to_deadline(self._delivery_timeout()), refused=REFUSED_DELIVERY_TIMEOUT
         )
-        if self._job.ephemeral and result is SUCCEEDED and not delivered:
+        if self._job.ephemeral and result.outcome == "SUCCEEDED" and not delivered:
             lost = UNDELIVERED_SENTENCE.format(why=self._shipper.trouble.rstrip("."))
             result = PAUSED if self._job.stop.is_requested else describe_failure(lost)
-        if result is SUCCEEDED and (dropped or (self._shipper.is_incomplete and not delivered)):
+        if result.outcome == "SUCCEEDED" and (dropped or (self._shipper.is_incomplete and not delivered)):
             result = replace(SUCCEEDED, sentence=OUTPUT_DROPPED)
         if self._disk_error.done() and result.outcome == "SUCCEEDED":
             result = describe_failure(describe_disk_error(self._disk_error.result()))
@@ -282,23 +291,30 @@ class Run:
             result = await self._execute_cell(cells, cell)
         finally:
             count = self._shown.counts[cell.id] = cells.execution_count(cell)
-            if result is None:
+            finished = result is None or result.outcome == "SUCCEEDED"
+            if finished:
                 self._shown.ended.add(cell.id)
             self._recorder.flush(monotonic(), everything=True)
-            ended = {**about, "state": "end", "execution_count": count, "finished": result is None}
+            ended = {**about, "state": "end", "execution_count": count, "finished": finished}
             self._shipper.emit([ended])
         return result
 
     async def _execute_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
-        """Execute one cell; return the FAILED or PAUSED result that ends the run, or None if the next cell can run.
+        """Execute one cell; return the result that ends the run, or None if the next cell can run.
 
         The result is PAUSED if the code saw a request to stop, or if kernel and runner were ended together from
         outside.
         """
         try:
             await cells.run_cell(cell)
+            if cell is self._job.bundle.cells[-1]:
+                await cells.check_last_command(cell)
         except CellFailed as failure:
             result: RunResult | None = describe_exception(self._job.bundle.cells, cell, failure.ename, failure.evalue)
+        except CellExited as exited:
+            result = describe_exit_by_code(self._job.bundle.cells, cell, exited.end.argument)
+        except CommandFailed as failure:
+            result = describe_failed_command(self._job.bundle.cells, cell, failure.command, failure.status)
         except KernelDied:
             result = await self._explain_dead_kernel(cell)
         else:

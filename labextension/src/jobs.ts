@@ -147,9 +147,9 @@ export function summarizeJob(job: JobSummary, now: number): string {
   }
 }
 
-/** Return the error of the code, or the sentence of the service if the code had none. */
+/** Return the sentence of the service, with cell, error and remedy; without one, the error of the code. */
 function describeFailure(job: JobSummary): string {
-  if (job.error === null) {
+  if (job.sentence !== '' || job.error === null) {
     return job.sentence;
   }
   const value = job.error.evalue.split('\n')[0];

@@ -22,7 +22,9 @@ def test_exception_of_the_target(job: Job, service: Service) -> None:
         "ZeroDivisionError",
         "division by zero",
     )
-    assert result["sentence"] == "The cell raised ZeroDivisionError: division by zero."
+    assert result["sentence"] == (
+        "The cell raised ZeroDivisionError: division by zero. Correct the cell and send it again."
+    )
     text, error = service.outputs()
     assert text["text"] == "before\n"
     assert error["output_type"] == "error"
@@ -35,7 +37,8 @@ def test_failing_prefix_cell_is_named_and_the_target_does_not_run(job: Job, serv
     result = job.run()
     assert result["sentence"] == (
         "The replayed cell 2 of 2 (`import no_such_module`) raised ModuleNotFoundError: "
-        "No module named 'no_such_module'."
+        "No module named 'no_such_module'. "
+        "Install the package where the kernel of this notebook runs, then send the cell again."
     )
     assert service.text() == ""
 
@@ -43,6 +46,67 @@ def test_failing_prefix_cell_is_named_and_the_target_does_not_run(job: Job, serv
 def test_input_is_refused_with_a_reason(job: Job) -> None:
     job.target("name = input('Your name? ')")
     assert "nobody can answer a training job" in job.run()["sentence"]
+
+
+@pytest.mark.parametrize("code", ["exit(1)", "quit(1)", "import sys\nsys.exit(1)", "raise SystemExit(1)", "exit(True)"])
+def test_exit_with_a_failure_is_a_failure(job: Job, service: Service, code: str) -> None:
+    job.target(f"print('before')\n{code}")
+    result = job.run()
+    assert (result["outcome"], result["ename"], result["evalue"]) == ("FAILED", "SystemExit", "1")
+    assert result["sentence"] == "The cell ended the job with exit status 1. Correct the cell and send it again."
+    assert service.outputs()[0]["text"] == "before\n"
+
+
+def test_exit_with_a_message_is_a_failure_that_says_it(job: Job) -> None:
+    job.target("import sys\nsys.exit('no data left')")
+    assert "The cell ended the job with exit: no data left." in job.run()["sentence"]
+
+
+@pytest.mark.parametrize("code", ["exit()", "exit(0)", "import sys\nsys.exit()", "raise SystemExit"])
+def test_exit_without_a_failure_is_a_success(job: Job, code: str) -> None:
+    job.target(code)
+    assert (job.run()["outcome"], job.process.returncode) == ("SUCCEEDED", 0)
+
+
+def test_exit_before_the_last_cell_is_told(job: Job, service: Service) -> None:
+    job.target("exit(0)", "one").target("print('never')", "two")
+    result = job.run()
+    assert result["outcome"] == "SUCCEEDED"
+    assert result["sentence"] == (
+        "Cell 1 of 2 (`exit(0)`) ended the job with exit(), so the cells after it did not run."
+    )
+    assert "never" not in service.text()
+
+
+def test_exit_of_a_replayed_cell_is_a_failure(job: Job) -> None:
+    job.prefix("exit()").target("print('never')")
+    result = job.run()
+    assert result["outcome"] == "FAILED"
+    assert "The replayed cell 1 of 1 (`exit()`) ended the job with exit()" in result["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("code", "command", "status"),
+    [
+        ("!false", "false", 1),
+        ("print('x')\n!exit 3\n# done\n", "exit 3", 3),
+        ("!ls \\\n  /no/such", "ls    /no/such", 2),
+    ],
+)
+def test_failing_command_at_the_end_is_a_failure(job: Job, code: str, command: str, status: int) -> None:
+    job.target(code)
+    result = job.run()
+    assert result["outcome"] == "FAILED"
+    assert result["sentence"] == (
+        f"The cell ran, but its last command `!{command}` ended with exit status {status}. "
+        "The output of the command says why."
+    )
+
+
+@pytest.mark.parametrize("code", ["!false\n!true", "!false\nprint('went on')", "!true", "x = !false"])
+def test_commands_before_the_end_do_not_matter(job: Job, code: str) -> None:
+    job.prefix("!false").target(code)
+    assert job.run()["outcome"] == "SUCCEEDED"
 
 
 def test_killed_kernel(job: Job, service: Service) -> None:

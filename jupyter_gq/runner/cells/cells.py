@@ -1,8 +1,11 @@
 """Execution of cells in a kernel through nbclient; their outputs go to the recorder instead of into the notebook."""
 
+import asyncio
 import logging
 from collections.abc import Callable
+from typing import cast
 
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, from_dict
@@ -13,10 +16,13 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.output.cell_output import CellOutput
 from jupyter_gq.runner.output.recorder import Recorder
 
+from .exits import EXIT_STATUS_EXPRESSION, Exit, find_last_command, read_exit, read_exit_status
 from .kernel import KernelProcess
 
 #: Seconds to wait for outputs that are still missing when the kernel says that a cell ended.
 LATE_OUTPUT_TIMEOUT = 60
+#: Seconds to wait until an idle kernel tells the exit status of the last command.
+LAST_STATUS_TIMEOUT = 10
 
 
 class CellFailed(UserError):
@@ -25,6 +31,22 @@ class CellFailed(UserError):
     def __init__(self, ename: str, evalue: str) -> None:
         super().__init__(f"{ename}: {evalue}")
         self.ename, self.evalue = ename, evalue
+
+
+class CellExited(UserError):
+    """A job that its own code ended, with `exit(...)` or `SystemExit`."""
+
+    def __init__(self, end: Exit) -> None:
+        super().__init__(f"exit({end.argument})")
+        self.end = end
+
+
+class CommandFailed(UserError):
+    """A shell command at the end of a cell that reported a failure."""
+
+    def __init__(self, command: str, status: int) -> None:
+        super().__init__(f"{command} ended with exit status {status}")
+        self.command, self.status = command, status
 
 
 class KernelDied(UserError):
@@ -53,7 +75,7 @@ class CellClient(NotebookClient):
     async def run_cell(self, cell: CellToRun) -> int | None:
         """Run one cell to its end; return its execution count, None if the kernel gave none.
 
-        Raises `CellFailed` if the code raises, and `KernelDied` if the kernel ends.
+        Raises `CellFailed` if the code raises, `CellExited` if it ends the job, and `KernelDied` if the kernel ends.
         """
         node = self.nb.cells[cell.index]
         self._showing = self._recorder.cell_output(cell.id, cell.role)
@@ -65,6 +87,25 @@ class CellClient(NotebookClient):
             raise KernelDied from None
         self._send_captured_outputs()
         return self.execution_count(cell)
+
+    async def check_last_command(self, cell: CellToRun) -> None:
+        """Raise `CommandFailed` if the cell, which has just run, ended with a shell command that failed."""
+        command = find_last_command(self.nb.cells[cell.index]["source"])
+        if command is None:
+            return
+        kernel = cast(AsyncKernelClient, self.kc)
+        asked = {"status": EXIT_STATUS_EXPRESSION}
+        request = kernel.execute("", silent=True, store_history=False, user_expressions=asked)
+        try:
+            async with asyncio.timeout(LAST_STATUS_TIMEOUT):
+                reply = await kernel.get_shell_msg()
+                while reply["parent_header"].get("msg_id") != request:
+                    reply = await kernel.get_shell_msg()
+        except TimeoutError:
+            return
+        status = read_exit_status(reply["content"], "status")
+        if status:
+            raise CommandFailed(command, status)
 
     def execution_count(self, cell: CellToRun) -> int | None:
         """Return the kernel's execution count of the cell; None if the cell has not run or the kernel gave none."""
@@ -107,6 +148,12 @@ class CellClient(NotebookClient):
         """Apply a message that creates, changes or closes a widget to the outputs that show this widget."""
         if self._recorder.apply_comm(msg["msg_type"], msg["content"]):
             self._changed()
+
+    async def _check_raise_for_error(self, cell: NotebookNode, cell_index: int, exec_reply: JsonObject | None) -> None:
+        end = read_exit(exec_reply["content"]) if exec_reply is not None else None
+        if end is not None:
+            raise CellExited(end)
+        await super()._check_raise_for_error(cell, cell_index, exec_reply)
 
     def _send_captured_outputs(self) -> None:
         """Send the outputs that Output widgets have captured to the kernel, as a browser would.

@@ -83,8 +83,10 @@ describe('the words of a job', () => {
   });
 
   it('say why it failed', () => {
-    const job = aJob({ phase: 'failed', error: { ename: 'ValueError', evalue: 'bad\nmore' } });
-    expect(summarizeJob(job, 0)).toBe('ValueError: bad');
+    const error = { ename: 'ValueError', evalue: 'bad\nmore' };
+    const sentence = 'Cell 2 of 3 (`fit()`) raised ValueError: bad. Correct the cell and send it again.';
+    expect(summarizeJob(aJob({ phase: 'failed', error, sentence }), 0)).toBe(sentence);
+    expect(summarizeJob(aJob({ phase: 'failed', error, sentence: '' }), 0)).toBe('ValueError: bad');
     expect(summarizeJob(aJob({ phase: 'failed', sentence: 'The node was lost.' }), 0)).toBe(
       'The node was lost.'
     );

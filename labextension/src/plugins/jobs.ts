@@ -13,6 +13,7 @@ import { isCancellable } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView } from '../panel/log';
 import { stripControls } from '../plain';
+import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, JOB_ARGS, readJobId } from '../tokens';
 import type { JobView } from '../wire';
 
@@ -69,7 +70,7 @@ async function actOnJob(
     }
     await act(job);
   } catch (reason) {
-    Notification.error(describeError(reason), { autoClose: 8000 });
+    Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
   }
 }
 

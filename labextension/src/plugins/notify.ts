@@ -6,6 +6,7 @@ import type { JobPhase } from '../jobs';
 import { isFinal, summarizeJob } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
 import { readSettings } from '../settings';
+import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ITraining } from '../tokens';
 import type { JobSummary } from '../wire';
 
@@ -51,7 +52,7 @@ async function notifyUser(
     }
   ];
   const text = job.phase === 'paused' ? job.sentence : summarizeJob(job, job.finished_at ?? job.submitted_at);
-  const message = `“${job.name}”: ${text}`;
+  const message = fitToast(`${quoteName(job.name)}: ${text}`);
   switch (job.phase) {
     case 'done':
       Notification.success(message, { autoClose: 6000, actions });

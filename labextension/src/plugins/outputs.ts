@@ -16,6 +16,7 @@ import { JobRenderer } from '../attach/renderer';
 import { JobStream } from '../attach/stream';
 import { connect, definePlugin, NotebookAttachments } from '../lifetime';
 import { readSettings } from '../settings';
+import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ICellOutputs, ITraining } from '../tokens';
 import type { JobView } from '../wire';
 
@@ -79,15 +80,18 @@ function makeServices(owned: DisposableSet, app: JupyterFrontEnd, training: ITra
       return stream;
     },
     reportDetached: (job, why) => {
-      Notification.info(`${REASONS[why]} The output of “${job.name}” is kept with the job.`, {
-        autoClose: 8000,
-        actions: [
-          {
-            label: 'Show job',
-            callback: () => void app.commands.execute(CommandIDs.showJob, { job: job.id })
-          }
-        ]
-      });
+      Notification.info(
+        fitToast(`${REASONS[why]} The output of ${quoteName(job.name)} is kept with the job.`),
+        {
+          autoClose: 8000,
+          actions: [
+            {
+              label: 'Show job',
+              callback: () => void app.commands.execute(CommandIDs.showJob, { job: job.id })
+            }
+          ]
+        }
+      );
     }
   };
 }

@@ -51,9 +51,12 @@ def test_sentences_name_the_cell_as_its_owner_knows_it(tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path, [a_cell("a", "import x\n..."), a_cell("b", "y" * 100), a_cell("c")], ["a"], ["b", "c"])
     first, second, _ = bundle.cells
     assert describe_exception(bundle.cells, first, "ImportError", "no x").sentence == (
-        "The replayed cell 1 of 1 (`import x`) raised ImportError: no x."
+        "The replayed cell 1 of 1 (`import x`) raised ImportError: no x. "
+        "Correct that cell, or leave it out, and send again."
     )
-    assert describe_exception(bundle.cells, second, "E", "").sentence == f"Cell 1 of 2 (`{'y' * 57}...`) raised E."
+    assert describe_exception(bundle.cells, second, "E", "").sentence == (
+        f"Cell 1 of 2 (`{'y' * 57}...`) raised E. Correct the cell and send it again."
+    )
     assert describe_kernel_exit(bundle.cells, first, "crashed").sentence == (
         "The kernel crashed; it was running the replayed cell 1 of 1 (`import x`)."
     )
