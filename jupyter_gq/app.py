@@ -1,6 +1,7 @@
 """The `jupyter-gq` command."""
 
 import argparse
+import os
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -17,9 +18,11 @@ COMMANDS = {
     "demo": ("jupyter_gq.demo.command", "demo", "start the whole product on this machine"),
     "login": ("jupyter_gq.commands.login", "cli", "store the address of a service and your token for it"),
     "logout": ("jupyter_gq.commands.logout", "cli", "delete the stored address and token"),
+    "submit": ("jupyter_gq.commands.submit", "cli", "send a notebook or a script to a training queue"),
     "jobs": ("jupyter_gq.commands.jobs", "cli", "list your jobs"),
     "queues": ("jupyter_gq.commands.queues", "cli", "list the queues with their quotas and use"),
     "explain": ("jupyter_gq.commands.explain", "cli", "say why a job waits and when it will probably start"),
+    "logs": ("jupyter_gq.commands.logs", "cli", "print the outputs of a job, and follow them to its end"),
     "cancel": ("jupyter_gq.commands.cancel", "cli", "cancel jobs"),
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
     "drain": ("jupyter_gq.planning.drain", "service", "take a GPU or a node out of service, or list what is"),
@@ -76,7 +79,9 @@ def main(argv: list[str] | None = None) -> int:
     if command in APPLICATIONS:
         application.launch_instance(rest)
         return 0
-    if rest:
+    if rest[:1] == ["--"] and "script_arguments" in arguments:  # argparse stops at an option before them
+        arguments.script_arguments += rest[1:]
+    elif rest:
         build_parser().error(f"unknown arguments: {' '.join(rest)}")
     try:
         code: int = run(arguments)
@@ -87,6 +92,9 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_code if isinstance(error, CommandRefused) else ExitCode.USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except BrokenPipeError:  # such as `| head`; Python would report it once more when it closes standard output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAILED
     return code
 
 

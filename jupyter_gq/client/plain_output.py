@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.plain_text import strip_controls
@@ -60,9 +61,12 @@ class _OwnPlainRecords:
         return factory(name, level, pathname, *args, **kwargs)
 
 
-def print_plain(text: str) -> None:
-    """Print a text of one or more lines with all names, without control and bidirectional characters."""
-    sys.stdout.write(_make_plain(text) + "\n")
+def print_plain(text: str, stream: TextIO | None = None) -> None:
+    """Print a text of one or more lines with all names, without control and bidirectional characters.
+
+    Without a `stream`, the text goes to standard output.
+    """
+    (stream or sys.stdout).write(_make_plain(text) + "\n")
 
 
 def _make_plain(text: str) -> str:

@@ -14,7 +14,7 @@ from jupyter_gq.client.plain_output import log_own_records_plainly
 
 from .event_schemas import SERVICE_FILE
 from .handlers import ROUTES
-from .hub_environment import NOT_ON_A_HUB, HubEnvironment, read_hub_environment
+from .hub_environment import NOT_ON_A_HUB, SENT_BY_DEFAULT, HubEnvironment, read_hub_environment
 from .kernel_socket import KernelSocket
 from .refusal import RefusedRequest
 from .watch import KernelWatch
@@ -34,31 +34,7 @@ class JupyterGQ(ExtensionApp):
 
     environment = List(
         Unicode(),
-        default_value=[
-            "PATH",
-            "HOME",
-            "USER",
-            "LOGNAME",
-            "SHELL",
-            "LANG",
-            "LANGUAGE",
-            "LC_*",
-            "TZ",
-            "TMPDIR",
-            "VIRTUAL_ENV",
-            "CONDA_*",
-            "PYTHONPATH",
-            "LD_LIBRARY_PATH",
-            "MPLBACKEND",
-            "OMP_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "CUDA_HOME",
-            "CUDA_PATH",
-            "HF_HOME",
-            "TORCH_HOME",
-            "R_LIBS*",
-            "JULIA_*",
-        ],
+        default_value=list(SENT_BY_DEFAULT),
         help="""Names of the environment variables of this server that are sent with a job; `*` stands for any text.
 
         Variables of the Hub and of Jupyter, and variables whose name contains TOKEN, SECRET, PASSWORD, PASSWD or COOKIE

@@ -12,6 +12,34 @@ NOT_ON_A_HUB = (
 )
 
 
+#: Variables that are sent with a job unless the server's configuration says otherwise.
+SENT_BY_DEFAULT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "CONDA_*",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "MPLBACKEND",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "HF_HOME",
+    "TORCH_HOME",
+    "R_LIBS*",
+    "JULIA_*",
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HubEnvironment:
     """The Hub, the service and the share of this server. `url` is empty if there is no service."""

@@ -9,11 +9,18 @@ import json
 
 import pytest
 import pytest_asyncio
+from tornado.netutil import bind_sockets
 
+from jupyter_gq.api.app import make_server
 from jupyter_gq.app import main
+from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client import models
+from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.commands.login_file import find_login_file
+from tests.patience import eventually
+from tests.serving import application_of
 
+from .conftest import PREFIX
 from .world import submission
 
 pytestmark = pytest.mark.asyncio
@@ -165,3 +172,146 @@ async def test_a_login_is_verified_stored_used_and_deleted(say, people, bundle, 
     assert (code, out.startswith(str(find_login_file()))) == (0, True)
     code, _, err = await say("jobs")
     assert (code, "Run `jupyter-gq login`" in err) == (2, True)
+
+
+def piece(seq, text):
+    output = {"output_type": "stream", "name": "stdout", "text": text}
+    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": "abc", "role": "target", "output": output}
+
+
+def end_job(world, job, status):
+    world.machine.end(job, Outcome.SUCCEEDED if status == 0 else Outcome.FAILED)
+
+
+@pytest.fixture
+def _impatient(monkeypatch):
+    monkeypatch.setattr("jupyter_gq.commands.follow.INTERVAL", 0.05)
+
+
+async def test_submit_sends_a_file_and_says_what_happens_next(say, people, world, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n")
+    code, out, _ = await say("submit", str(script), "--dry-run")
+    assert (code, (await people["ann"].jobs()).jobs) == (0, [])
+    assert out.startswith("Starts now, 0.5 over your queue's quota")
+    code, out, _ = await say(
+        "submit", str(script), "--gpus", "0.5", "--expected", "2h", "--priority", "-1", "--", "--epochs", "4"
+    )
+    (job,) = (await people["ann"].jobs()).jobs
+    assert code == 0
+    sent, forecast, advice = out.splitlines()
+    assert (sent, forecast) == (f"train ({job.id}) was sent to vision.", "Starts now, within the quota.")
+    assert advice == f"`jupyter-gq logs -f {job.id}` follows it."
+    assert (job.gpus, job.expected_seconds, job.priority) == ("0.5", 7200, -1)
+    arguments, code_sent = (cell["source"] for cell in world.bundles.kept[job.id]["notebook"]["cells"])
+    assert "'--epochs', '4'" in arguments
+    assert code_sent == "print(1)\n"
+    code, out, _ = await say("submit", str(script), "--name", "other", "-o", "json")
+    assert models.JobView.model_validate_json(out).name == "other"
+
+
+async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_path, monkeypatch, world):
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n")
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "root")
+    code, _, err = await say("submit", str(script))
+    assert (code, "Which queue? Name it with --queue." in err) == (2, True)
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "ann")
+    code, _, err = await say("submit", str(script), "--queue", "nlp")
+    assert (code, "not_a_member" in err) == (3, True)
+    code, _, err = await say("submit", str(script), "--tasks", "99")
+    assert (code, "less than or equal to 64" in err) == (2, True)
+    assert (await people["ann"].jobs()).jobs == []
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("status", [0, 1], ids=["succeeds", "fails"])
+async def test_logs_follow_a_job_to_its_end_and_end_with_its_success(say, people, world, bundle, status):
+    job = await send(people, bundle)
+    following = asyncio.create_task(say("logs", "-f", job.id))
+    await world.steps()
+    delivery = Delivery(people["ann"].url, job.id, world.job_token(job.id))
+    await delivery.send([piece(1, "epoch 1\nepo")])
+    await delivery.send([piece(2, "ch 2\nlast")])
+    delivery.close()
+    end_job(world, job.id, status)
+    await world.steps()
+    code, out, err = await following
+    assert (code, out) == (status, "epoch 1\nepoch 2\nlast\n")
+    ended = await people["ann"].job(job.id)
+    assert err.splitlines()[-1] == f"digits ({job.id}): {ended.phase}. {ended.sentence}"
+    assert await say("logs", job.id) == (0, "epoch 1\nepoch 2\nlast\n", "")
+    lines = (await say("logs", job.id, "-o", "json"))[1].splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [1, 2]
+    world.bundles.logs[job.id] = "from the \x1b[31mrunner\n"
+    assert await say("logs", job.id, "--runner") == (0, "from the runner\n", "")
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_following_survives_a_restart_of_the_service_without_a_gap(
+    say, serve, world, people, bundle, monkeypatch, capsys
+):
+    authenticator = (await serve(world.controller)).authenticator
+    job = await send(people, bundle)
+    await world.steps()
+    delivery = Delivery(people["ann"].url, job.id, world.job_token(job.id))
+    await delivery.send([piece(1, "before\n")])
+
+    def listen(port):
+        server = make_server(application_of(world.controller, authenticator, PREFIX))
+        sockets = bind_sockets(port, "127.0.0.1")
+        server.add_sockets(sockets)
+        return server, sockets[0].getsockname()[1]
+
+    server, port = listen(0)
+    told = {"out": "", "err": ""}
+
+    def has_printed(name, text):
+        new = capsys.readouterr()
+        told["out"] += new.out
+        told["err"] += new.err
+        return text in told[name]
+
+    address = ["--url", f"http://127.0.0.1:{port}{PREFIX}"]
+    following = asyncio.create_task(asyncio.to_thread(main, ["logs", "-f", job.id, *address]))
+    await eventually(lambda: has_printed("out", "before\n"), lambda: told)
+    server.stop()
+    await server.close_all_connections()
+    await eventually(lambda: has_printed("err", "The service does not answer; this command waits.\n"), lambda: told)
+    await delivery.send([piece(2, "meanwhile\n")])
+    delivery.close()
+    server, _ = listen(port)
+    world.machine.end(job.id)
+    await world.steps()
+    assert await following == 0
+    assert has_printed("err", "The service answers again.\n")
+    assert told["out"] == "before\nmeanwhile\n"
+    server.stop()
+    await server.close_all_connections()
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_submit_waits_for_the_end_and_gives_the_success_of_the_job(say, people, world, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print(1)\n")
+
+    async def sent():
+        return [job.id for job in (await people["ann"].jobs()).jobs]
+
+    for way, status in (("--wait", 0), ("--follow", 1)):
+        before = await sent()
+        waiting = asyncio.create_task(say("submit", str(script), way, "-o", "json"))
+        await eventually(lambda before=before: differs(sent, before))
+        job = (await sent())[0]
+        await world.steps()
+        end_job(world, job, status)
+        await world.steps()
+        code, out, err = await waiting
+        assert (code, f"train ({job}) was sent to vision." in err) == (status, True)
+        assert (models.JobView.model_validate_json(out).phase if way == "--wait" else out) == (
+            "done" if way == "--wait" else ""
+        )
+
+
+async def differs(read, before):
+    return await read() != before

@@ -198,7 +198,8 @@ def check_command(words):
 
 
 def check_arguments(words):
-    """Assert that a subcommand of `jupyter-gq` and its options exist."""
+    """Assert that a subcommand of `jupyter-gq` and its options exist; after "--" come arguments of a script."""
+    words = words[: words.index("--")] if "--" in words else words
     options = {word for word in words if word.startswith("-")}
     (subcommands,) = (action.choices for action in build_parser()._actions if action.dest == "command")
     if words[0] in subcommands:

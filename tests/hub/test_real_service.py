@@ -327,3 +327,52 @@ async def test_storms_of_connections_through_the_proxy_leave_other_users_served(
         stream.ask("api/v1/events", bob.token)
         assert await stream.status() == 200
         assert (await asyncio.wait_for(me(bob), scaled(20)))["user"] == "bob"
+
+
+async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_success(hub, tmp_path):
+    """With a token of the Hub's token page after a login, and in a server with the token that the Hub gives it.
+
+    Runs the commands of docs/how-to/use-the-command-line.md.
+    """
+    address = hub.url
+
+    def say(*arguments, stdin="", **environment):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")}
+        done = subprocess.run(
+            [sys.executable, "-m", "jupyter_gq.app", *arguments],
+            cwd=tmp_path,
+            env={**kept, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(tmp_path / "config"), **environment},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=scaled(PATIENCE),
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    (tmp_path / "good.py").write_text("import sys\nprint('hello', sys.argv[1])\n")
+    (tmp_path / "bad.py").write_text("print('so far')\nraise ValueError('no more')\n")
+    async with Person(hub, "ann") as ann:
+        await eventually(lambda: left(ann, "0.5"))
+        code, out, err = await asyncio.to_thread(say, "login", address, stdin=f"{ann.token}\n")
+        assert (code, out.startswith("You are ann at ")) == (0, True), err
+        send = ["submit", "--gpus", "0.5", "--follow"]
+        code, out, err = await asyncio.to_thread(say, *send, "good.py", "--", "world")
+        assert (code, out) == (0, "hello world\n"), err
+        assert await asyncio.to_thread(say, "logs", "last") == (0, "hello world\n", "")
+        code, out, err = await asyncio.to_thread(say, *send, "bad.py")
+        assert (code, out.startswith("so far\n"), "ValueError: no more" in out) == (1, True, True), err
+
+        await ann.start({"gpus": "0"})
+        await eventually(ann.ready)
+        await ann.log_in()
+        given = (await ann.told())["environment"]
+        server = {name: given[name] for name in ("JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN")}
+        (tmp_path / "config" / "jupyter_gq_login.json").unlink()
+        code, out, err = await asyncio.to_thread(
+            say, "submit", "--gpus", "0", "good.py", "--wait", "--", "you", **server
+        )
+        assert code == 0, err
+        assert await asyncio.to_thread(say, "logs", "last", **server) == (0, "hello you\n", "")
+        await all_gone(ann)

@@ -1,0 +1,149 @@
+"""The bundle of a job, made from a notebook or a script on this machine.
+
+Rules
+-----
+- Notebook: all code cells that are not empty run, in order, as "Send to training" sends a whole notebook.
+- Script: the script is one cell. A short cell before it sets `__file__` and `sys.argv`, as Python does.
+- Here: a job of a file on this machine starts the kernel that is installed here, in the folder of the file, with the
+  variables that a notebook server sends.
+- Elsewhere: if the folder lies on another machine, nothing of this machine goes along but the code: no variables, and
+  the kernel is the `python3` which that machine finds.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+from pydantic import ValidationError
+
+from jupyter_gq.client.models import Bundle, Kernel
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.lab.bundle import Origin, make_bundle, plan_steps
+from jupyter_gq.lab.hub_environment import SENT_BY_DEFAULT, read_hub_environment
+from jupyter_gq.lab.jupyter_parts import KernelSpec
+from jupyter_gq.lab.kernelspec import describe_kernel, select_environment
+from jupyter_gq.lab.refusal import RefusedRequest
+from jupyter_gq.lab.requests import CellsRequest, PrefixCell, describe_validation_error
+
+from .refusal import CommandRefused
+
+DEFAULT_KERNEL = "python3"
+_ELSEWHERE = ("python3", "-m", "ipykernel_launcher", "-f", "{connection_file}")
+_SCRIPT_CELL = "script"
+#: Jupyter sets this variable in the terminals of a server.
+_SERVER_ROOT = "JUPYTER_SERVER_ROOT"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileToSend:
+    """A notebook or a script, and how it will run."""
+
+    path: Path
+    #: Arguments of a script.
+    arguments: tuple[str, ...] = ()
+    #: Working folder on the machine of the job; None = the folder of the file, on this machine.
+    folder: str | None = None
+    #: Name of the kernel; None = that of the notebook, or "python3".
+    kernel: str | None = None
+
+
+def make_file_bundle(file: FileToSend) -> Bundle:
+    """Return the bundle of a job that runs this file; raise `CommandRefused` if it cannot be read or cannot run."""
+    text = _read(file.path)
+    if file.path.suffix == ".ipynb":
+        if file.arguments:
+            raise CommandRefused("A notebook takes no arguments; only a script does.")
+        notebook = _parse_notebook(file.path, text)
+    elif file.path.suffix == ".py":
+        notebook = _wrap_script(text)
+    else:
+        raise CommandRefused(f"{file.path} is neither a notebook (.ipynb) nor a Python script (.py).")
+    environment = {} if file.folder is not None else select_environment(os.environ, SENT_BY_DEFAULT)
+    kernel = _find_kernel(file, notebook, environment)
+    try:
+        request = _make_request(file, notebook)
+        origin = Origin(
+            server=read_hub_environment(os.environ).server,
+            cwd=file.folder or str(file.path.resolve().parent),
+            kernel=kernel,
+            environment=environment,
+        )
+        return make_bundle(request, plan_steps(request, kernel), origin)
+    except RefusedRequest as error:
+        raise CommandRefused(f"{file.path}: {error}") from None
+    except ValidationError as error:
+        raise CommandRefused(f"{file.path}: {describe_validation_error(error).message}") from None
+
+
+def _read(path: Path) -> str:
+    """Return the text of the file; raise `CommandRefused` if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CommandRefused(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise CommandRefused(f"{path} is not UTF-8 text.") from None
+
+
+def _parse_notebook(path: Path, text: str) -> JsonObject:
+    """Return the notebook in a file; raise `CommandRefused` if the file has another content."""
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CommandRefused(f"{path} is no notebook: it is not JSON.") from None
+    if not isinstance(notebook, dict):
+        raise CommandRefused(f"{path} is no notebook: it is not a JSON object.")
+    return notebook
+
+
+def _wrap_script(text: str) -> JsonObject:
+    """Return a notebook whose only cell is the script."""
+    cell = {"cell_type": "code", "id": _SCRIPT_CELL, "metadata": {}, "source": text}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+
+
+def _make_request(file: FileToSend, notebook: JsonObject) -> CellsRequest:
+    if file.path.suffix == ".ipynb":
+        return CellsRequest(notebook_path=_shown_path(file), mode="notebook", notebook=notebook)
+    folder = file.folder or str(file.path.resolve().parent)
+    script = f"{folder.rstrip('/')}/{file.path.name}"
+    lines = [f"__file__ = {script!r}", f"__import__('sys').argv = {[script, *file.arguments]!r}"]
+    return CellsRequest(
+        notebook_path=_shown_path(file),
+        notebook=notebook,
+        targets=[_SCRIPT_CELL],
+        prefix=[PrefixCell(cell_id="arguments", source="\n".join(lines))],
+    )
+
+
+def _shown_path(file: FileToSend) -> str:
+    """Return the path of the file below the root folder of this notebook server, or only its name."""
+    root = os.environ.get(_SERVER_ROOT)
+    path = file.path.resolve()
+    if file.folder is None and root and path.is_relative_to(Path(root).resolve()):
+        return str(path.relative_to(Path(root).resolve()))
+    return path.name
+
+
+def _find_kernel(file: FileToSend, notebook: JsonObject, environment: dict[str, str]) -> Kernel:
+    """Return the kernel that is asked for; raise `CommandRefused` if there is none."""
+    metadata = notebook.get("metadata")
+    named = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    named = named if isinstance(named, dict) else {}
+    name = file.kernel or str(named.get("name") or DEFAULT_KERNEL)
+    if file.folder is not None:
+        language = str(named.get("language") or "python")
+        if language.lower() != "python":
+            raise CommandRefused(f"With --folder, only Python can be sent, and {file.path} needs {language}.")
+        return Kernel(name=name, language="python", argv=list(_ELSEWHERE))
+    try:
+        spec = KernelSpecManager().get_kernel_spec(name)
+    except NoSuchKernel:
+        raise CommandRefused(
+            f"The kernel {name!r} is not installed here. Choose another one with --kernel; `jupyter kernelspec list` "
+            "names them."
+        ) from None
+    return describe_kernel(name, cast(KernelSpec, spec), environment)

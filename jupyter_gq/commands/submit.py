@@ -1,0 +1,137 @@
+"""`jupyter-gq submit`: send a notebook or a script to a training queue."""
+
+import argparse
+import re
+import sys
+import uuid
+from pathlib import Path
+from typing import Final
+
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.models import MAX_NAME, Bundle, JobRequest, JobSubmission, Preview
+from jupyter_gq.client.plain_output import print_plain
+
+from .answers import print_json
+from .connection import add_service_arguments, ask_service
+from .explain import describe_job
+from .files_to_send import FileToSend, make_file_bundle
+from .logs import follow_to_end
+from .printer import JsonPrinter, StatePrinter, TextPrinter
+from .refusal import CommandRefused, ExitCode
+
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq submit`."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a notebook (.ipynb) or a Python script (.py)")
+    parser.add_argument("script_arguments", nargs="*", metavar="ARGUMENT", help="arguments of a script, after --")
+    parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
+    parser.add_argument("--gpus", default="1", help="GPUs of each task: 0, a fraction or a whole number (default: 1)")
+    parser.add_argument("--name", default="", help="name of the job (default: that of the file)")
+    parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
+    parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
+    parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
+    parser.add_argument("--tasks", type=int, default=1, help="tasks, which start together (default: 1)")
+    parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
+    parser.add_argument(
+        "--expected",
+        type=parse_duration,
+        metavar="TIME",
+        help="how long the job will probably run, such as 90m or 12h; forecasts use it, and it ends nothing",
+    )
+    parser.add_argument("--kernel", help="kernel by its name (default: that of the notebook, for a script python3)")
+    parser.add_argument(
+        "--folder",
+        help="working folder on another machine or in the pod of the job; nothing but the code goes along then "
+        "(default: the folder of the file, on this machine)",
+    )
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--dry-run", action="store_true", help="say what would happen, and send nothing")
+    ways.add_argument("--wait", action="store_true", help="wait until the job has ended; exit code 0 if it succeeded")
+    ways.add_argument("-f", "--follow", action="store_true", help="as --wait, and print the outputs as they come")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=["text", "json"],
+        default="text",
+        help="json: the object JobView of the API, after --wait the last one, with --dry-run Preview, with --follow "
+        "pieces of output as of `logs` (default: sentences)",
+    )
+    add_service_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send the file and print the job and what happens next; return 0, or 1 if a followed job did not succeed.
+
+    Raises `CommandRefused` if the file cannot run or the service cannot be asked or refuses.
+    """
+    bundle = make_file_bundle(
+        FileToSend(
+            path=arguments.file,
+            arguments=tuple(arguments.script_arguments),
+            folder=arguments.folder,
+            kernel=arguments.kernel,
+        )
+    )
+    return ask_service(arguments, lambda client: _submit(client, arguments, bundle))
+
+
+def parse_duration(text: str) -> float:
+    """Return a length of time in seconds, from text such as "90m", "12h", "2d" or "3600".
+
+    Raises `ArgumentTypeError` if the text has another form.
+    """
+    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no length of time; expected one such as 90m, 12h or 2d")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
+    request = JobRequest(
+        name=arguments.name.strip() or arguments.file.stem[:MAX_NAME],
+        queue=arguments.queue or await _choose_queue(client),
+        gpus=arguments.gpus,
+        cpus=arguments.cpus,
+        memory=arguments.memory,
+        gpu_model=arguments.gpu_model,
+        tasks=arguments.tasks,
+        priority=arguments.priority,
+        expected_seconds=arguments.expected,
+    )
+    preview = await client.preview(request)
+    json = arguments.output == "json"
+    if arguments.dry_run:
+        print_json(preview) if json else print_plain(_describe_preview(preview))
+        return ExitCode.OK
+    submission = JobSubmission(**request.model_dump(), bundle=bundle)
+    job, _ = await client.submit(submission, key=uuid.uuid4().hex)
+    if json and not arguments.follow and not arguments.wait:
+        print_json(job)
+        return ExitCode.OK
+    stream = sys.stderr if json or arguments.follow else sys.stdout
+    print_plain(f"{describe_job(job)} was sent to {job.queue}.\n{_describe_preview(preview)}", stream)
+    if arguments.follow:
+        return await follow_to_end(client, job, JsonPrinter() if json else TextPrinter())
+    if arguments.wait:
+        code = await follow_to_end(client, job, StatePrinter())
+        if json:
+            print_json(await client.job(job.id))
+        return code
+    print_plain(f"`jupyter-gq logs -f {job.id}` follows it.")
+    return ExitCode.OK
+
+
+async def _choose_queue(client: ServiceClient) -> str:
+    """Return the only queue that the user may use; raise `CommandRefused` if there is none or a choice."""
+    queues = [queue.name for queue in (await client.queues()).queues if queue.member]
+    if len(queues) != 1:
+        names = f"Yours are {', '.join(queues)}." if queues else "You may use none; ask your administrator."
+        raise CommandRefused(f"Which queue? Name it with --queue. {names}")
+    return queues[0]
+
+
+def _describe_preview(preview: Preview) -> str:
+    place = "" if preview.position is None else f" Place in the queue: {preview.position}."
+    return preview.sentence + place

@@ -1,0 +1,112 @@
+"""The bundle of a file: what runs, in which kernel and folder, and which files are refused before anything is sent."""
+
+import json
+import sys
+
+import pytest
+
+from jupyter_gq.commands.files_to_send import FileToSend, make_file_bundle
+from jupyter_gq.commands.refusal import CommandRefused
+from jupyter_gq.commands.submit import parse_duration
+
+
+def cell(source, cell_id, kind="code"):
+    return {"cell_type": kind, "id": cell_id, "metadata": {}, "source": source, "outputs": [], "execution_count": 1}
+
+
+def notebook(*cells, **metadata):
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)})
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(name, content, **options):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return FileToSend(path=path, **options)
+
+    return write
+
+
+def test_all_code_cells_of_a_notebook_run_in_order_in_the_kernel_that_it_names(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("MY_SECRET", "x")
+    cells = [cell("x = 1", "one"), cell("# text", "two", "markdown"), cell(" \n", "none"), cell("x", "three")]
+    bundle = make_file_bundle(file("a.ipynb", notebook(*cells, kernelspec={"name": "python3"})))
+    assert [each.cell_id for each in bundle.manifest.targets] == ["one", "three"]
+    assert [each["source"] for each in bundle.notebook["cells"]] == ["x = 1", "x"]
+    manifest = bundle.manifest
+    assert (manifest.mode, manifest.cwd, manifest.notebook_path) == ("notebook", str(tmp_path), "a.ipynb")
+    assert (manifest.kernel.name, manifest.kernel.argv[0]) == ("python3", sys.executable)
+    assert manifest.environment["MPLBACKEND"] == "agg"
+    assert "MY_SECRET" not in manifest.environment
+
+
+def test_a_script_runs_as_one_cell_that_finds_its_path_and_arguments(file, tmp_path, monkeypatch):
+    code = "import sys\nfound = [__file__, sys.argv]\n"
+    bundle = make_file_bundle(file("train.py", code, arguments=("--epochs", "it's 4")))
+    before, script = (each["source"] for each in bundle.notebook["cells"])
+    assert script == code
+    assert [each.cell_id for each in bundle.manifest.targets] == ["script"]
+    monkeypatch.setattr(sys, "argv", ["of the test"])
+    names = {"__name__": "__main__"}
+    exec(compile(before, "before", "exec"), names)
+    exec(compile(script, "script", "exec"), names)
+    path = str(tmp_path / "train.py")
+    assert names["found"] == [path, [path, "--epochs", "it's 4"]]
+
+
+def test_a_path_below_the_root_of_the_server_is_relative_to_it(file, tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    monkeypatch.setenv("JUPYTER_SERVER_ROOT", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_GQ_SERVER", "second")
+    manifest = make_file_bundle(file("deep/a.py", "1")).manifest
+    assert (manifest.notebook_path, manifest.server) == ("deep/a.py", "second")
+    monkeypatch.setenv("JUPYTER_SERVER_ROOT", "/elsewhere")
+    assert make_file_bundle(file("deep/a.py", "1")).manifest.notebook_path == "a.py"
+
+
+def test_with_a_folder_elsewhere_nothing_of_this_machine_goes_along(file):
+    bundle = make_file_bundle(file("a.py", "1", folder="/home/ann/project"))
+    manifest = bundle.manifest
+    assert (manifest.cwd, manifest.environment, manifest.kernel.argv[0]) == ("/home/ann/project", {}, "python3")
+    assert "__file__ = '/home/ann/project/a.py'" in bundle.notebook["cells"][0]["source"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "sentence"),
+    [
+        ("a.py", "x = (", {}, "Syntax error: '(' was never closed in line 1"),
+        ("a.py", "# nothing\n", {}, "is empty"),
+        ("a.py", b"\xff", {}, "is not UTF-8 text"),
+        ("a.txt", "x", {}, "is neither a notebook"),
+        ("a.ipynb", "{", {}, "it is not JSON"),
+        ("a.ipynb", "[]", {}, "it is not a JSON object"),
+        ("a.ipynb", '{"nbformat": 3}', {}, "no nbformat 4 notebook"),
+        ("a.ipynb", notebook(cell("", "a")), {}, "no code cell to run"),
+        ("a.ipynb", notebook(cell("1", "a")), {"arguments": ("x",)}, "takes no arguments"),
+        ("a.ipynb", notebook(cell("1", "a"), kernelspec={"name": "nope"}), {}, "kernel 'nope' is not installed"),
+        ("a.ipynb", notebook(cell("1", "a"), kernelspec=3), {"kernel": "nope"}, "kernel 'nope' is not installed"),
+        ("a.py", "1", {"folder": "relative"}, "an absolute path was expected"),
+        (
+            "a.ipynb",
+            notebook(cell("1", "a"), kernelspec={"name": "ir", "language": "R"}),
+            {"folder": "/x"},
+            "only Python can be sent",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused_in_a_sentence(file, name, content, options, sentence):
+    with pytest.raises(CommandRefused) as refusal:
+        make_file_bundle(file(name, content, **options))
+    assert sentence in str(refusal.value)
+    assert refusal.value.exit_code == 2
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(CommandRefused, match=r"none\.py cannot be read: No such file"):
+        make_file_bundle(FileToSend(path=tmp_path / "none.py"))
+
+
+def test_lengths_of_time():
+    assert [parse_duration(text) for text in ("90", "90s", "1.5m", "12h", "2d")] == [90, 90, 90, 43_200, 172_800]
