@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, cast
@@ -83,8 +84,13 @@ def main(argv: list[str] | None = None) -> int:
         arguments.script_arguments += rest[1:]
     elif rest:
         build_parser().error(f"unknown arguments: {' '.join(rest)}")
+    return _run_command(command, run, arguments)
+
+
+def _run_command(command: str, run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run a subcommand, print the error that ends it, and return the exit code."""
     try:
-        code: int = run(arguments)
+        return run(arguments)
     except ModuleNotFoundError as error:
         return _report_missing_module(command, error)
     except AdminError as error:
@@ -95,7 +101,6 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # such as `| head`; Python would report it once more when it closes standard output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILED
-    return code
 
 
 def build_parser() -> argparse.ArgumentParser:
