@@ -132,6 +132,10 @@ class ServiceClient:
         """Release a held job into its queue, where it has its old place in line, and return it."""
         return await self.change(job, models.JobChange(held=False))
 
+    async def move(self, job: str, queue: str) -> models.JobView:
+        """Move a job that does not run to another queue, at its old place by submission, and return it."""
+        return await self.change(job, models.JobChange(queue=queue))
+
     async def outputs(self, job: str, after: int = 0) -> models.OutputPage:
         """Return at most 1000 pieces of a job's output, in order, with numbers above `after`."""
         return await self._get(models.OutputPage, join_path("jobs", job, "outputs"), after=after)

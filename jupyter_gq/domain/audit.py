@@ -33,6 +33,8 @@ class Action(StrEnum):
     JOB_EVICT = "job.evict"
     JOB_HOLD = "job.hold"
     JOB_RELEASE = "job.release"
+    JOB_MOVE = "job.move"
+    JOB_CHANGE = "job.change"
     NOTEBOOK_REQUEST = "notebook.request"
     NOTEBOOK_KEEP = "notebook.keep"
     NOTEBOOK_RELEASE = "notebook.release"

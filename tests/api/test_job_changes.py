@@ -36,6 +36,15 @@ async def test_a_job_is_held_and_released_by_its_owner(people, world, bundle):
         await people["bob"].hold(job.id)
 
 
+async def test_a_job_is_moved_and_changed_by_one_request(people, world, bundle):
+    job, _ = await people["ann"].submit(submission(bundle))
+    assert (await people["root"].move(job.id, "nlp")).queue == "nlp"
+    changed = await people["root"].change(job.id, models.JobChange(queue="vision", priority=5, gpus="0.25"))
+    assert (changed.queue, changed.priority, changed.gpus) == ("vision", 5, "0.25")
+    with pytest.raises(ServiceError, check=lambda error: (error.status, error.problem.code) == (403, "not_a_member")):
+        await people["ann"].move(job.id, "nlp")
+
+
 async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_their_own(serve, managed, bundle):
     served = await serve(managed.controller)
     clients = {name: ServiceClient(served.url, name) for name in ("ann", "dora", "dora-own")}
@@ -55,10 +64,12 @@ async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_t
 @pytest.mark.parametrize(
     ("body", "told", "field"),
     [
-        ({}, "name something to change: held", None),
-        ({"held": None}, "name something to change: held", None),
+        ({}, "name something to change: held, queue, priority, gpus", None),
+        ({"held": None}, "name something to change: held, queue, priority, gpus", None),
         ({"hold": True}, "hold: there is no such field here", "hold"),
         ({"held": "perhaps"}, "held: ", "held"),
+        ({"priority": 101}, "priority: ", "priority"),
+        ({"queue": "a\nb"}, "queue: control characters", "queue"),
     ],
 )
 async def test_a_body_that_names_no_change_is_refused(serve, world, body, told, field):

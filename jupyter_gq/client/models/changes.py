@@ -5,7 +5,9 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from jupyter_gq.client.bounds import Amount, Name
 from jupyter_gq.client.strict_model import StrictModel
+from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .bundles import REFUSED
 
@@ -16,6 +18,21 @@ class JobChange(StrictModel):
     held: bool | None = Field(
         default=None,
         description="True: the job does not run until it is released; if it runs, it is paused. False: it is released.",
+    )
+
+    queue: Name | None = Field(
+        default=None,
+        description="The job waits in this queue instead, at its old place by submission. Not while it runs.",
+    )
+    priority: int | None = Field(
+        default=None,
+        ge=MIN_PRIORITY,
+        le=MAX_PRIORITY,
+        description="Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.",
+    )
+    gpus: Amount | None = Field(
+        default=None,
+        description='For each task: 0, a fraction such as "0.25", or a whole number. Not while the job runs.',
     )
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ from jupyter_gq.domain import states
 from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.states import Event
-from jupyter_gq.domain.workload import Activity, Backoff, Hold, Stop, TaskPlacement
+from jupyter_gq.domain.workload import Activity, Backoff, Hold, Request, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress
 from jupyter_gq.store.protocol import Record
 
@@ -20,6 +20,9 @@ from jupyter_gq.store.protocol import Record
 class WorkloadChange(TypedDict, total=False):
     """New values of fields of a `Workload`, without the state, which only an event of the state table changes."""
 
+    queue: str
+    priority: int
+    request: Request
     placement: tuple[TaskPlacement, ...]
     reserved: tuple[TaskPlacement, ...]
     nominated: bool

@@ -8,6 +8,9 @@ the audit log for each act. Asking for what is so already changes nothing and is
 Held: a held job that waits is not considered until it is released. A held job that runs is paused as for other work: it
 saves its state, stops, and waits. A released job has its old place in line, by its submission.
 
+Waiting: a job changes its queue and its GPUs only while it waits. A job that runs is held first, so that its devices
+count for its old queue until they are free.
+
 See docs/decisions/0108-change-a-job-by-one-patch.md and docs/decisions/0109-hold-a-job-in-the-cycle.md.
 """
 
@@ -20,15 +23,19 @@ from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.amount import Instant, format_gpus, parse_request
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict
+from jupyter_gq.domain.json_types import JsonValue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Hold, Stop, Workload
+from jupyter_gq.domain.workload import Hold, Kind, Stop, Workload
+from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import Record
 
 from .job_access import find_changeable_job
+from .job_checks import check_limits_of_queue, check_priority, find_queue, find_usable_queue
+from .job_resources import with_resources_of
 
 _PAUSING = "Pausing: it has a moment to save its state, and is held until it is released."
 
@@ -42,12 +49,15 @@ class JobChanges:
     def change(self, caller: Caller, job: str, wanted: JobChange) -> JobView:
         """Change what is named in `wanted`, and return the present view of the job.
 
-        Raises `NotFound` if the caller may not change the job, and `Conflict` if the job has ended or is ending.
+        Raises `NotFound` if the caller may not change the job, `Conflict` if the state of the job forbids the change,
+        and another `UserError` if the caller could not send the changed job.
         """
         record = find_changeable_job(self._context, caller, job)
         self._check_unfinished(record)
-        now = self._context.clock.now()
-        changes = _hold_changes(caller, record.workload, wanted.held, now)
+        before, now = record.workload, self._context.clock.now()
+        after = self._apply(before, wanted)
+        self._check_request(caller, before, after)
+        changes = [*_request_changes(caller, before, after, now), *_hold_changes(caller, after, wanted.held, now)]
         if changes:
             self._context.pending.pop(job, None)  # what the last cycle said is no longer true
             self._context.records.commit(changes)
@@ -62,6 +72,68 @@ class JobChanges:
             raise Conflict(f"The job {workload.name!r} is {phase} already; nothing can be changed any more.")
         if workload.stop is not None and not workload.stop.requeue:
             raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
+
+    def _apply(self, workload: Workload, wanted: JobChange) -> Workload:
+        """Return the workload with the queue, priority and GPUs that are wanted; raise `InvalidAmount` or `NeverFits`.
+
+        An amount of GPUs equal to the present one changes nothing.
+        """
+        changed = replace(
+            workload,
+            queue=workload.queue if wanted.queue is None else wanted.queue,
+            priority=workload.priority if wanted.priority is None else wanted.priority,
+        )
+        gpus = None if wanted.gpus is None else parse_request(wanted.gpus)
+        if gpus is None or gpus == workload.request.milli:
+            return changed
+        devices = self._context.request(Kind.TRAINING, gpus)
+        return replace(changed, request=with_resources_of(workload.request, devices))
+
+    def _check_request(self, caller: Caller, before: Workload, after: Workload) -> None:
+        """Raise a `UserError` if the caller could not send the job as it is after the change.
+
+        Only what changes is checked. The queue and the GPUs change only while the job waits.
+        """
+        context, settings, moves = self._context, self._context.settings, after.queue != before.queue
+        if (moves or after.request != before.request) and before.state is not State.PENDING:
+            raise Conflict(
+                f"The job {before.name!r} does not wait, so its queue and its GPUs cannot change. Hold it first: it is "
+                "paused with its state. Then change and release it."
+            )
+        if moves:
+            check_priority(find_usable_queue(settings, caller, after.queue), caller, after.priority)
+            check_limits_of_queue(context, after.queue)
+        elif after.priority != before.priority:
+            check_priority(find_queue(settings, caller, before.queue), caller, after.priority)
+        if after != before:
+            admission.check_fits(context.empty_snapshot([caller]), after)
+
+
+def _request_changes(caller: Caller, before: Workload, after: Workload, now: Instant) -> list[Change]:
+    """Return the changes of the queue, priority and request of a job, with an act for a move and one for the others."""
+    changes = []
+    place = WorkloadChange(reserved=(), nominated=False)  # kept for the old request
+    if after.queue != before.queue:
+        audit = act_of(caller, Action.JOB_MOVE, after, now, queue_before=before.queue)
+        fields = WorkloadChange(queue=after.queue, **place)
+        changes.append(Change(workload=after.id, fields=fields, detail=DetailChange(backoff=None), audit=audit))
+    details: dict[str, JsonValue] = {}
+    fields = WorkloadChange()
+    if after.priority != before.priority:
+        details |= {"priority": after.priority, "priority_before": before.priority}
+        fields["priority"] = after.priority
+    if after.request != before.request:
+        details |= {"gpus_before": format_gpus(before.milli)}
+        fields = WorkloadChange(request=after.request, **place, **fields)
+    if details:
+        audit = act_of(caller, Action.JOB_CHANGE, after, now, **details)
+        changes.append(Change(workload=after.id, fields=fields, detail=_forget_backoff(fields), audit=audit))
+    return changes
+
+
+def _forget_backoff(fields: WorkloadChange) -> DetailChange:
+    """Return the change that ends the back-off if the request changes, since its refused place does not matter then."""
+    return DetailChange(backoff=None) if "request" in fields else DetailChange()
 
 
 def _hold_changes(caller: Caller, workload: Workload, held: bool | None, now: Instant) -> list[Change]:

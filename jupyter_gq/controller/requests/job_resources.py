@@ -18,17 +18,29 @@ def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults)
     Without either, CPU and memory are 0. Raises `InvalidAmount` for an invalid amount or 0, and `NeverFits` for a GPU
     model without a GPU.
     """
-    if asked.gpu_model is not None and not devices.devices:
+    models = () if asked.gpu_model is None else (asked.gpu_model,)
+    _check_models(devices, models)
+    return replace(
+        devices, cpu_milli=_cpus(asked.cpus, defaults), memory=_memory(asked.memory, defaults), models=models
+    )
+
+
+def with_resources_of(before: Request, devices: Request) -> Request:
+    """Return `devices` with the CPU, memory and GPU model of the request before.
+
+    Raises `NeverFits` for a GPU model without a GPU.
+    """
+    _check_models(devices, before.models)
+    return replace(devices, cpu_milli=before.cpu_milli, memory=before.memory, models=before.models)
+
+
+def _check_models(devices: Request, models: tuple[str, ...]) -> None:
+    """Raise `NeverFits` if GPU models are named for a request without a GPU."""
+    if models and not devices.devices:
         raise NeverFits(
-            f"You asked for the GPU model {asked.gpu_model}, but for no GPU. Leave the model out, or ask for a GPU.",
+            f"You asked for the GPU model {models[0]}, but for no GPU. Leave the model out, or ask for a GPU.",
             Resource.MODEL,
         )
-    return replace(
-        devices,
-        cpu_milli=_cpus(asked.cpus, defaults),
-        memory=_memory(asked.memory, defaults),
-        models=() if asked.gpu_model is None else (asked.gpu_model,),
-    )
 
 
 def explain_default(refusal: NeverFits, asked: JobRequest) -> NeverFits:

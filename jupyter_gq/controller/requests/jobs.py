@@ -36,12 +36,9 @@ from jupyter_gq.domain.errors import (
     JupyterGQError,
     LimitReached,
     NeverFits,
-    NotAMember,
     NotFound,
     NotYours,
-    PriorityTooHigh,
     StoreUnavailable,
-    UnknownQueue,
     UserError,
 )
 from jupyter_gq.domain.json_types import JsonObject
@@ -55,6 +52,7 @@ from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
 from .job_access import find_changeable_job, find_job
+from .job_checks import check_limits_of_queue, check_limits_of_user, check_priority, find_usable_queue
 from .job_resources import explain_default, with_host_resources
 from .output_limits import OutputLimits
 from .pods import JobPods
@@ -89,7 +87,8 @@ class Jobs:
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         self._check_returns(submission.bundle.manifest.returns)
-        self._check_limits(caller, submission.queue)
+        check_limits_of_user(self._context, caller.user)
+        check_limits_of_queue(self._context, submission.queue)
         self._check_disk(caller)
         self._context.store.require_room()
         workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
@@ -272,23 +271,6 @@ class Jobs:
 
     # --- inside
 
-    def _check_limits(self, caller: Caller, queue: str) -> None:
-        """Raise `LimitReached` if the user or the queue has as many unfinished jobs as the settings allow."""
-        settings = self._context.settings
-        jobs = [r.workload for r in self._context.records.unfinished() if r.workload.kind is Kind.TRAINING]
-        own = [job for job in jobs if job.owner == caller.user]
-        queued = [job for job in jobs if job.queue == queue]
-        you, later = "You have {}", "Cancel some, or wait until some {}."
-        there, other = f"The queue {queue!r} has {{}}", "Choose another queue, or try again later."
-        for found, most, words, remedy in (
-            (len(own), settings.max_jobs_per_user, f"{you} jobs that wait or run", later.format("end")),
-            (_waiting(own), settings.max_waiting_jobs_per_user, f"{you} jobs that wait", later.format("start")),
-            (len(queued), settings.max_jobs_per_queue, f"{there} jobs that wait or run", other),
-            (_waiting(queued), settings.max_waiting_jobs_per_queue, f"{there} jobs that wait", other),
-        ):
-            if found >= most:
-                raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
-
     def _check_returns(self, names: Sequence[str]) -> None:
         """Raise `UserError` if variables are to be brought back from a pod, whose files nobody keeps."""
         if names and self._context.bundles.pod_files is not None:
@@ -342,15 +324,7 @@ class Jobs:
         run.
         """
         settings = self._context.settings
-        known = {entry.queue.name: entry for entry in settings.leaves()}
-        usable = settings.leaves_of(caller.user, caller.groups)
-        if request.queue not in known:
-            raise UnknownQueue(request.queue, usable)
-        if request.queue not in usable and not caller.admin:
-            raise NotAMember(caller.user, request.queue, usable)
-        highest = known[request.queue].highest_priority(caller)
-        if request.priority > highest:
-            raise PriorityTooHigh(requested=request.priority, highest=highest, queue=request.queue)
+        check_priority(find_usable_queue(settings, caller, request.queue), caller, request.priority)
         workload = Workload(
             id=name,
             kind=Kind.TRAINING,
@@ -424,11 +398,6 @@ class Jobs:
                     self._context.records.change_in_memory(
                         Change(workload=record.workload.id, detail=DetailChange(error=error))
                     )
-
-
-def _waiting(jobs: Sequence[Workload]) -> int:
-    """Return how many of the jobs wait, for the first time or after a pause."""
-    return sum(job.state is State.PENDING for job in jobs)
 
 
 def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:

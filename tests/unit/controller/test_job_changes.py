@@ -9,7 +9,16 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import JobChange, JobView
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.audit import Action, AuditFilter
-from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.errors import (
+    Conflict,
+    InvalidAmount,
+    LimitReached,
+    NeverFits,
+    NotAMember,
+    NotFound,
+    PriorityTooHigh,
+    UnknownQueue,
+)
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.workload import Hold
 
@@ -225,3 +234,127 @@ async def test_a_manager_sees_the_job_and_none_of_its_output(world):
             getattr(world.controller.jobs, read)(DORA, job)
     with pytest.raises(NotFound):
         world.controller.jobs.read_outputs(DORA, job, 0)
+
+
+# --- queue, priority, GPUs
+
+
+async def test_a_waiting_job_is_moved_and_keeps_its_time_of_submission(world):
+    world.send(BOB, "nlp")
+    await world.step(2)
+    job, later = world.send(ANN, "vision"), world.send(CAROL, "night")
+    sent = world.job(job).submitted_at
+    shown = change(world, ANN, job, queue="night")
+    assert (shown.queue, shown.submitted_at) == ("night", sent)
+    await world.step(1)
+    assert (world.job(job).position, world.job(later).position) == (1, 2)
+    (entry,) = world.sql.audit(AuditFilter(object=job, action=Action.JOB_MOVE))
+    assert (entry.actor, entry.details["queue"], entry.details["queue_before"]) == ("ann", "night", "vision")
+
+
+async def test_a_job_moves_only_to_queues_that_the_caller_may_use(world):
+    job = world.send(ANN, "vision")
+    for who in (ANN, DORA):
+        with pytest.raises(NotAMember, match="is not a member of the queue 'nlp'"):
+            change(world, who, job, queue="nlp")
+    with pytest.raises(UnknownQueue, match="no training queue named 'nihgt'"):
+        change(world, ANN, job, queue="nihgt")
+    assert change(world, ADMIN, job, queue="nlp").queue == "nlp"
+    assert acts(world, job) == [("root", Action.JOB_MOVE)]
+
+
+async def test_a_full_queue_takes_no_job_of_another_queue(world):
+    world.settings.current = story_settings(TrainingQueues={"queues": QUEUES, "max_jobs_per_queue": 1})
+    job = world.send(ANN, "vision")
+    world.send(CAROL, "night")
+    with pytest.raises(LimitReached, match="The queue 'night' has 1 jobs"):
+        change(world, ANN, job, queue="night")
+
+
+async def test_a_running_job_is_not_moved_or_resized_but_can_be_once_it_is_held(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    for wanted in ({"queue": "night"}, {"gpus": "0.5"}, {"queue": "night", "held": True}):
+        with pytest.raises(Conflict, match=r"The job 'digits' does not wait, .* Hold it first"):
+            change(world, ANN, job, **wanted)
+    assert acts(world, job) == []
+    change(world, ANN, job, held=True)
+    await world.step(2)
+    change(world, ANN, job, held=False, queue="night", gpus="0.5")
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).queue, world.job(job).gpus) == ("running", "night", "0.5")
+    assert world.backend.launches[-1].workload.request.milli == 500
+    assert acts(world, job)[1:] == [("ann", act) for act in (Action.JOB_MOVE, Action.JOB_CHANGE, Action.JOB_RELEASE)]
+
+
+async def test_users_give_priorities_up_to_that_of_the_queue_and_managers_more(world):
+    job = world.send(ANN, "vision")
+    assert change(world, ANN, job, priority=10).priority == 10
+    with pytest.raises(PriorityTooHigh, match=r"priority 11, but the highest .* in the queue 'vision' is 10"):
+        change(world, ANN, job, priority=11)
+    assert change(world, DORA, job, priority=100).priority == 100
+    changes = world.sql.audit(AuditFilter(object=job, action=Action.JOB_CHANGE))[::-1]
+    assert [(e.details["priority_before"], e.details["priority"]) for e in changes] == [(0, 10), (10, 100)]
+    with pytest.raises(PriorityTooHigh, match="in the queue 'night' is 0"):
+        change(world, ANN, job, queue="night")
+    assert change(world, ANN, job, queue="night", priority=0).queue == "night"
+
+
+async def test_a_priority_changes_the_order_of_the_queue_also_against_running_jobs(world):
+    first, second = world.send(ANN, "vision"), world.send(CAROL, "vision")
+    await world.step(2)
+    assert world.job(first).phase == "running"
+    change(world, ANN, first, priority=-1)
+    await world.step(4)
+    assert [world.job(job).phase for job in (first, second)] == ["paused", "running"]
+
+
+async def test_gpus_change_while_the_job_waits_and_cpu_and_memory_stay(world):
+    job = world.send(ANN, "vision", "1", gpu_model="A100-40GB")
+    assert change(world, ANN, job, gpus="0.25").gpus == "0.25"
+    shown = world.job(job)
+    assert (shown.gpu_model, shown.cpus, shown.memory) == ("A100-40GB", None, None)
+    (entry,) = world.sql.audit(AuditFilter(object=job, action=Action.JOB_CHANGE))
+    assert (entry.details["gpus"], entry.details["gpus_before"]) == ("0.25", "1")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "error", "words"),
+    [
+        ("3", NeverFits, "Ask for 1 or less"),
+        ("1.5", InvalidAmount, "1 or 2"),
+        ("0", NeverFits, "for no GPU"),
+    ],
+)
+async def test_gpus_that_the_job_could_not_ask_for_are_refused_whole(world, gpus, error, words):
+    job = world.send(ANN, "vision", "0.5", gpu_model="A100-40GB")
+    with pytest.raises(error, match=words):
+        change(world, ANN, job, gpus=gpus, priority=5, held=True)
+    assert acts(world, job) == []
+    assert (world.job(job).priority, world.job(job).held_since) == (0, None)
+
+
+async def test_a_place_that_was_kept_for_the_old_request_is_given_up(world):
+    """The job waits for a whole GPU and its victim stops; then it asks for less, and nothing stays behind."""
+    world.backend._told_to_stop = lambda run: None  # it takes its time
+    victim = world.send(BOB, "nlp")
+    await world.step(2)
+    job = world.send(ANN, "vision", "0.5")
+    await world.step(1)
+    assert world.sql.get(job).workload.nominated
+    change(world, ANN, job, gpus="0.25")
+    assert world.sql.get(job).workload.reserved == ()
+    world.backend.end(victim, Outcome.PAUSED)
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).gpus) == ("running", "0.25")
+
+
+async def test_a_job_whose_place_was_refused_tries_again_at_once_in_another_queue(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.backend.end(job, Outcome.REFUSED, "The node is full.")
+    await world.step(1)
+    assert "The node is full" in world.job(job).sentence
+    change(world, ANN, job, queue="night")
+    await world.step(2)
+    assert world.job(job).phase == "running"

@@ -1,0 +1,66 @@
+"""Checks of what people ask for jobs: the queue, the priority, and the limits on numbers of jobs."""
+
+from collections.abc import Sequence
+
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.settings.config import Settings
+from jupyter_gq.controller.settings.queues import TrainingQueue
+from jupyter_gq.domain.errors import LimitReached, NotAMember, PriorityTooHigh, UnknownQueue
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Workload
+
+
+def find_usable_queue(settings: Settings, caller: Caller, name: str) -> TrainingQueue:
+    """Return the training queue of that name; raise `UnknownQueue` or `NotAMember` if the caller cannot use it."""
+    queue = find_queue(settings, caller, name)
+    usable = settings.leaves_of(caller.user, caller.groups)
+    if name not in usable and not caller.admin:
+        raise NotAMember(caller.user, name, usable)
+    return queue
+
+
+def find_queue(settings: Settings, caller: Caller, name: str) -> TrainingQueue:
+    """Return the training queue of that name; raise `UnknownQueue`, with the caller's queues, if there is none."""
+    for entry in settings.leaves():
+        if entry.queue.name == name:
+            return entry
+    raise UnknownQueue(name, settings.leaves_of(caller.user, caller.groups))
+
+
+def check_priority(queue: TrainingQueue, caller: Caller, priority: int) -> None:
+    """Raise `PriorityTooHigh` if the caller may not give this priority to a job in the queue."""
+    highest = queue.highest_priority(caller)
+    if priority > highest:
+        raise PriorityTooHigh(requested=priority, highest=highest, queue=queue.queue.name)
+
+
+def check_limits_of_user(context: Context, user: str) -> None:
+    """Raise `LimitReached` if the user has as many unfinished jobs as the settings allow."""
+    settings, jobs = context.settings, [job for job in _unfinished_jobs(context) if job.owner == user]
+    there, remedy = "You have {} jobs that wait", "Cancel some, or wait until some {}."
+    _check_number(len(jobs), settings.max_jobs_per_user, f"{there} or run", remedy.format("end"))
+    _check_number(_count_waiting(jobs), settings.max_waiting_jobs_per_user, there, remedy.format("start"))
+
+
+def check_limits_of_queue(context: Context, queue: str) -> None:
+    """Raise `LimitReached` if the queue has as many unfinished jobs as the settings allow."""
+    settings, jobs = context.settings, [job for job in _unfinished_jobs(context) if job.queue == queue]
+    there, remedy = f"The queue {queue!r} has {{}} jobs that wait", "Choose another queue, or try again later."
+    _check_number(len(jobs), settings.max_jobs_per_queue, f"{there} or run", remedy)
+    _check_number(_count_waiting(jobs), settings.max_waiting_jobs_per_queue, there, remedy)
+
+
+def _check_number(found: int, most: int, words: str, remedy: str) -> None:
+    """Raise `LimitReached` if there are `most` jobs already; `words` have a place for the number."""
+    if found >= most:
+        raise LimitReached(f"{words.format(found)}, and at most {most} are possible. {remedy}")
+
+
+def _unfinished_jobs(context: Context) -> list[Workload]:
+    return [each.workload for each in context.records.unfinished() if each.workload.kind is Kind.TRAINING]
+
+
+def _count_waiting(jobs: Sequence[Workload]) -> int:
+    """Return how many of the jobs wait, for the first time or after a pause."""
+    return sum(job.state is State.PENDING for job in jobs)
