@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,9 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     try:
         _check_packages()
-        if arguments.dir is not None:
-            _check_folder(arguments.dir.resolve())
-        return asyncio.run(_play_story(arguments) if arguments.script else _serve(arguments))
+        with _hold_folder(arguments):
+            return asyncio.run(_play_story(arguments) if arguments.script else _serve(arguments))
     except DemoError as error:
         print(f"\njupyter-gq demo: {error}", file=sys.stderr)
         return 1
@@ -110,18 +110,44 @@ def _check_folder(folder: Path) -> None:
         ) from error
 
 
+@contextlib.contextmanager
+def _hold_folder(arguments: argparse.Namespace) -> Iterator[None]:
+    """Hold the folder of the demo during the block, from before anything starts; a temporary folder needs no holding.
+
+    Raises `DemoError` if the folder cannot be used, or if another demo holds it or has left its service there.
+    """
+    if arguments.dir is None and arguments.script:
+        yield
+        return
+    folder = (arguments.dir or default_folder()).resolve()
+    _check_folder(folder)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_free = not is_locked(folder / _STATE)
+    except BlockingIOError:
+        is_free = False
+    try:
+        if not is_free:
+            raise DemoError(
+                f"the folder {folder} cannot be used: another demo runs in it. End that one, or choose another folder "
+                "with --dir."
+            )
+        yield
+    finally:
+        os.close(held)
+
+
 async def _serve(arguments: argparse.Namespace) -> int:
     """Run the Hub until a signal comes, end it with all that it started, and return 0.
 
     Raises `DemoError` if the Hub does not start or ends by itself.
     """
     folder = (arguments.dir or default_folder()).resolve()
-    _refuse_running_demo(folder)
     port = _PORT if arguments.port is None else arguments.port
     check_port(port)
     if arguments.reset:
         _delete_demo(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     hub = DemoHub(folder=folder, port=port, config=_find_config(folder), users=USERS)
     stopped = _install_stop_event()
     print("Starting JupyterHub and the scheduler service...", flush=True)
@@ -145,39 +171,33 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_running_demo(folder: Path) -> None:
-    """Raise `DemoError` if the service of another demo works in the folder: its files must not be shared or deleted."""
-    if is_locked(folder / _STATE):
-        raise DemoError(
-            f"the folder {folder} cannot be used: another demo runs in it. End that one, or choose another folder with "
-            "--dir."
-        )
-
-
 def _delete_demo(folder: Path) -> None:
-    """Delete the folder of an earlier demo; do nothing if it is missing or empty.
+    """Delete the files of an earlier demo; do nothing if there are none. The folder stays, because it is held.
 
     Raises `DemoError` if the folder has files but no log of a demo.
     """
-    if not folder.exists() or not any(folder.iterdir()):
+    if not any(folder.iterdir()):
         return
     if not (folder / _LOG).exists():
         raise DemoError(f"{folder} is no folder of a demo, so --reset does not delete it. Delete it yourself.")
-    shutil.rmtree(folder)
+    for each in folder.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
 
 
 def _prepare_story_folder(arguments: argparse.Namespace) -> Path:
     """Return the folder for the story: a new temporary one, or the one that the user names, which must be empty.
 
-    `--reset` first deletes an earlier demo there. Raises `DemoError` if it is not empty or a demo runs in it.
+    `--reset` first deletes an earlier demo there. Raises `DemoError` if the folder is not empty.
     """
     if arguments.dir is None:
         return Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
     folder: Path = arguments.dir.resolve()
-    _refuse_running_demo(folder)
     if arguments.reset:
         _delete_demo(folder)
-    if folder.exists() and any(folder.iterdir()):
+    if any(folder.iterdir()):
         raise DemoError(f"{folder} is not empty, as the story needs it. Add --reset, or choose another folder.")
     return folder
 

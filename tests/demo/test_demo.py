@@ -1,5 +1,6 @@
 """The demo command plays its story, leaves no process behind, and says what is wrong."""
 
+import argparse
 import os
 import re
 import signal
@@ -12,6 +13,8 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.backends.local import lock_folder
+from jupyter_gq.demo.command import _delete_demo, _hold_folder
+from jupyter_gq.demo.processes import DemoError
 from tests.kept_logs import LOGS
 from tests.patience import scaled
 
@@ -104,15 +107,39 @@ def test_the_story_begins_in_an_empty_folder_and_deletes_nobody_elses_files(tmp_
     assert "is no folder of a demo" in ended.stderr
 
 
+def works_in(folder):
+    """The service of a demo whose command was killed works in the folder."""
+    return lock_folder(folder / "jupyter-gq-state")
+
+
+def begins_in(folder):
+    """Another demo has begun in the folder, and its service does not run yet."""
+    return _hold_folder(argparse.Namespace(dir=folder, script=False))
+
+
 @pytest.mark.parametrize("options", [[], ["--reset"], ["--script"], ["--script", "--reset"]])
-def test_the_folder_of_a_demo_that_runs_is_refused_and_kept(tmp_path, capsys, options):
+@pytest.mark.parametrize("holds", [works_in, begins_in])
+def test_the_folder_of_a_demo_that_runs_is_refused_and_kept(tmp_path, capsys, holds, options):
     (tmp_path / "jupyterhub.log").touch()
-    with lock_folder(tmp_path / "jupyter-gq-state"):
+    with holds(tmp_path):
         assert main(["demo", "--dir", str(tmp_path), *options]) == 1
     printed = capsys.readouterr()
     assert "another demo runs in it" in printed.err
     assert printed.out == "", "nothing was started"
     assert (tmp_path / "jupyterhub.log").exists()
+
+
+def test_a_reset_deletes_the_files_and_keeps_the_folder_held(tmp_path):
+    (tmp_path / "jupyterhub.log").touch()
+    (tmp_path / "homes" / "ann").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("/etc")
+    with begins_in(tmp_path):
+        _delete_demo(tmp_path)
+        assert list(tmp_path.iterdir()) == []
+        with pytest.raises(DemoError, match="another demo runs in it"), begins_in(tmp_path):
+            pass
+    with begins_in(tmp_path):
+        _delete_demo(tmp_path)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
