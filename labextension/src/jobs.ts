@@ -240,9 +240,13 @@ export function hasCells(job: JobSummary): job is JobView {
   return 'targets' in job;
 }
 
-/** Return the jobs of this notebook that wait or run. */
-export function listActiveJobs(jobs: readonly JobSummary[], path: string): JobSummary[] {
-  return jobs.filter(job => !isFinal(job.phase) && job.notebook_path === path);
+/** Return the jobs that wait or run and were sent from this path, or are among `bound`. */
+export function listActiveJobs(
+  jobs: readonly JobSummary[],
+  path: string,
+  bound: readonly (string | undefined)[] = []
+): JobSummary[] {
+  return jobs.filter(job => !isFinal(job.phase) && (job.notebook_path === path || bound.includes(job.id)));
 }
 
 /** Return the first of these jobs whose output goes to the cell; null if there is none. */

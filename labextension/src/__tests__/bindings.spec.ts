@@ -199,11 +199,18 @@ describe('a cell that no longer belongs to its job', () => {
 });
 
 describe('a notebook that is opened again', () => {
-  async function reopened(prepare: (desk: Desk, job: JobView) => Promise<void>): Promise<[Desk, JobView]> {
+  /** Open the notebook again; with `isRenamed`, no other notebook has the path that the job was sent from. */
+  async function reopened(
+    prepare: (desk: Desk, job: JobView) => Promise<void>,
+    isRenamed = false
+  ): Promise<[Desk, JobView]> {
     const [first, job] = await bound();
     await prepare(first, job);
     first.bindings.dispose();
     const second = new Desk(first.notebook);
+    if (isRenamed) {
+      second.contents.get = () => Promise.reject(new Error('404'));
+    }
     second.printed.push(...first.printed);
     second.training.recordJob(first.training.state.jobs[0]);
     await jest.advanceTimersByTimeAsync(SECOND);
@@ -215,6 +222,19 @@ describe('a notebook that is opened again', () => {
     expect(desk.text()).toBe('epoch 1\n');
     await desk.print(job, 'epoch 2\n');
     expect(desk.text()).toBe('epoch 1\nepoch 2\n');
+  });
+
+  it('is left alone in a copy of the notebook, and written in the one that was renamed', async () => {
+    const rename = (first: Desk): Promise<void> => {
+      first.notebook.context.path = 'other.ipynb';
+      return Promise.resolve();
+    };
+    const [copy, job] = await reopened(rename);
+    await copy.print(job, 'epoch 1\n');
+    expect(copy.text()).toBe('');
+    const [renamed, same] = await reopened(rename, true);
+    await renamed.print(same, 'epoch 1\n');
+    expect(renamed.text()).toBe('epoch 1\n');
   });
 
   it('asks for nothing if the file has all of the job', async () => {

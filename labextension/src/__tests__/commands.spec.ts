@@ -1,17 +1,19 @@
 import { Notification } from '@jupyterlab/apputils';
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 
+import { METADATA_KEY } from '../attach/metadata';
 import { jobs } from '../plugins/jobs';
 import { panel } from '../plugins/panel';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
 import { aJob } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
-import { FakePanel } from './notebooks';
+import { FakePanel, FakeTracker } from './notebooks';
 import { all, clearScreen, perform, press, words } from './screen';
 
 let app: FakeApp;
 let training: FakeTraining;
+let tracker: FakeTracker;
 
 const TARGET = { cell_id: '', source_hash: '', seconds: null };
 
@@ -19,8 +21,9 @@ beforeEach(async () => {
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
   app = new FakeApp();
   training = new FakeTraining();
+  tracker = new FakeTracker();
   const rendermime = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
-  await jobs.activate(app.frontEnd, training, rendermime, null);
+  await jobs.activate(app.frontEnd, training, rendermime, null, tracker.tracker);
   await panel.activate(app.frontEnd, training, null);
 });
 afterEach(async () => {
@@ -107,6 +110,16 @@ describe('the cell of a job', () => {
     const { activeCellIndex, scrolledTo, selected } = notebook.content;
     expect([activeCellIndex, scrolledTo, selected]).toEqual([1, 1, []]);
     expect(told()).toEqual([]);
+  });
+
+  it('is found in a notebook that was renamed and is open', async () => {
+    training.state = { ...training.state, jobs: [aJobOf(1)] };
+    app.missingFiles.push('digits.ipynb');
+    tracker.open(notebook).context.path = 'renamed.ipynb';
+    notebook.cells[1].setMetadata(METADATA_KEY, { job: 'job-1', source_hash: '', seq: 0 });
+    await execute(CommandIDs.goToCell, 'job-1');
+    expect(told()).toEqual([]);
+    expect(app.executed).toContainEqual(['docmanager:open', { path: 'renamed.ipynb' }]);
   });
 
   it('is missed if it was deleted', async () => {

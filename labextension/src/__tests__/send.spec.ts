@@ -1,5 +1,6 @@
 import { Widget } from '@lumino/widgets';
 
+import { METADATA_KEY } from '../attach/metadata';
 import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -439,6 +440,13 @@ describe('a cell that is in training already', () => {
     await submit();
     expect(training.server.asked).toContain('POST send');
     expect(training.server.asked).not.toContain('DELETE jobs/old');
+  });
+
+  it('is found in a notebook that was renamed since', async () => {
+    notebook.context.path = 'renamed.ipynb';
+    notebook.cells[1].setMetadata(METADATA_KEY, { job: 'old', source_hash: '', seq: 0 });
+    await choose();
+    expect(dialog()).toContain('This cell is already in training');
   });
 
   it('stays as it is if the user cancels', async () => {

@@ -144,7 +144,7 @@ export class NotebookBindings implements IDisposable {
     } catch {
       return; // The return of the service starts another attempt.
     }
-    if (job === null || this._isDisposed) {
+    if (job === null || (await this._isCopy(job)) || this._isDisposed) {
       return;
     }
     this._jobs.set(job.id, job);
@@ -154,6 +154,17 @@ export class NotebookBindings implements IDisposable {
     } else if (refusal === null && !cell.isSettled(job)) {
       this._follow(job);
     }
+  }
+
+  /** Return whether this notebook is a copy of the one that the job was sent from, and not the same one renamed. */
+  private async _isCopy(job: JobView): Promise<boolean> {
+    if (job.notebook_path === this.panel.context.path) {
+      return false;
+    }
+    return this._services.contents.get(job.notebook_path, { content: false }).then(
+      () => true,
+      () => false
+    );
   }
 
   private _follow(job: JobView): void {

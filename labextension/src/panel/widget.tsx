@@ -5,7 +5,7 @@ import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { describeError } from '../client';
-import { trainIcon } from '../icons';
+import { panelIcon } from '../icons';
 import type { ITraining } from '../tokens';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobSummary } from '../wire';
@@ -26,7 +26,7 @@ export class PanelWidget extends ReactWidget {
     super();
     this.id = PANEL_ID;
     this.addClass('jp-gq-panel-host');
-    this.title.icon = trainIcon;
+    this.title.icon = panelIcon;
     this.title.caption = 'Training';
     _training.stateChanged.connect(this._onState, this);
     this._actions = {

@@ -2,13 +2,15 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
 import { Dialog, MainAreaWidget, Notification, showDialog, WidgetTracker } from '@jupyterlab/apputils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { DisposableDelegate } from '@lumino/disposable';
 
+import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { describeError } from '../client';
-import { trainIcon } from '../icons';
+import { panelIcon } from '../icons';
 import { isCancellable } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView } from '../panel/log';
@@ -23,12 +25,13 @@ export const jobs = definePlugin({
   description: 'Adds the commands about one job: cancel, log, result, cell.',
   autoStart: true,
   requires: [ITraining, IRenderMimeRegistry],
-  optional: [ILayoutRestorer],
+  optional: [ILayoutRestorer, INotebookTracker],
   activate: (
     { app, owned },
     training: ITraining,
     rendermime: IRenderMimeRegistry,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    tracker: INotebookTracker | null
   ): void => {
     const addCommand = (id: string, label: string, act: (job: JobView) => Promise<void>): void => {
       const command = app.commands.addCommand(id, {
@@ -43,7 +46,7 @@ export const jobs = definePlugin({
     owned.add(logs);
     addCommand(CommandIDs.cancelJob, 'Cancel Job', job => cancel(training, job));
     addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));
-    addCommand(CommandIDs.goToCell, 'Go to Cell of Job', job => goToCell(app, job));
+    addCommand(CommandIDs.goToCell, 'Go to Cell of Job', job => goToCell(app, tracker, job));
     addCommand(CommandIDs.openLog, 'Open Log of Job', job =>
       openLog(app, logs, job, () => new LogView(job.id, training, rendermime.createRenderer(LOG_MIME)))
     );
@@ -96,16 +99,9 @@ async function openResult(app: JupyterFrontEnd, training: ITraining, job: JobVie
 }
 
 /** Open the notebook and select the first target cell. Raises an error if either no longer exists. */
-async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
-  try {
-    await app.serviceManager.contents.get(job.notebook_path, { content: false });
-  } catch {
-    throw new Error(
-      `${stripControls(job.notebook_path)} no longer exists. “Open result” shows what the job made.`
-    );
-  }
-  const panel = (await app.commands.execute('docmanager:open', { path: job.notebook_path })) as
-    NotebookPanel | undefined;
+async function goToCell(app: JupyterFrontEnd, tracker: INotebookTracker | null, job: JobView): Promise<void> {
+  const path = await findNotebook(app, tracker, job);
+  const panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
   if (panel === undefined) {
     return;
   }
@@ -120,6 +116,33 @@ async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
   panel.content.deselectAll();
   panel.content.activeCellIndex = index;
   await panel.content.scrollToItem(index, 'smart');
+}
+
+/** Return the path of the job's notebook, also if it is open and was renamed. Raises an error if there is none. */
+async function findNotebook(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker | null,
+  job: JobView
+): Promise<string> {
+  try {
+    await app.serviceManager.contents.get(job.notebook_path, { content: false });
+    return job.notebook_path;
+  } catch {
+    const renamed = tracker?.find(panel => showsJob(panel, job));
+    if (renamed !== undefined) {
+      return renamed.context.path;
+    }
+    throw new Error(
+      `${stripControls(job.notebook_path)} no longer exists. “Open result” shows what the job made.`
+    );
+  }
+}
+
+/** Return whether a cell of this notebook is bound to the job. */
+function showsJob(panel: NotebookPanel, job: JobView): boolean {
+  return Array.from(panel.model?.cells ?? []).some(
+    cell => readBinding(cell.getMetadata(METADATA_KEY) as unknown)?.job === job.id
+  );
 }
 
 /** Show the log of a job: an open one, or a new one that `makeView` makes. */
@@ -145,7 +168,7 @@ function makeLogWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
   const widget = new MainAreaWidget({ content: view });
   widget.id = `jupyter-gq-log-${job.id}`;
   widget.title.label = `Log: ${job.name || job.id}`;
-  widget.title.icon = trainIcon;
+  widget.title.icon = panelIcon;
   widget.title.closable = true;
   view.node.setAttribute('role', 'log');
   view.node.setAttribute('aria-label', `Log of ${job.name}`);

@@ -1,6 +1,6 @@
 import { ILayoutRestorer } from '@jupyterlab/application';
 
-import { trainIcon } from '../icons';
+import { panelIcon } from '../icons';
 import { definePlugin } from '../lifetime';
 import { PanelWidget } from '../panel/widget';
 import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS, PANEL_ID, readJobId } from '../tokens';
@@ -22,7 +22,7 @@ export const panel = definePlugin({
       commands.addCommand(CommandIDs.openPanel, {
         label: 'Show Training Panel',
         caption: 'Your notebooks and jobs',
-        icon: trainIcon,
+        icon: panelIcon,
         describedBy: { args: NO_ARGS },
         execute: () => shell.activateById(PANEL_ID)
       })

@@ -7,6 +7,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IStateDB } from '@jupyterlab/statedb';
 import { UUID } from '@lumino/coreutils';
 
+import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
@@ -88,7 +89,8 @@ class Sender {
     if (me === null) {
       return null;
     }
-    const active = await this._findActiveJobs(panel.context.path);
+    const bound = targets.models.map(model => readBinding(model.getMetadata(METADATA_KEY) as unknown)?.job);
+    const active = await this._findActiveJobs(panel.context.path, bound);
     const old = targets.models
       .map(model => findJobOfCell(active, model.id))
       .find((job): job is JobView => job !== null);
@@ -106,9 +108,12 @@ class Sender {
     return job.id;
   }
 
-  /** Return the jobs of this notebook that wait or run, with their cells; without those that cannot be fetched. */
-  private async _findActiveJobs(path: string): Promise<JobView[]> {
-    const active = listActiveJobs(this._training.state.jobs, path);
+  /**
+   * Return the jobs that wait or run and were sent from this path, or are `bound` to the cells, which stay bound if the
+   * notebook is renamed. The jobs have their cells; those that cannot be fetched are left out.
+   */
+  private async _findActiveJobs(path: string, bound: readonly (string | undefined)[]): Promise<JobView[]> {
+    const active = listActiveJobs(this._training.state.jobs, path, bound);
     const found = await Promise.all(active.map(job => this._training.findJob(job.id).catch(() => null)));
     return found.filter((job): job is JobView => job !== null);
   }
