@@ -76,9 +76,12 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     allocate(inputs, allocations, reservations, evictions)
     if requeue_stale(inputs, allocations, evictions) | cancel_obsolete(allocations, reservations):
         allocate(inputs, allocations, reservations, evictions)
-    reprieve_victims(index, allocations, reservations, evictions)
-    name_preemptors(index, allocations, evictions)
-    resettle_victims(inputs, allocations, reservations, evictions)
+    for _ in rounds(index):
+        reprieve_victims(index, allocations, reservations, evictions)
+        name_preemptors(index, allocations, evictions)
+        if not resettle_victims(inputs, allocations, reservations, evictions):
+            break
+        allocate(inputs, allocations, reservations, evictions)
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
     record_nominations(index, allocations, reservations, evictions)

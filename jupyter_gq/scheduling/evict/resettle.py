@@ -7,18 +7,21 @@ the large job takes from the queue above its share at once, and the first victim
 
 Rules
 -----
-Same rights: an evicted workload gets what it could take in the next cycle, by the rules of reclaim and preemption.
-Work that this cycle placed stays, except replicas of elastic work.
+Same rights: an evicted workload gets what it could take in the next cycle, by the rules of reclaim and preemption. That
+may be the place of work that this cycle placed, which then does not start.
+
+Room by itself: evicted work that fits without victims starts again by itself in a later cycle. No other evicted work
+counts on the same room.
 
 True names: the work at the new place stops for the large job. If a min runtime or its priority protects some of it from
 the large job, nothing stops there in this cycle.
 
 One stop: the workload stops once and goes on at its new place. The place is recorded and kept, as in a move.
 
-Rigid work only: elastic work starts again with its smallest gang wherever that fits. Nor is anything resettled for the
-growth of elastic work, whose next replicas are counted by what stops for it.
+Elastic work: an evicted elastic workload goes on with its smallest gang. Nothing is resettled for the growth of elastic
+work, whose next replicas are counted by what stops for it.
 
-See docs/decisions/0098-resettle-victims-in-the-same-decision.md.
+See docs/decisions/0098-resettle-victims-in-the-same-decision.md and docs/decisions/0106-resettle-all-victims.md.
 """
 
 from collections.abc import Iterator
@@ -46,34 +49,53 @@ _TAKEN = frozenset({EvictReason.RECLAIMED, EvictReason.PREEMPTED})
 
 def resettle_victims(
     inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
-) -> None:
+) -> bool:
     """Give new places to victims of this cycle that may take them from others, in the job order, until none can.
 
-    The victims that this adds are considered as well.
+    The victims that this adds are considered as well. Returns True if something was undone that this cycle had admitted
+    or nominated, so that it may fit elsewhere.
     """
+    undone = False
     asked: set[str] = set()
+    restarting: list[Workload] = []
+    victims = VictimIndex(inputs, allocations, evictions)
     while waiting := [each for each in _evicted(inputs, allocations, evictions) if each.id not in asked]:
         asked |= {each.id for each in waiting}
         queues: dict[str, PendingQueue] = {}
         for each in waiting:
             queues.setdefault(each.queue, PendingQueue()).add(each)
         order = JobOrder(allocations.accounts, queues, any_workload)
-        victims = VictimIndex(inputs, allocations, evictions, placed=False)
         while (workload := order.next()) is not None:
+            if _fits_by_itself(allocations, workload):
+                restarting.append(workload)
+                order.done()
+                continue
             preemptor = _preemptor(inputs, evictions, workload)
             found = _find_place(inputs, allocations, workload, preemptor, victims)
             if found is None:
                 order.skip_class()
                 continue
-            drop_victims(allocations, evictions, found, preemptor)
+            undone |= drop_victims(allocations, evictions, found, preemptor)[0]
             _go_on_there(inputs, allocations, reservations, evictions, workload)
             order.done()
             for victim in found:
                 order.touch(allocations.account(victim))
+    for workload in restarting:
+        allocations.withdraw(workload)
+    return undone
+
+
+def _fits_by_itself(allocations: Allocations, workload: Workload) -> bool:
+    """Nominate evicted work that fits without victims, so that no other evicted work counts on the same room.
+
+    Such work starts again by itself in a later cycle, so the caller withdraws the nomination in the end.
+    """
+    with allocations.lifting_reservations(workload):
+        return may_fit_soon(allocations, workload) and try_nominate(allocations, workload)
 
 
 def _evicted(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> Iterator[Workload]:
-    """Yield the rigid training work that this cycle evicted for pending work, as it will wait for its devices again.
+    """Yield the training work that this cycle evicted for pending work, as it will wait for its devices again.
 
     Work that certainly has no right to take from others, as things stand, is left out.
     """
@@ -83,7 +105,6 @@ def _evicted(inputs: CycleInputs, allocations: Allocations, evictions: Evictions
         if (
             taken
             and workload.kind is Kind.TRAINING
-            and not workload.elastic
             and workload.id not in evictions.migrations
             and _preemptor(inputs, evictions, workload).state is State.PENDING
             and _is_promising(inputs, allocations, workload)
@@ -102,14 +123,10 @@ def _find_place(
 ) -> list[Workload] | None:
     """Nominate evicted work by releasing work that runs, and return the released victims.
 
-    None means that it fits without victims, so it starts again by itself, or that nothing helps that may go for the
-    preemptor; then nothing has changed.
+    None means that nothing helps that may go for the preemptor; then nothing has changed.
     """
     mark = allocations.ledger.mark()
     with allocations.lifting_reservations(workload):
-        if may_fit_soon(allocations, workload) and try_nominate(allocations, workload):
-            allocations.withdraw(workload)
-            return None
         found = None
         if reclaim.is_promising(allocations, workload):
             found = reclaim.take_from_others(inputs.policy, allocations, workload, victims)

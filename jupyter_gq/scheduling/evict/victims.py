@@ -17,7 +17,6 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.state.holder_index import EVICTABLE
 from jupyter_gq.scheduling.workloads.disruption import Loss, disruption, loss
-from jupyter_gq.scheduling.workloads.replicas import Replica
 
 #: Compares candidates of different queues: the seconds for which each is still protected, then what it loses.
 Precedence = tuple[float, Loss]
@@ -41,10 +40,8 @@ class VictimIndex:
     A search that takes from the front pays nothing for candidates that have gone, however many they are.
     """
 
-    def __init__(
-        self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions, *, placed: bool = True
-    ) -> None:
-        """Begin with the work that runs and what this cycle has placed so far; if not `placed`, only its replicas."""
+    def __init__(self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
+        """Begin with the work that runs and what this cycle has placed so far."""
         self._inputs = inputs
         self._allocations = allocations
         self._evictions = evictions
@@ -55,8 +52,7 @@ class VictimIndex:
         #: Ids of work placed in this cycle that is not in the lists yet, by leaf queue: little of it is ever asked for.
         self._new: dict[str, dict[str, None]] = {}
         for workload in (*allocations.admitted.values(), *map(allocations.nominee, allocations.nominated)):
-            if placed or isinstance(workload, Replica):
-                self.add(workload)
+            self.add(workload)
 
     def add(self, workload: Workload) -> None:
         """Add a workload or replica that has just been admitted or nominated, so that later searches consider it."""

@@ -51,6 +51,7 @@ class Account:
         "demand",
         "fair_share",
         "fixed_lasting",
+        "fixed_nominated_usage",
         "fixed_used",
         "host_lasting",
         "host_limits",
@@ -85,6 +86,8 @@ class Account:
         self.host_quotas = (queue.cpu_quota, queue.memory_quota)
         #: The part of `lasting` that belongs to nominated work, which holds nothing yet.
         self.nominated_usage = 0
+        #: The part of `nominated_usage` that is not preemptible.
+        self.fixed_nominated_usage = 0
         #: What the subtree holds and wants, as far as the limits below this queue allow.
         self.demand = 0
         self.fair_share = 0
@@ -106,6 +109,18 @@ class Account:
         return self.queue.quota if limit is None else min(self.queue.quota, limit)
 
     @property
+    def revocable(self) -> int:
+        """The part of `lasting` that nominated work is to use and that could be taken back before running work.
+
+        Work that is not preemptible is not revocable, nor is what a leaf queue uses within its deserved quota.
+        """
+        if not self.nominated_usage:
+            return 0
+        if self.children:
+            return sum(child.revocable for child in self.children)
+        return max(0, min(self.nominated_usage - self.fixed_nominated_usage, self.lasting - self.deserved))
+
+    @property
     def over_quota(self) -> int:
         """The part of `lasting` that is above the quota; 0 if there is none."""
         return max(0, self.lasting - self.queue.quota)
@@ -120,10 +135,17 @@ class BlockingLimit:
 
 
 #: What a cycle changes of each account.
-_Sums = tuple[int, int, int, int, int, HostAmounts, HostAmounts]
+_Sums = tuple[int, int, int, int, int, int, HostAmounts, HostAmounts]
 Sums = list[tuple[Account, _Sums]]
 _sums: Callable[[Account], _Sums] = attrgetter(
-    "used", "lasting", "fixed_used", "fixed_lasting", "nominated_usage", "host_used", "host_lasting"
+    "used",
+    "lasting",
+    "fixed_used",
+    "fixed_lasting",
+    "nominated_usage",
+    "fixed_nominated_usage",
+    "host_used",
+    "host_lasting",
 )
 
 
@@ -207,7 +229,8 @@ class Accounts:
         for account, sums in before:
             if _sums(account) != sums:
                 account.used, account.lasting, account.fixed_used, account.fixed_lasting = sums[:4]
-                account.nominated_usage, account.host_used, account.host_lasting = sums[4:]
+                account.nominated_usage, account.fixed_nominated_usage = sums[4:6]
+                account.host_used, account.host_lasting = sums[6:]
 
 
 def add_usage(
@@ -239,6 +262,8 @@ def add_nominated_usage(account: Account, milli: int, *, fixed: bool, host: Host
     add_usage(account, milli, fixed=fixed, now=False, host=host)
     for each in account.chain:
         each.nominated_usage += milli
+        if fixed:
+            each.fixed_nominated_usage += milli
 
 
 def first_exceeded_limit(

@@ -48,8 +48,8 @@ def may_reclaim(
     """Tell whether the rules on guarantee and fairness let the leaf `taker` reclaim one victim from the leaf `giver`.
 
     The victim gives `gives` milli-GPU, and the taker needs `milli`. With `started`, the victim runs already, and
-    nominated work of its queue does not count against that queue. `margin` is the policy's reclaim margin. False for
-    work of the same queue.
+    nominated work that could be taken back instead does not count against its queue. `margin` is the policy's reclaim
+    margin. False for work of the same queue.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
@@ -69,7 +69,7 @@ def may_reclaim(
 def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool:
     """Tell whether each queue of the giver, up to where the two paths part, is above its deserved quota.
 
-    `started`: the victim runs already, so nominated work does not count as use.
+    `started`: the victim runs already, so nominated work that could be taken back instead does not count as use.
     """
     _, givers = _parted(taker, giver)
     return all(_using(each, started) > each.deserved for each in givers)
@@ -78,7 +78,7 @@ def are_above_deserved(taker: Account, giver: Account, *, started: bool) -> bool
 def are_above_fair_share(taker: Account, giver: Account, *, started: bool) -> bool:
     """Tell whether each queue of the giver, up to where the two paths part, is above its fair share.
 
-    `started`: the victim runs already, so nominated work does not count as use.
+    `started`: the victim runs already, so nominated work that could be taken back instead does not count as use.
     """
     _, givers = _parted(taker, giver)
     return all(_using(each, started) > each.fair_share for each in givers)
@@ -138,8 +138,8 @@ def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: F
 
 
 def _using(giver: Account, started: bool) -> int:
-    """Return the milli-GPU that a queue uses in the end; without nominated work if the victim has `started`."""
-    return giver.lasting - giver.nominated_usage if started else giver.lasting
+    """Return the milli-GPU that a queue uses in the end; if the victim has `started`, without revocable nominations."""
+    return giver.lasting - giver.revocable if started else giver.lasting
 
 
 def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:

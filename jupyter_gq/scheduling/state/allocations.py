@@ -135,8 +135,9 @@ class Allocations:
         The accounts count the workload as before its eviction, since it goes on.
         """
         place = self.nominated.pop(workload.id)
-        self._usage.add_nominated(replace(workload, placement=place), -1)
-        self.restore_usage(self._workloads[workload.id])
+        there = replace(workload, placement=place)
+        self._usage.add_nominated(there, -1)
+        self._usage.add_held(there, now=False)
         return place
 
     def nominate_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:

@@ -1,11 +1,13 @@
 """Reclaim: who may take what from whom, and how little."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.policy import Policy
@@ -260,3 +262,13 @@ def test_above_its_share_a_department_takes_only_from_one_that_stays_further_abo
     lasting, fair, gives, margin, expected
 ):
     assert taken(lasting, fair, gives, margin) is expected
+
+
+def test_work_that_waits_for_its_guaranteed_place_counts_as_use_of_the_queues_above_it():
+    """Otherwise the borrower beside it would be stopped only once that work has started."""
+    cluster = Cluster().node("n", 2).queue("d", 1).queue("d/x", parent="d").queue("d/y", 1, parent="d").queue("e", 1)
+    waits = replace(a_job("waits", "d/y"), reserved=(TaskPlacement(node="n", devices=("n-1",)),), nominated=True)
+    ends = stopping(running(a_job("ends", "e"), "n-1"), by="waits", requeue=False)
+    cluster.add(running(a_job("borrows", "d/x"), "n-0"), ends, waits, a_job("claims", "e"))
+    (gone,) = (each for each in run_cycle(cluster.snapshot(), Policy(), NOW).instructions if isinstance(each, Evict))
+    assert (gone.workload, gone.by) == ("borrows", "claims")

@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Decision, Evict, Grow, Reserve
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wording import describe_preemptor
 from tests.builders import NOW, Cluster, a_job, admitted, apply, running, stopped
@@ -120,12 +120,59 @@ def test_the_new_place_is_kept_while_the_others_stop():
     assert moved in admitted(decided(stopped(waiting)))
 
 
-def test_elastic_victims_start_again_wherever_they_fit():
-    cluster = mixed_nodes()
-    cluster.workloads = [replace(w, elastic=True, tasks=1) for w in cluster.workloads]
-    decision = decided(cluster.add(a_job("wide", "taker", 2, submitted=100)).snapshot())
-    assert kept_for(decision).keys() == {"wide"}
-    assert len(evictions(decision)) == 2
+def test_an_elastic_victim_goes_on_with_its_smallest_gang():
+    cluster = Cluster().node("m", devices=2).node("n", devices=1).queue("q", 3).queue("over", over_quota_weight=0)
+    low = a_job("low", "q", tasks=2, min_members=1, elastic=True)
+    cluster.add(running(low, "m-0", "m-1", since=1), running(a_job("stops", "over"), "n-0"))
+    snapshot = cluster.add(a_job("wide", "q", 2, priority=1, preemptible=False)).snapshot()
+    decision = decided(snapshot, Policy(consolidate=False))
+    assert evictions(decision).keys() == {"low", "stops"}
+    assert [task.devices for task in kept_for(decision)["low"].placement] == [("n-0",)]
+    following = decided(stopped(apply(snapshot, decision)), Policy(consolidate=False))
+    assert sorted(admitted(following)) == ["low", "wide"]
+    assert not evictions(following)
+
+
+def two_low_jobs_on_a_node(quota: int) -> Cluster:
+    """A job of a higher priority, which cannot be paused, needs the node of two jobs of its queue."""
+    cluster = Cluster().node("m", devices=2).queue("q", quota).queue("over", over_quota_weight=0)
+    cluster.add(running(a_job("low0", "q"), "m-0", since=1), running(a_job("low1", "q"), "m-1", since=2))
+    return cluster.add(a_job("wide", "q", 2, priority=1, preemptible=False))
+
+
+def test_a_victim_goes_on_in_the_place_of_work_that_has_not_started():
+    """Otherwise that work would start, and stop for the victim in the next cycle."""
+    cluster = two_low_jobs_on_a_node(quota=3).node("n", devices=1).add(a_job("late", "over", submitted=100))
+    snapshot = cluster.snapshot()
+    decision = decided(snapshot, Policy(consolidate=False))
+    assert admitted(decision) == []
+    assert evictions(decision).keys() == {"low0", "low1"}
+    following = decided(stopped(apply(snapshot, decision)), Policy(consolidate=False))
+    assert len(admitted(following)) == 2
+    assert "late" not in admitted(following)
+    assert not evictions(following)
+
+
+def test_work_that_gives_its_place_to_a_victim_starts_elsewhere_in_the_same_decision():
+    """The last device is too small for the victim."""
+    cluster = two_low_jobs_on_a_node(quota=3).node("n", devices=1).node("o", devices=1)
+    cluster.nodes[2] = replace(cluster.nodes[2], cpu_milli=0)
+    cluster.workloads = [replace(w, request=replace(w.request, cpu_milli=1000)) for w in cluster.workloads]
+    picky = a_job("picky", "over", submitted=100)
+    cluster.nodes[1] = replace(cluster.nodes[1], labels={"zone": "a"})
+    decision = decided(cluster.add(picky).snapshot(), Policy(consolidate=False))
+    (start,) = (each for each in decision.instructions if isinstance(each, Admit))
+    assert (start.workload, start.placement[0].node) == ("picky", "o")
+
+
+def test_two_victims_do_not_count_on_the_same_free_device():
+    cluster = two_low_jobs_on_a_node(quota=4).node("n", devices=1).node("o", devices=1)
+    snapshot = cluster.add(running(a_job("stops", "over"), "o-0")).snapshot()
+    decision = decided(snapshot, Policy(consolidate=False))
+    assert evictions(decision).keys() == {"low0", "low1", "stops"}
+    following = decided(stopped(apply(snapshot, decision)), Policy(consolidate=False))
+    assert sorted(admitted(following)) == ["low0", "low1", "wide"]
+    assert not evictions(following)
 
 
 def test_a_protected_job_is_not_stopped_for_a_victim():
