@@ -66,7 +66,7 @@ def contentions(draw: st.DrawFn, cores: bool = False) -> Contention:
     if cores:
         nodes = tuple(replace(node, cpu_milli=CORE * (len(node.devices) + draw(st.integers(0, 1)))) for node in nodes)
     capacity = sum(len(node.devices) for node in nodes)
-    queues = draw(_trees(capacity, cores))
+    queues = draw(quota_trees(capacity, cores))
     holders = _fill(draw, nodes, queues, cores)
     wanting = draw(_leaves_wanting(queues))
     arrivals = tuple(
@@ -81,7 +81,7 @@ def contentions(draw: st.DrawFn, cores: bool = False) -> Contention:
 
 
 @st.composite
-def _trees(draw: st.DrawFn, capacity: int, cores: bool) -> tuple[Queue, ...]:
+def quota_trees(draw: st.DrawFn, capacity: int, cores: bool) -> tuple[Queue, ...]:
     """A tree whose quotas sum up to the capacity on each level, most of it in one or two leaves."""
     leaves = draw(st.permutations(draw(st.sampled_from(SHAPES))))
     quotas = dict.fromkeys(leaves, 0)
