@@ -296,10 +296,10 @@ def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, 
 
 
 def moving_to(after: Snapshot, victim: str) -> set[str]:
-    """The work that was told to stop and goes on at the place of this victim."""
+    """The other work that was told to stop and goes on at the place of this victim."""
     (gone,) = (workload for workload in after.workloads if workload.id == victim)
     devices = {device for task in gone.placement for device in task.devices}
-    moving = [w for w in after.workloads if w.state is State.STOPPING and w.reserved]
+    moving = [w for w in after.workloads if w.state is State.STOPPING and w.reserved and w.id != victim]
     return {w.id for w in moving if devices & {device for task in w.reserved for device in task.devices}}
 
 
