@@ -127,9 +127,10 @@ def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> N
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
 
-    What the same decision admits counts: it may be what brings its queue above its quota.
+    What the same decision admits counts: it may be what brings its queue above its quota. So does what goes on elsewhere.
     """
     books = Books(snapshot, policy)
+    goes_on = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         if isinstance(instruction, Admit | Grow):
@@ -164,6 +165,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             assert policy.consolidate
             continue
         books.add_usage(victim, gives, sign=-1, now=False)
+        books.add_usage(victim, of_tasks(victim, goes_on.get(victim.id, ())), now=False)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
