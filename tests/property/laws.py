@@ -127,15 +127,12 @@ def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> N
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
 
-    What the same decision admits counts: it may be what brings its queue above its quota. So does what goes on elsewhere.
+    What the same decision admits, nominates or moves counts: it may be what brings its queue above its quota.
     """
     books = Books(snapshot, policy)
-    goes_on = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
+    places = {i.workload: i.placement for i in decision.instructions if isinstance(i, Reserve) and i.nominated}
     by_id = {workload.id: workload for workload in snapshot.workloads}
-    for instruction in decision.instructions:
-        if isinstance(instruction, Admit | Grow):
-            started = by_id[instruction.workload]
-            books.add_usage(started, of_tasks(started, instruction.placement))
+    _count_what_gets_a_place(books, by_id, decision)
     for instruction in decision.instructions:
         if not isinstance(instruction, Evict | Shrink):
             continue
@@ -165,7 +162,20 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             assert policy.consolidate
             continue
         books.add_usage(victim, gives, sign=-1, now=False)
-        books.add_usage(victim, of_tasks(victim, goes_on.get(victim.id, ())), now=False)
+        books.add_usage(victim, of_tasks(victim, places.get(victim.id, ())), now=False)
+
+
+def _count_what_gets_a_place(books: Books, by_id: dict[str, Workload], decision: Decision) -> None:
+    """Count what the decision admits, and what it nominates for a place that was not kept for that work before."""
+    kept = {workload.id for workload, _ in books.kept}
+    for instruction in decision.instructions:
+        if isinstance(instruction, Admit | Grow):
+            started = by_id[instruction.workload]
+            books.add_usage(started, of_tasks(started, instruction.placement))
+        elif isinstance(instruction, Reserve) and instruction.nominated and instruction.workload not in kept:
+            nominee = by_id[instruction.workload]
+            if nominee.state is State.PENDING:
+                books.add_usage(nominee, of_tasks(nominee, instruction.placement), now=False)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
