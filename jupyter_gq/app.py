@@ -24,7 +24,11 @@ COMMANDS = {
     "queues": ("jupyter_gq.commands.queues", "cli", "list the queues with their quotas and use"),
     "explain": ("jupyter_gq.commands.explain", "cli", "say why a job waits and when it will probably start"),
     "logs": ("jupyter_gq.commands.logs", "cli", "print the outputs of a job, and follow them to its end"),
+    "hold": ("jupyter_gq.commands.hold", "cli", "keep jobs from running until they are released"),
+    "release": ("jupyter_gq.commands.release", "cli", "let held jobs run again"),
     "cancel": ("jupyter_gq.commands.cancel", "cli", "cancel jobs"),
+    "top": ("jupyter_gq.commands.top", "cli", "show devices, queues and jobs, again and again on a terminal"),
+    "completion": ("jupyter_gq.commands.completion", "cli", "print the script that completes this command in a shell"),
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
     "drain": ("jupyter_gq.planning.drain", "service", "take a GPU or a node out of service, or list what is"),
     "undrain": ("jupyter_gq.planning.undrain", "service", "put a GPU or a node back into service"),
@@ -114,6 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
         parser_of_command = commands.add_parser(name, help=help_text, description=_sentence(help_text))
         with suppress(ModuleNotFoundError):  # told when it is called
             _command(name).add_arguments(parser_of_command)
+    commands.choices["completion"].set_defaults(parser=parser)
     for name, (*_, help_text) in APPLICATIONS.items():
         commands.add_parser(name, help=help_text, add_help=False)
     return parser

@@ -10,14 +10,14 @@ from pydantic import BaseModel
 from jupyter_gq.client.plain_output import print_plain
 
 
-def add_output_argument(parser: argparse.ArgumentParser, model: type[BaseModel]) -> None:
-    """Add the option `--output`, whose help names the model of the JSON form."""
+def add_output_argument(parser: argparse.ArgumentParser, form: str) -> None:
+    """Add the option `--output`; `form` says for its help what the JSON form is."""
     parser.add_argument(
         "-o",
         "--output",
         choices=["table", "json"],
         default="table",
-        help=f"table for people; json: the object {model.__name__} of the API (default: table)",
+        help=f"table for people; json: {form} (default: table)",
     )
 
 

@@ -12,13 +12,15 @@ from .connection import add_service_arguments, ask_service
 from .job_lists import ENDED, find_job
 from .tables import format_duration
 
+#: The argument that names a job, in help and for completion.
+JOB_METAVAR = "JOB"
 JOB_HELP = "id of a job, or its beginning if that is unique; last = the newest job"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq explain`."""
-    parser.add_argument("job", metavar="JOB", help=JOB_HELP)
-    add_output_argument(parser, JobView)
+    parser.add_argument("job", metavar=JOB_METAVAR, help=JOB_HELP)
+    add_output_argument(parser, "the object JobView of the API")
     add_service_arguments(parser)
 
 

@@ -80,6 +80,8 @@ def format_jobs(jobs: Sequence[JobSummary], now: float, *, width: int | None, ow
 
 def describe_phase(job: JobSummary) -> str:
     """Return the state of a job in a word or two, with its place in the queue or its progress if they are known."""
+    if job.held_since is not None and job.phase in {"waiting", "paused"}:
+        return "held"
     if job.phase == "waiting" and job.position is not None:
         return f"waiting, {job.position}."
     if job.phase == "running" and job.progress is not None and job.progress.fraction is not None:

@@ -3,7 +3,7 @@
 import argparse
 from typing import get_args
 
-from jupyter_gq.client.models import JobList, JobPhase
+from jupyter_gq.client.models import JobPhase
 
 from .answers import add_output_argument, print_json, print_lines, terminal_width
 from .clock import now
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--queue", action="append", help="only jobs of this queue; may be repeated")
     parser.add_argument("--owner", help='for administrators: jobs of this user, or with "*" of everybody')
-    add_output_argument(parser, JobList)
+    add_output_argument(parser, "the object JobList of the API")
     add_service_arguments(parser)
 
 

@@ -7,7 +7,7 @@ from jupyter_gq.client.models import JobView
 from jupyter_gq.client.plain_output import print_plain
 
 from .connection import add_service_arguments, ask_service
-from .explain import JOB_HELP, describe_job
+from .explain import JOB_HELP, JOB_METAVAR, describe_job
 from .follow import follow, read_outputs
 from .job_lists import find_job
 from .printer import JsonPrinter, StatePrinter, TextPrinter
@@ -16,7 +16,7 @@ from .refusal import ExitCode
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq logs`."""
-    parser.add_argument("job", metavar="JOB", help=JOB_HELP)
+    parser.add_argument("job", metavar=JOB_METAVAR, help=JOB_HELP)
     parser.add_argument(
         "-f",
         "--follow",

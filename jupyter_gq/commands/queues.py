@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.models import QueueList, QueueView
+from jupyter_gq.client.models import QueueView
 
 from .answers import add_output_argument, print_json, print_lines, terminal_width
 from .connection import add_service_arguments, ask_service
@@ -13,7 +13,7 @@ from .tables import format_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq queues`."""
-    add_output_argument(parser, QueueList)
+    add_output_argument(parser, "the object QueueList of the API")
     add_service_arguments(parser)
 
 

@@ -6,6 +6,10 @@ Runs the commands of docs/how-to/use-the-command-line.md.
 import asyncio
 import io
 import json
+import os
+import signal
+import sys
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -315,3 +319,53 @@ async def test_submit_waits_for_the_end_and_gives_the_success_of_the_job(say, pe
 
 async def differs(read, before):
     return await read() != before
+
+
+async def test_top_is_one_picture_where_there_is_no_terminal(say, people, world, bundle, monkeypatch):
+    await send(people, bundle, name="runs", gpus="1")
+    await send(people, bundle, name="waits", gpus="1")
+    ended = await send(people, bundle, name="ended")
+    await world.steps()
+    await people["ann"].cancel(ended.id)
+    code, out, err = await say("top")
+    assert (code, err) == (0, "")
+    devices, queues, jobs = [part.splitlines() for part in out.split("\n\n")[1:]]
+    assert devices[0].split() == ["GPU", "MODEL", "POOL", "USED", "STATE", "HOLDERS"]
+    assert sorted(line.split()[-2:] for line in devices[1:]) == [["0", "ok"], ["1", "ok"]], "ann sees no holders"
+    assert queues[1].split()[:5] == ["vision", "train", "0.5", "1", "0.5"]
+    assert [line.split()[-1] != "" and name in line for line, name in zip(jobs[1:], ("waits", "runs"), strict=True)]
+    document = json.loads((await say("top", "-o", "json"))[1])
+    assert [len(document["devices"]), len(document["queues"])] == [2, 1]
+    assert [job["name"] for job in document["jobs"]] == ["waits", "runs"]
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "root")
+    assert "ann runs 1" in (await say("top", "--owner", "*"))[1]
+
+
+async def test_top_draws_anew_on_a_terminal_also_while_the_service_is_away(say, people, monkeypatch, capsys):
+    monkeypatch.setattr("jupyter_gq.commands.top._INTERVAL", 0.05)
+    printed, end = os.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    program = [sys.executable, "-m", "jupyter_gq.app", "top"]
+    process = await asyncio.create_subprocess_exec(*program, stdout=end, stderr=end, env=environment)
+    os.close(end)
+    text = b""
+    while text.count(b"Ctrl+C ends this.") < 2:
+        text += await asyncio.to_thread(os.read, printed, 65536)
+    process.send_signal(signal.SIGINT)
+    assert await process.wait() == 130
+    os.close(printed)
+    assert b"Traceback" not in text
+
+
+async def test_jobs_are_held_and_released(say, people, world, bundle):
+    first, second = await send(people, bundle), await send(people, bundle)
+    code, out, err = await say("hold", first.id, second.id, "nothing")
+    assert (code, len(out.splitlines()), "nothing: No job of yours" in err) == (3, 2, True)
+    assert all([(await people["ann"].job(job.id)).held_since for job in (first, second)])
+    assert "  held  " in (await say("jobs"))[1]
+    await world.steps()
+    assert {job.phase for job in (await people["ann"].jobs()).jobs} == {"waiting"}
+    code, out, _ = await say("release", first.id, "-o", "json")
+    assert (code, json.loads(out)["jobs"][0]["held_since"]) == (0, None)
+    await world.steps()
+    assert (await people["ann"].job(first.id)).phase in {"starting", "running"}

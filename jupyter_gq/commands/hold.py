@@ -1,0 +1,20 @@
+"""`jupyter-gq hold`: keep jobs from running until they are released."""
+
+import argparse
+
+from jupyter_gq.client.http import ServiceClient
+
+from .job_acts import add_jobs_arguments, run_on_jobs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq hold`."""
+    add_jobs_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Hold each of the jobs; return 0 if that succeeded for all, otherwise 3.
+
+    Raises `CommandRefused` if the service cannot be asked.
+    """
+    return run_on_jobs(arguments, ServiceClient.hold)

@@ -1,0 +1,52 @@
+"""Acts on several jobs at once, such as `cancel`: each job by itself, and one exit code for all."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+
+from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.models import JobList, JobView
+
+from .answers import add_output_argument, print_json, print_lines
+from .connection import add_service_arguments, ask_service
+from .explain import JOB_HELP, JOB_METAVAR, describe_job
+from .job_lists import JobNotFound, find_job
+from .refusal import ExitCode
+
+#: An act on the job of this id.
+Act = Callable[[ServiceClient, str], Awaitable[JobView]]
+
+
+def add_jobs_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the jobs, the option `--output` and those of the service to the parser."""
+    parser.add_argument("jobs", metavar=JOB_METAVAR, nargs="+", help=f"{JOB_HELP}; may be repeated")
+    add_output_argument(parser, "the object JobList of the API")
+    add_service_arguments(parser)
+
+
+def run_on_jobs(arguments: argparse.Namespace, act: Act) -> int:
+    """Carry out the act on each of the jobs and print what became of them; return 0, or 3 if one was refused.
+
+    A refused job is named on standard error, and the others are still acted on. Raises `CommandRefused` if the service
+    cannot be asked.
+    """
+    changed = ask_service(arguments, lambda client: _act_on_all(client, arguments, act))
+    if arguments.output == "json":
+        print_json(JobList(jobs=list(changed)))
+    else:
+        print_lines(f"{describe_job(job)}: {job.sentence or job.phase}" for job in changed)
+    return ExitCode.OK if len(changed) == len(arguments.jobs) else ExitCode.REFUSED
+
+
+async def _act_on_all(client: ServiceClient, arguments: argparse.Namespace, act: Act) -> list[JobView]:
+    """Return the jobs that were acted on; print why the others were not."""
+    changed = []
+    for text in arguments.jobs:
+        try:
+            job = await find_job(client, text)
+            changed.append(await act(client, job.id))
+        except (ServiceError, JobNotFound) as error:
+            if isinstance(error, ServiceUnavailable) or getattr(error, "status", None) == 401:
+                raise
+            print(f"jupyter-gq {arguments.command}: {text}: {error}", file=sys.stderr)
+    return changed

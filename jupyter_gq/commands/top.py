@@ -1,0 +1,104 @@
+"""`jupyter-gq top`: show devices, queues and jobs, again and again on a terminal."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+
+from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.models import DeviceView, JobSummary, QueueView
+from jupyter_gq.domain.plain_text import strip_controls
+
+from .answers import add_output_argument, print_json, print_lines
+from .clock import now
+from .connection import add_service_arguments, ask_service
+from .job_lists import ENDED, format_jobs, list_jobs
+from .queues import format_queues
+from .refusal import ExitCode
+from .tables import cut_lines, format_table
+
+_INTERVAL = 2.0
+#: Terminal sequences: to the top left corner, and erase everything below.
+_HOME, _ERASE = "\x1b[H", "\x1b[J"
+
+
+class Overview(BaseModel):
+    """Devices, queues and the jobs that wait or run, each as the API shows them."""
+
+    devices: list[DeviceView]
+    queues: list[QueueView]
+    jobs: list[JobSummary]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq top`."""
+    parser.add_argument("--once", action="store_true", help="show one picture and end; so it does without a terminal")
+    parser.add_argument("--owner", help='for administrators: jobs of this user, or with "*" of everybody')
+    add_output_argument(parser, "an object with the lists `devices`, `queues` and `jobs` of the API")
+    add_service_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show devices, queues and jobs: on a terminal until Ctrl+C, otherwise once; return 0.
+
+    Raises `CommandRefused` if the service cannot be asked or refuses.
+    """
+    again = sys.stdout.isatty() and not arguments.once and arguments.output != "json"
+    return ask_service(arguments, lambda client: _show(client, arguments, again=again))
+
+
+async def _show(client: ServiceClient, arguments: argparse.Namespace, *, again: bool) -> int:
+    overview = await read_overview(client, arguments.owner)
+    if arguments.output == "json":
+        print_json(overview)
+        return ExitCode.OK
+    owners = arguments.owner is not None
+    if not again:
+        print_lines(format_overview(overview, now(), owners=owners))
+        return ExitCode.OK
+    trouble = ""
+    while True:
+        _draw([*format_overview(overview, now(), owners=owners), "", trouble or "Ctrl+C ends this."])
+        await asyncio.sleep(_INTERVAL)
+        try:
+            overview, trouble = await read_overview(client, arguments.owner), ""
+        except ServiceUnavailable:
+            trouble = "The service does not answer; this is the last known state."
+
+
+async def read_overview(client: ServiceClient, owner: str | None) -> Overview:
+    """Return the present devices and queues, and the jobs that have not ended."""
+    devices, queues, jobs = await asyncio.gather(client.devices(), client.queues(), list_jobs(client, owner))
+    return Overview(
+        devices=devices.devices, queues=queues.queues, jobs=[job for job in jobs.jobs if job.phase not in ENDED]
+    )
+
+
+def format_overview(overview: Overview, now: float, *, owners: bool) -> list[str]:
+    """Return the lines of the picture at the time `now`; `owners` adds the owner of each job."""
+    time = datetime.fromtimestamp(now, tz=UTC).astimezone().strftime("%H:%M:%S")
+    jobs = format_jobs(overview.jobs, now, width=None, owners=owners) if overview.jobs else ["No job waits or runs."]
+    queues = format_queues(overview.queues, width=None) if overview.queues else ["You may use no queue."]
+    return [f"jupyter-gq at {time}", "", *_format_devices(overview.devices), "", *queues, "", *jobs]
+
+
+def _format_devices(devices: Sequence[DeviceView]) -> list[str]:
+    """Return the devices as lines of a table; `HOLDERS` are shown to administrators only."""
+    rows = [["GPU", "MODEL", "POOL", "USED", "STATE", "HOLDERS"]]
+    for device in devices:
+        state = "unhealthy" if not device.healthy else "draining" if device.draining else "ok"
+        holders = ", ".join(" ".join(holder.values()) for holder in device.holders)
+        rows.append([str(device.index), device.model, device.pool or "-", device.used, state, holders])
+    return format_table(rows, {3})
+
+
+def _draw(lines: Sequence[str]) -> None:
+    """Draw the lines over the terminal, cut to its size."""
+    size = shutil.get_terminal_size()
+    shown = cut_lines([strip_controls(line) for line in lines[: size.lines - 1]], size.columns)
+    sys.stdout.write(_HOME + "".join(f"{line}\x1b[K\n" for line in shown) + _ERASE)
+    sys.stdout.flush()
