@@ -26,6 +26,7 @@ COMMANDS = {
     "logs": ("jupyter_gq.commands.logs", "cli", "print the outputs of a job, and follow them to its end"),
     "hold": ("jupyter_gq.commands.hold", "cli", "keep jobs from running until they are released"),
     "release": ("jupyter_gq.commands.release", "cli", "let held jobs run again"),
+    "move": ("jupyter_gq.commands.move", "cli", "move jobs that do not run to another queue"),
     "cancel": ("jupyter_gq.commands.cancel", "cli", "cancel jobs"),
     "top": ("jupyter_gq.commands.top", "cli", "show devices, queues and jobs, again and again on a terminal"),
     "completion": ("jupyter_gq.commands.completion", "cli", "print the script that completes this command in a shell"),

@@ -25,6 +25,7 @@ from tests.patience import eventually
 from tests.serving import application_of
 
 from .conftest import PREFIX
+from .hubs import READ, SUBMIT, user
 from .world import submission
 
 pytestmark = pytest.mark.asyncio
@@ -369,3 +370,14 @@ async def test_jobs_are_held_and_released(say, people, world, bundle):
     assert (code, json.loads(out)["jobs"][0]["held_since"]) == (0, None)
     await world.steps()
     assert (await people["ann"].job(first.id)).phase in {"starting", "running"}
+
+
+async def test_a_job_moves_to_another_queue_of_its_owner_only(say, people, bundle, world, hub, monkeypatch):
+    hub.tokens["both"] = user("ann", SUBMIT, READ, groups=("vision", "nlp"))
+    job = await send(people, bundle)
+    code, _, err = await say("move", job.id, "--queue", "nlp")
+    assert (code, err.startswith(f"jupyter-gq move: {job.id}: ")) == (3, True)
+    assert (await people["ann"].job(job.id)).queue == "vision"
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "both")
+    assert (await say("move", job.id, "--queue", "nlp"))[0] == 0
+    assert (await people["ann"].job(job.id)).queue == "nlp"
