@@ -26,10 +26,12 @@ All or nothing: on success the workload is nominated for its place and the victi
 changed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 
+from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.workload import Request, Workload
 from jupyter_gq.scheduling.admit.start import grows_unfairly, try_nominate
 from jupyter_gq.scheduling.placement import Domain, View
@@ -286,11 +288,12 @@ def _may_fit_within(allocations: Allocations, workload: Workload, domain: Domain
 
 def _places_by_cost(
     allocations: Allocations, workload: Workload, candidates: Sequence[Workload]
-) -> list[tuple[list[Workload], list[Workload]]]:
-    """Return, for each device or node, the candidates that would have to go for one more task; the cheapest first.
+) -> Iterator[tuple[list[Workload], list[Workload]]]:
+    """Yield, for each device or node, the candidates that would have to go for one more task; the cheapest first.
 
-    The second list of each entry has all candidates of the place. A place is a node if a task needs several devices or
-    if host resources count, and a device otherwise. Places where no more task can fit are left out.
+    A place is examined only once no other one can be cheaper, if examining others before cannot change the result (see
+    `_are_apart`). The second list of each entry has all candidates of the place. A place is a node if a task needs
+    several devices or if host resources count, and a device otherwise. Places where no more task can fit are left out.
     """
     request = assemble.leading_request(workload)
     by_device = request.devices == 1 and not allocations.ledger.layout.counts_host_resources
@@ -300,18 +303,69 @@ def _places_by_cost(
         for name in held:
             places.setdefault(name, []).append(candidate)
     order = {candidate.id: rank for rank, candidate in enumerate(candidates)}
-    found: list[tuple[int, int, str, list[Workload]]] = []
-    for name, there in places.items():
-        needed = _needed_for_one_task(allocations, workload, request, there)
+    least = {name: 1 if by_device else _fewest_needed(allocations, workload, name, places[name]) for name in places}
+    known: dict[str, list[Workload]] = {}
+    if not _are_apart(allocations, request, places):
+        known = {name: _needed_for_one_task(allocations, workload, places[name], least[name]) for name in places}
+    #: The cost of each place: how many candidates have to go, and which of them is the last in the order given. For a
+    #: place that is not known yet, the cost is a lower bound.
+    costs = [(count, order[places[name][min(count, len(places[name])) - 1].id], name) for name, count in least.items()]
+    costs = [cost for cost in costs if cost[2] not in known]
+    costs += [(len(needed), max(order[c.id] for c in needed), name) for name, needed in known.items() if needed]
+    heapify(costs)
+    while costs:
+        *_, name = heappop(costs)
+        if name in known:
+            yield known[name], places[name]
+            continue
+        known[name] = needed = _needed_for_one_task(allocations, workload, places[name], least[name])
         if needed:
-            found.append((len(needed), max(order[c.id] for c in needed), name, needed))
-    return [(needed, places[name]) for *_, name, needed in sorted(found, key=lambda entry: entry[:3])]
+            heappush(costs, (len(needed), max(order[c.id] for c in needed), name))
+
+
+def _are_apart(allocations: Allocations, request: Request, places: Mapping[str, Sequence[Workload]]) -> bool:
+    """Tell whether the candidates of one place change nothing for any other place.
+
+    Each of them must hold one place only, without replicas elsewhere, and the request must be for whole devices, since
+    tasks with several fractions are only counted for all places together.
+    """
+    surplus_of = allocations.replicas.surplus_of
+    candidates = [candidate for there in places.values() for candidate in there]
+    return (
+        request.milli_per_device == ONE_GPU
+        and len({candidate.id for candidate in candidates}) == len(candidates)
+        and not any(isinstance(candidate, Replica) or surplus_of(candidate) for candidate in candidates)
+    )
+
+
+def _fewest_needed(allocations: Allocations, workload: Workload, node: str, there: Sequence[Workload]) -> int:
+    """Return a lower bound of how many candidates on the node must go for one more task, at least 1.
+
+    A task with whole devices needs those that no candidate holds and, beyond that, all that some candidates hold.
+    """
+    request = assemble.leading_request(workload)
+    if request.milli_per_device != ONE_GPU:
+        return 1
+    devices = allocations.ledger.layout.devices_on(node, allocations.account(workload).queue.pool)
+    held = [devices & {device for task in candidate.placement for device in task.devices} for candidate in there]
+    lacks = request.devices - len(devices.difference(*held))
+    count = 0
+    for most in sorted(map(len, held), reverse=True):
+        if lacks <= 0:
+            break
+        lacks -= most
+        count += 1
+    return max(1, count)
 
 
 def _needed_for_one_task(
-    allocations: Allocations, workload: Workload, request: Request, there: Sequence[Workload]
+    allocations: Allocations, workload: Workload, there: Sequence[Workload], least: int
 ) -> list[Workload]:
-    """Return a minimal set of candidates whose going makes room for one more task; empty if not even all suffice."""
+    """Return a minimal set of candidates whose going makes room for one more task; empty if not even all suffice.
+
+    `least` is a lower bound of their number.
+    """
+    request = assemble.leading_request(workload)
     ledger, pool = allocations.ledger, allocations.account(workload).queue.pool
     mark = ledger.mark()
     before = ledger.slots(pool, request, View.FUTURE)
@@ -324,7 +378,7 @@ def _needed_for_one_task(
         if enough:
             break
     for candidate in list(reversed(needed)):
-        if enough and allocations.undo_release(candidate):
+        if enough and len(needed) > least and allocations.undo_release(candidate):
             if ledger.slots(pool, request, View.FUTURE) > before:
                 needed.remove(candidate)
             else:

@@ -58,6 +58,12 @@ class Layout:
         self.rank_of = {device.id: rank for rank, device in enumerate(self.devices)}
         self.pools = sorted({*self.pool_of_set, *pools} - {""})
 
+    def devices_on(self, node: str, pool: str) -> set[str]:
+        """Return the ids of the devices of the pool on the node, out of service or not; none for an unknown node."""
+        sets = self.sets_of_node[self.node_of[node]] if node in self.node_of else []
+        ranks = [rank for number in sets if self.pool_of_set[number] == pool for rank in self.devices_of_set[number]]
+        return {self.devices[rank].id for rank in ranks}
+
     def _add(self, number: int, node: Node) -> list[int]:
         """Add the devices of a node to the layout, and return the numbers of its device sets, without the bare one."""
         device_sets: dict[str, int] = {}
