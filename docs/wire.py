@@ -21,8 +21,11 @@ Json = dict[str, Any]
 #: Schemas of the service that the extension reads or writes, besides those that these refer to.
 OF_SERVICE = frozenset(
     {
+        "CancelledJobs",
+        "JobChange",
         "JobList",
         "JobRequest",
+        "JobSelection",
         "JobView",
         "Me",
         "NotebookList",

@@ -194,6 +194,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="POST",
+        path="jobs/cancel",
+        access=Access.CHANGE,
+        summary="Cancel several jobs. Those that cannot be cancelled are named in the answer.",
+        run=jobs.cancel_many,
+        request=models.JobSelection,
+        response=models.CancelledJobs,
+        statuses={202: "The jobs will end."},
+    ),
+    Route(
+        method="POST",
         path="jobs",
         access=Access.SUBMIT,
         summary="Send a job to training.",

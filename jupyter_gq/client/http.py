@@ -1,7 +1,7 @@
 """The HTTP client of the scheduler service: one typed method for each route of its API."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -116,6 +116,11 @@ class ServiceClient:
     async def cancel(self, job: str) -> models.JobView:
         """Cancel a job, and return it; a running job gets a moment to end. Status 409 if the job has ended."""
         return self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
+
+    async def cancel_many(self, jobs: Sequence[str]) -> models.CancelledJobs:
+        """Cancel at most `models.MOST_JOBS` jobs; return them, and the refused ones with their reasons."""
+        selection = models.JobSelection(jobs=list(jobs))
+        return self._read(models.CancelledJobs, await self._send("POST", "jobs/cancel", selection))
 
     async def change(self, job: str, change: models.JobChange) -> models.JobView:
         """Change a job that has not ended, and return it.

@@ -163,6 +163,16 @@ class JobsHandler(GQHandler):
         await self.respond(lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before))
 
 
+class CancelHandler(GQHandler):
+    """POST cancel: cancels several jobs."""
+
+    @authenticated
+    @authorized
+    async def post(self) -> None:
+        """Cancel the jobs in the body; answer with those that end, and with those that could not be cancelled."""
+        await self.respond(lambda connection: connection.cancel_many(self.read_body()))
+
+
 class JobHandler(GQHandler):
     """GET, PATCH and DELETE jobs/<id>."""
 
@@ -316,6 +326,7 @@ ROUTES = [
     (f"jupyter-gq/jobs/{_NAME}/outputs", OutputsHandler),
     (f"jupyter-gq/jobs/{_NAME}/notebook", JobNotebookHandler),
     (f"jupyter-gq/jobs/{_NAME}/log", LogHandler),
+    ("jupyter-gq/cancel", CancelHandler),
     ("jupyter-gq/preview", PreviewHandler),
     ("jupyter-gq/keep", KeepHandler),
     ("jupyter-gq/check", CheckHandler),

@@ -14,8 +14,10 @@ from pydantic import BaseModel, ValidationError
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import (
     MAX_NAME,
+    CancelledJobs,
     JobChange,
     JobRequest,
+    JobSelection,
     JobSubmission,
     JobView,
     Preview,
@@ -79,6 +81,10 @@ class ServiceConnection:
         Raises `RefusedRequest` if the body is no valid request.
         """
         return await self.service.preview(parse(JobRequest, body))
+
+    async def cancel_many(self, body: object) -> CancelledJobs:
+        """Cancel the jobs that `body` names; raise `RefusedRequest` if the body is no valid selection."""
+        return await self.service.cancel_many(parse(JobSelection, body).jobs)
 
     async def change(self, job: str, body: object) -> JobView:
         """Change a job as `body` says, and return it; raise `RefusedRequest` if the body is no valid change."""

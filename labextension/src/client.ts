@@ -5,8 +5,10 @@ import { ServerConnection } from '@jupyterlab/services';
 
 import type {
   Announcement,
+  CancelledJobs,
   CellWarning,
   CellsRequest,
+  JobChange,
   JobList,
   JobRequest,
   JobView,
@@ -74,6 +76,16 @@ export class Client {
 
   cancelJob(id: string): Promise<JobView> {
     return this._json(`jobs/${encodeURIComponent(id)}`, { method: 'DELETE' });
+  }
+
+  /** Cancel several jobs; return those that end, and those that could not be cancelled with the reason. */
+  cancelJobs(ids: readonly string[]): Promise<CancelledJobs> {
+    return this._post('cancel', { jobs: ids });
+  }
+
+  /** Hold, release or change a job that is not over. */
+  changeJob(id: string, change: JobChange): Promise<JobView> {
+    return this._json(`jobs/${encodeURIComponent(id)}`, { method: 'PATCH', body: JSON.stringify(change) });
   }
 
   /** Return the pieces of a job's output that follow number `after`. */

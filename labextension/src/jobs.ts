@@ -44,6 +44,27 @@ export function isFinal(phase: JobPhase): boolean {
   return FINAL.has(phase);
 }
 
+/** The look of a job that waits and is held. */
+const HELD: IPhaseLook = { word: 'Held', tone: 'warn', icon: 'pause' };
+
+/** Return whether a job has no device, for the first time or after a pause. */
+export function isWaiting(phase: JobPhase): boolean {
+  return phase === 'waiting' || phase === 'paused';
+}
+
+/** Return the look of a job. */
+export function lookOf(job: JobSummary): IPhaseLook {
+  return job.held_since !== null && isWaiting(job.phase) ? HELD : JOB_LOOKS[job.phase];
+}
+
+/** Return the word of the button that holds or releases the job. */
+export function nameHold(job: JobSummary): 'Hold' | 'Pause' | 'Release' {
+  if (job.held_since !== null) {
+    return 'Release';
+  }
+  return isWaiting(job.phase) ? 'Hold' : 'Pause';
+}
+
 /** Return whether the job can still be cancelled. */
 export function isCancellable(job: JobSummary): boolean {
   return !isFinal(job.phase) && job.phase !== 'cancelling';

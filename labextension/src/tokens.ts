@@ -70,6 +70,9 @@ export namespace CommandIDs {
   export const openPanel = 'jupyter-gq:open-panel';
   export const refresh = 'jupyter-gq:refresh';
   export const cancelJob = 'jupyter-gq:cancel-job';
+  export const cancelWaiting = 'jupyter-gq:cancel-waiting-jobs';
+  export const holdJob = 'jupyter-gq:hold-job';
+  export const releaseJob = 'jupyter-gq:release-job';
   export const openLog = 'jupyter-gq:open-log';
   export const openResult = 'jupyter-gq:open-result';
   export const goToCell = 'jupyter-gq:go-to-cell';

@@ -20,6 +20,13 @@ export interface components {
             /** @description Amount for each task of a job that names none. */
             default: string | null;
         };
+        /** @description The answer to a request to cancel several jobs. */
+        CancelledJobs: {
+            /** @description The jobs that end or will end, as they are now. */
+            jobs: components["schemas"]["JobSummary"][];
+            /** @description The other jobs, each with the reason. They stay as they were. */
+            refused: components["schemas"]["RefusedJob"][];
+        };
         /** @description A cell that will be run. */
         "CellRef-Output": {
             cell_id: string;
@@ -101,6 +108,29 @@ export interface components {
             /** @description Seconds that 'Keep it' would add now; 0 = the bound is reached. */
             keep_seconds: number;
         };
+        /** @description The fields of a job that are to change; those that are left out or null stay as they are. */
+        JobChange: {
+            /**
+             * @description True: the job does not run until it is released; if it runs, it is paused. False: it is released.
+             * @default null
+             */
+            held?: boolean | null;
+            /**
+             * @description The job waits in this queue instead, at its old place by submission. Not while it runs.
+             * @default null
+             */
+            queue?: string | null;
+            /**
+             * @description Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.
+             * @default null
+             */
+            priority?: number | null;
+            /**
+             * @description For each task: 0, a fraction such as "0.25", or a whole number. Not while the job runs.
+             * @default null
+             */
+            gpus?: string | number | null;
+        };
         /** @description The exception with which the code of a job failed. */
         JobError: {
             ename: string;
@@ -151,6 +181,11 @@ export interface components {
              * @default null
              */
             expected_seconds?: number | null;
+        };
+        /** @description Jobs to which one request applies. */
+        JobSelection: {
+            /** @description Ids of the jobs. */
+            jobs: string[];
         };
         /** @description A job as lists show it, without its cells. */
         JobSummary: {
@@ -455,6 +490,12 @@ export interface components {
             failed: boolean;
             cell_id: string;
         };
+        /** @description A job of a selection to which the request could not be applied. */
+        RefusedJob: {
+            job: string;
+            code: string;
+            message: string;
+        };
         /** @description The answer of POST open-result: the place of the executed notebook, relative to the root folder. */
         ResultPath: {
             path: string;
@@ -522,6 +563,7 @@ export interface components {
 export type AnnouncedCell = components['schemas']['AnnouncedCell'];
 export type Announcement = components['schemas']['Announcement'];
 export type Bounds = components['schemas']['Bounds'];
+export type CancelledJobs = components['schemas']['CancelledJobs'];
 export type CellRefOutput = components['schemas']['CellRef-Output'];
 export type CellWarning = components['schemas']['CellWarning'];
 export type CellsRequest = components['schemas']['CellsRequest'];
@@ -530,9 +572,11 @@ export type ConnectionNotice = components['schemas']['ConnectionNotice'];
 export type Eviction = components['schemas']['Eviction'];
 export type ExpectedStart = components['schemas']['ExpectedStart'];
 export type IdleWarning = components['schemas']['IdleWarning'];
+export type JobChange = components['schemas']['JobChange'];
 export type JobError = components['schemas']['JobError'];
 export type JobList = components['schemas']['JobList'];
 export type JobRequest = components['schemas']['JobRequest'];
+export type JobSelection = components['schemas']['JobSelection'];
 export type JobSummary = components['schemas']['JobSummary'];
 export type JobView = components['schemas']['JobView'];
 export type KernelHistory = components['schemas']['KernelHistory'];
@@ -552,6 +596,7 @@ export type ProgressOutput = components['schemas']['Progress-Output'];
 export type QueueList = components['schemas']['QueueList'];
 export type QueueView = components['schemas']['QueueView'];
 export type RanCell = components['schemas']['RanCell'];
+export type RefusedJob = components['schemas']['RefusedJob'];
 export type ResultPath = components['schemas']['ResultPath'];
 export type SendRequest = components['schemas']['SendRequest'];
 export type ServerStatus = components['schemas']['ServerStatus'];

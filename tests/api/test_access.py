@@ -40,9 +40,10 @@ READS = {
     ("GET", "tickets/{ticket}/devices"),
     ("GET", "events"),
 }
-CHANGES = {("PATCH", "jobs/{job}"), ("DELETE", "jobs/{job}")}
+CHANGES = {("PATCH", "jobs/{job}"), ("DELETE", "jobs/{job}"), ("POST", "jobs/cancel")}
 BODIES = {
     "JobChange": {"held": True},
+    "JobSelection": {"jobs": ["job-1"]},
     "JobRequest": {"queue": "q", "gpus": "1"},
     "OutputReport": {"events": []},
     "Heartbeat": {"run": 1},

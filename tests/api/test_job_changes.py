@@ -77,3 +77,28 @@ async def test_a_body_that_names_no_change_is_refused(serve, world, body, told, 
     status, problem = await served.problem("PATCH", "api/v1/jobs/job-1", body=body)
     assert (status, problem["field"]) == (422, field)
     assert told in problem["message"]
+
+
+async def test_several_jobs_are_cancelled_at_once_and_the_others_are_named(people, world, bundle):
+    ann, bob = people["ann"], people["bob"]
+    jobs = [(await ann.submit(submission(bundle)))[0].id for _ in range(3)]
+    of_bob = (await bob.submit(submission(bundle, queue="nlp")))[0].id
+    await ann.cancel(jobs[2])
+    done = await ann.cancel_many([jobs[0], of_bob, jobs[1], jobs[0], jobs[2], "job-none"])
+    assert [(job.id, job.phase) for job in done.jobs] == [(jobs[0], "cancelled"), (jobs[1], "cancelled")]
+    assert [(each.job, each.code) for each in done.refused] == [
+        (of_bob, "not_found"),
+        (jobs[2], "conflict"),
+        ("job-none", "not_found"),
+    ]
+    assert (await bob.job(of_bob)).phase == "waiting"
+    entries = (await people["root"].audit(action="job.cancel")).entries
+    assert [(entry.actor, entry.object) for entry in entries] == [("ann", jobs[1]), ("ann", jobs[0]), ("ann", jobs[2])]
+    assert len((await people["root"].cancel_many([of_bob])).jobs) == 1
+
+
+@pytest.mark.parametrize("jobs", [[], ["job"] * 501], ids=["none", "too many"])
+async def test_a_selection_has_one_to_500_jobs(serve, world, jobs):
+    served = await serve(world.controller)
+    status, problem = await served.problem("POST", "api/v1/jobs/cancel", body={"jobs": jobs})
+    assert (status, problem["field"]) == (422, "jobs")

@@ -81,6 +81,13 @@ async def test_a_change_is_relayed_and_a_wrong_one_is_refused_by_this_server(on_
     assert len(service.asked) == 1
 
 
+async def test_several_jobs_are_cancelled_by_one_request(on_hub, service, fetch):
+    service.answers["POST", "jobs/cancel"] = 202, {"jobs": [], "refused": []}
+    assert await fetch("POST", "cancel", body={"jobs": ["a", "b"]}) == (200, {"jobs": [], "refused": []})
+    assert service.bodies[-1] == {"jobs": ["a", "b"]}
+    assert (await fetch("POST", "cancel", body={"jobs": []}))[0] == 422
+
+
 async def test_cancel_answers_with_202(on_hub, fetch):
     status, job = await fetch("DELETE", "jobs", "job-7f3")
     assert (status, job["phase"]) == (202, "cancelling")

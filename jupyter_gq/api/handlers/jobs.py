@@ -4,7 +4,7 @@ from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
 from jupyter_gq.api.route import Media
-from jupyter_gq.client.models import JobChange, JobRequest, JobSubmission
+from jupyter_gq.client.models import JobChange, JobRequest, JobSelection, JobSubmission
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -57,6 +57,11 @@ def show(call: Call) -> Reply:
 def cancel(call: Call) -> Reply:
     """Ask for the end of a job, for those who may change it, and answer with the job (202), which may still run."""
     return Reply(body=call.services.jobs.cancel(call.caller, call.path["job"]), status=202)
+
+
+def cancel_many(call: Call) -> Reply:
+    """Ask for the end of several jobs, and answer with those that end (202) and those that could not be cancelled."""
+    return Reply(body=call.services.jobs.cancel_many(call.caller, call.model(JobSelection).jobs), status=202)
 
 
 def change(call: Call) -> Reply:

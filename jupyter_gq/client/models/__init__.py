@@ -5,7 +5,7 @@ Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI do
 
 from .audit import AuditEntryView, AuditPage
 from .bundles import Bundle, CellRef, Kernel, Manifest
-from .changes import JobChange
+from .changes import MOST_JOBS, CancelledJobs, JobChange, JobSelection, RefusedJob
 from .drains import DrainList, DrainRequest, DrainView
 from .events import EVENT_NAMES, ServiceEvent
 from .evictions import Eviction
@@ -43,12 +43,14 @@ from .runs import Heartbeat, JobToken, TaskDeviceCheck
 __all__ = [
     "EVENT_NAMES",
     "MAX_NAME",
+    "MOST_JOBS",
     "ActivityReport",
     "AnyOutputEvent",
     "AuditEntryView",
     "AuditPage",
     "Bounds",
     "Bundle",
+    "CancelledJobs",
     "CellRef",
     "Choice",
     "DeviceList",
@@ -68,6 +70,7 @@ __all__ = [
     "JobPhase",
     "JobRequest",
     "JobResults",
+    "JobSelection",
     "JobSubmission",
     "JobSummary",
     "JobToken",
@@ -92,6 +95,7 @@ __all__ = [
     "QueueList",
     "QueueView",
     "Readiness",
+    "RefusedJob",
     "ResultFile",
     "ResultVariable",
     "SentOutputEvent",

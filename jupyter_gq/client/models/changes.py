@@ -1,8 +1,8 @@
 """Changes of jobs that have not ended."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import Amount, Name
@@ -10,6 +10,10 @@ from jupyter_gq.client.strict_model import StrictModel
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .bundles import REFUSED
+from .jobs import JobSummary
+
+#: The most jobs of one request, as of one page of a list.
+MOST_JOBS = 500
 
 
 class JobChange(StrictModel):
@@ -42,3 +46,24 @@ class JobChange(StrictModel):
             why = f"name something to change: {', '.join(type(self).model_fields)}"
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
         return self
+
+
+class JobSelection(StrictModel):
+    """Jobs to which one request applies."""
+
+    jobs: Annotated[list[Name], Field(min_length=1, max_length=MOST_JOBS)] = Field(description="Ids of the jobs.")
+
+
+class RefusedJob(BaseModel):
+    """A job of a selection to which the request could not be applied."""
+
+    job: str
+    code: str
+    message: str
+
+
+class CancelledJobs(BaseModel):
+    """The answer to a request to cancel several jobs."""
+
+    jobs: list[JobSummary] = Field(description="The jobs that end or will end, as they are now.")
+    refused: list[RefusedJob] = Field(description="The other jobs, each with the reason. They stay as they were.")

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from jupyter_gq.client.models import (
     Bundle,
+    CancelledJobs,
     CellRef,
     Heartbeat,
     JobError,
@@ -20,6 +21,7 @@ from jupyter_gq.client.models import (
     Manifest,
     OutputPage,
     Preview,
+    RefusedJob,
 )
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
@@ -131,15 +133,33 @@ class Jobs:
         A running job is told to stop, and has a few seconds to save its state; a job that is being paused ends instead.
         A job that is being cancelled does not change. Raises `Conflict` if the job has ended.
         """
-        record = find_changeable_job(self._context, caller, job)
-        workload = record.workload
-        if workload.state in FINAL:
-            phase = self._presenter.job(record).phase
-            raise Conflict(f"The job {workload.name!r} is {phase} already; there is nothing to cancel.")
-        if workload.stop is None or workload.stop.requeue:
-            self._context.records.commit([self._cancel_change(workload, caller)])
+        changes = self._cancel_changes(caller, job)
+        if changes:
+            self._context.records.commit(changes)
             self._context.wake()
         return self.show(caller, job)
+
+    def cancel_many(self, caller: Caller, names: Sequence[str]) -> CancelledJobs:
+        """Cancel several jobs in one commit, as `cancel` does, and return them.
+
+        Jobs that cannot be cancelled are returned with the reason, and do not keep the others from being cancelled.
+        """
+        changes: list[Change] = []
+        refused: dict[str, RefusedJob] = {}
+        for name in dict.fromkeys(names):
+            try:
+                changes += self._cancel_changes(caller, name)
+            except UserError as error:
+                refused[name] = RefusedJob(job=name, code=error.code, message=str(error))
+        if changes:
+            self._context.records.commit(changes)
+            self._context.wake()
+        cancelled = [
+            find_changeable_job(self._context, caller, name) for name in dict.fromkeys(names) if name not in refused
+        ]
+        return CancelledJobs(
+            jobs=self._presenter.show_each(cancelled, self._presenter.job_summary), refused=list(refused.values())
+        )
 
     def show(self, caller: Caller, job: str) -> JobView:
         """Return the present view of a job that the caller may change."""
@@ -364,6 +384,19 @@ class Jobs:
         except JupyterGQError:
             context.bundles.delete(workload.id, workload.owner)
             raise
+
+    def _cancel_changes(self, caller: Caller, job: str) -> Sequence[Change]:
+        """Return the change that cancels a job of the caller; none if it is being cancelled already.
+
+        Raises `NotFound`, or `Conflict` if the job has ended.
+        """
+        record = find_changeable_job(self._context, caller, job)
+        workload = record.workload
+        if workload.state in FINAL:
+            phase = self._presenter.job(record).phase
+            raise Conflict(f"The job {workload.name!r} is {phase} already; there is nothing to cancel.")
+        is_ending = workload.stop is not None and not workload.stop.requeue
+        return [] if is_ending else [self._cancel_change(workload, caller)]
 
     def _cancel_change(self, workload: Workload, caller: Caller) -> Change:
         """Return the change that cancels a job: at once if it holds no devices, else by telling its run to stop."""

@@ -76,6 +76,44 @@ describe('to cancel a job', () => {
   });
 });
 
+describe('to hold a job', () => {
+  it('sends the wish, and shows the answer at once', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'waiting' })] };
+    training.server.answer('PATCH jobs/job-1', aJob({ phase: 'waiting', held_since: 5 }));
+    await execute(CommandIDs.holdJob, 'job-1');
+    expect(training.server.bodies).toEqual([{ held: true }]);
+    expect(training.state.jobs[0].held_since).toBe(5);
+    await execute(CommandIDs.releaseJob, 'job-1');
+    expect(training.server.bodies).toEqual([{ held: true }, { held: false }]);
+  });
+});
+
+describe('to cancel all jobs that wait', () => {
+  const [waits, paused] = [aJob({ id: 'a', phase: 'waiting' }), aJob({ id: 'b', phase: 'paused' })];
+
+  beforeEach(() => {
+    training.state = { ...training.state, jobs: [waits, paused, aJob({ id: 'c', phase: 'running' })] };
+  });
+
+  it('is confirmed by the user, leaves running jobs alone, and tells what was refused', async () => {
+    const refused = [{ job: 'b', code: 'conflict', message: 'b is done already.' }];
+    training.server.answer('POST cancel', { jobs: [{ ...waits, phase: 'cancelled' }], refused });
+    await perform(() => void app.commands.execute(CommandIDs.cancelWaiting));
+    expect(words(document.querySelector('.jp-Dialog'))).toContain('Cancel the 2 jobs that wait?');
+    expect(training.server.asked).toEqual([]);
+    await press('Cancel jobs');
+    expect(training.server.bodies).toEqual([{ jobs: ['a', 'b'] }]);
+    expect(training.state.jobs.find(job => job.id === 'a')?.phase).toBe('cancelled');
+    expect(told()).toEqual(['b is done already.']);
+  });
+
+  it('can be thought better of', async () => {
+    await perform(() => void app.commands.execute(CommandIDs.cancelWaiting));
+    await press('Keep them');
+    expect(training.server.asked).toEqual([]);
+  });
+});
+
 it('a job that nobody knows any more is told as such', async () => {
   await execute(CommandIDs.openResult, 'gone');
   expect(told()).toEqual(['The scheduler no longer knows this job.']);

@@ -14,8 +14,11 @@ const NOW = Date.now() / 1000;
 /** The side panel on the page, with commands that only say that they were executed. */
 async function aPanel(): Promise<{ panel: PanelWidget; training: FakeTraining; app: FakeApp }> {
   const [training, app] = [new FakeTraining(), new FakeApp()];
-  const { cancelJob, openLog, openResult, goToCell, refresh } = CommandIDs;
-  [cancelJob, openLog, openResult, goToCell, refresh].forEach(id => app.addForeignCommand(id));
+  const { cancelJob, cancelWaiting, holdJob, releaseJob, openLog, openResult, goToCell, refresh } =
+    CommandIDs;
+  [cancelJob, cancelWaiting, holdJob, releaseJob, openLog, openResult, goToCell, refresh].forEach(id =>
+    app.addForeignCommand(id)
+  );
   const panel = await attach(new PanelWidget(training, app.commands));
   return { panel, training, app };
 }
@@ -171,6 +174,45 @@ describe('a row of the panel', () => {
     await draw(panel);
     expect(button('Open result of digits').disabled).toBe(true);
     expect(all('button').map(words)).not.toContain('Cancel');
+    panel.dispose();
+  });
+
+  it.each([
+    ['waiting', null, 'Waiting', 'Hold', CommandIDs.holdJob],
+    ['running', null, 'Running', 'Pause', CommandIDs.holdJob],
+    ['waiting', 5, 'Held', 'Release', CommandIDs.releaseJob],
+    ['paused', 5, 'Held', 'Release', CommandIDs.releaseJob]
+  ] as const)(
+    'offers what can be done to a job: %s, held since %s',
+    async (phase, since, word, label, command) => {
+      const { panel, training, app } = await aPanel();
+      training.state = { ...training.state, jobs: [aJob({ phase, held_since: since })] };
+      panel.reveal('job-1');
+      await draw(panel);
+      expect(row('job-1')?.getAttribute('aria-label')).toContain(`, ${word}, `);
+      await press(`${label} digits`);
+      expect(app.executed).toEqual([[command, { job: 'job-1' }]]);
+      panel.dispose();
+    }
+  );
+
+  it('offers to cancel all jobs that wait if there are several', async () => {
+    const { panel, training, app } = await aPanel();
+    const offered = (): string[] =>
+      all('button')
+        .map(words)
+        .filter(text => text.startsWith('Cancel the'));
+    training.state = { ...training.state, jobs: [aJob({ id: 'a', phase: 'waiting' }), aJob({ id: 'b' })] };
+    await draw(panel);
+    expect(offered()).toEqual([]);
+    training.state = {
+      ...training.state,
+      jobs: [...training.state.jobs, aJob({ id: 'c', phase: 'paused' })]
+    };
+    await draw(panel);
+    expect(offered()).toEqual(['Cancel the 2 jobs that wait']);
+    await press('Cancel the 2 jobs that wait');
+    expect(app.executed).toEqual([[CommandIDs.cancelWaiting, {}]]);
     panel.dispose();
   });
 

@@ -3,7 +3,7 @@
 import { refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { splitByPhase } from '../jobs';
+import { isWaiting, splitByPhase } from '../jobs';
 import type { ILiveState } from '../live/state';
 import { findNotebookHere } from '../live/state';
 import type { JobSummary } from '../wire';
@@ -24,6 +24,7 @@ export interface IPanelProps {
   onToggle: (job: JobSummary) => void;
   onRefresh: () => void;
   onMore: () => void;
+  onCancelWaiting: () => void;
 }
 
 export function TrainingPanel(props: IPanelProps): React.JSX.Element {
@@ -124,9 +125,15 @@ function Jobs(props: IPanelProps): React.JSX.Element {
     );
   }
   const { active, over } = splitByPhase(state.jobs);
+  const waiting = active.filter(job => isWaiting(job.phase)).length;
   return (
     <>
       {state.disk && <p className="jp-gq-disk">Files on disk: {state.disk}</p>}
+      {waiting > 1 && (
+        <div className="jp-gq-more">
+          <Action label={`Cancel the ${waiting} jobs that wait`} onClick={props.onCancelWaiting} />
+        </div>
+      )}
       <ul className="jp-gq-list" aria-label="Jobs">
         {[...active, ...over].map(job => (
           <JobRow

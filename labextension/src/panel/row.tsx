@@ -7,7 +7,8 @@ import {
   describeExpectedStart,
   isCancellable,
   isFinal,
-  JOB_LOOKS,
+  lookOf,
+  nameHold,
   describeJob,
   formatOrdinal,
   computeRunSeconds
@@ -21,6 +22,8 @@ import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 /** The actions of a row. */
 export interface IJobActions {
   cancel(job: JobSummary): void;
+  hold(job: JobSummary): void;
+  release(job: JobSummary): void;
   openLog(job: JobSummary): void;
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
@@ -36,7 +39,7 @@ export interface IJobRowProps {
 }
 
 function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Element {
-  const look = JOB_LOOKS[job.phase];
+  const look = lookOf(job);
   const name = job.name || 'Unnamed job';
   return (
     <li
@@ -105,6 +108,18 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
           }
           onClick={() => actions.openResult(job)}
         />
+        {isCancellable(job) && (
+          <Action
+            label={nameHold(job)}
+            about={name}
+            title={
+              job.held_since === null
+                ? 'The job does not run until you release it. A running job saves its state first.'
+                : 'The job waits again, at its old place in line.'
+            }
+            onClick={() => (job.held_since === null ? actions.hold(job) : actions.release(job))}
+          />
+        )}
         {!isFinal(job.phase) && (
           <Action
             label="Cancel"

@@ -31,6 +31,8 @@ export class PanelWidget extends ReactWidget {
     _training.stateChanged.connect(this._onState, this);
     this._actions = {
       cancel: job => this._run(CommandIDs.cancelJob, job),
+      hold: job => this._run(CommandIDs.holdJob, job),
+      release: job => this._run(CommandIDs.releaseJob, job),
       openLog: job => this._run(CommandIDs.openLog, job),
       openResult: job => this._run(CommandIDs.openResult, job),
       goToCell: job => this._run(CommandIDs.goToCell, job)
@@ -90,6 +92,7 @@ export class PanelWidget extends ReactWidget {
         actions={this._actions}
         onToggle={this._onToggle}
         onRefresh={() => void this._commands.execute(CommandIDs.refresh)}
+        onCancelWaiting={() => void this._commands.execute(CommandIDs.cancelWaiting)}
         onMore={() => void this._loadMore()}
       />
     );

@@ -11,7 +11,7 @@ import { DisposableDelegate } from '@lumino/disposable';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { describeError } from '../client';
 import { panelIcon } from '../icons';
-import { isCancellable } from '../jobs';
+import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView } from '../panel/log';
 import { stripControls } from '../plain';
@@ -19,10 +19,13 @@ import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, JOB_ARGS, readJobId } from '../tokens';
 import type { JobView } from '../wire';
 
-/** The commands about one job, behind the buttons of the panel and of the status line under a cell. */
+/** The most jobs of one request; the service refuses more. */
+const MOST_JOBS = 500;
+
+/** The commands about jobs, behind the buttons of the panel and of the status line under a cell. */
 export const jobs = definePlugin({
   id: 'jupyter-gq:jobs',
-  description: 'Adds the commands about one job: cancel, log, result, cell.',
+  description: 'Adds the commands about jobs: hold, release, cancel, log, result, cell.',
   autoStart: true,
   requires: [ITraining, IRenderMimeRegistry],
   optional: [ILayoutRestorer, INotebookTracker],
@@ -45,6 +48,15 @@ export const jobs = definePlugin({
     owned.add(new DisposableDelegate(() => logs.forEach(log => log.dispose())));
     owned.add(logs);
     addCommand(CommandIDs.cancelJob, 'Cancel Job', job => cancel(training, job));
+    addCommand(CommandIDs.holdJob, 'Hold or Pause Job', job => setHeld(training, job, true));
+    addCommand(CommandIDs.releaseJob, 'Release Held Job', job => setHeld(training, job, false));
+    owned.add(
+      app.commands.addCommand(CommandIDs.cancelWaiting, {
+        label: 'Cancel Jobs That Wait',
+        describedBy: { args: { type: 'object', properties: {} } },
+        execute: () => cancelWaiting(training)
+      })
+    );
     addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));
     addCommand(CommandIDs.goToCell, 'Go to Cell of Job', job => goToCell(app, tracker, job));
     addCommand(CommandIDs.openLog, 'Open Log of Job', job =>
@@ -89,6 +101,39 @@ async function cancel(training: ITraining, job: JobView): Promise<void> {
   });
   if (answer.button.accept) {
     training.recordJob(await training.client.cancelJob(job.id));
+  }
+}
+
+/** Hold the job, which pauses it if it runs, or release it. */
+async function setHeld(training: ITraining, job: JobView, held: boolean): Promise<void> {
+  training.recordJob(await training.client.changeJob(job.id, { held }));
+}
+
+/** Ask the user, then cancel all known jobs that wait. A failure is shown in one notification. */
+async function cancelWaiting(training: ITraining): Promise<void> {
+  const ids = training.state.jobs
+    .filter(job => isWaiting(job.phase))
+    .map(job => job.id)
+    .slice(0, MOST_JOBS);
+  if (ids.length === 0) {
+    return;
+  }
+  const answer = await showDialog({
+    title: `Cancel the ${ids.length} jobs that wait?`,
+    body: 'The jobs lose their places in the queue. Jobs that run go on.',
+    buttons: [Dialog.cancelButton({ label: 'Keep them' }), Dialog.warnButton({ label: 'Cancel jobs' })]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  try {
+    const { jobs, refused } = await training.client.cancelJobs(ids);
+    jobs.forEach(job => training.recordJob(job));
+    if (refused.length > 0) {
+      throw new Error(refused.map(({ message }) => message).join(' '));
+    }
+  } catch (reason) {
+    Notification.error(describeError(reason), { autoClose: 8000 });
   }
 }
 
