@@ -36,6 +36,8 @@ READS = {
     ("GET", "jobs/{job}/outputs"),
     ("GET", "jobs/{job}/notebook"),
     ("GET", "jobs/{job}/log"),
+    ("GET", "jobs/{job}/results"),
+    ("GET", "jobs/{job}/results/content"),
     ("GET", "notebooks"),
     ("GET", "tickets/{ticket}/devices"),
     ("GET", "events"),

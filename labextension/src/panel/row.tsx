@@ -96,39 +96,45 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
           </React.Fragment>
         ))}
       </dl>
-      <div className="jp-gq-details-actions">
-        <Action label="Go to cell" about={`of ${name}`} onClick={() => actions.goToCell(job)} />
-        <Action label="Log" about={`of ${name}`} onClick={() => actions.openLog(job)} />
+      <Actions job={job} actions={actions} />
+    </div>
+  );
+}
+
+/** The buttons of a job. */
+function Actions({ job, actions }: Pick<IJobRowProps, 'job' | 'actions'>): React.JSX.Element {
+  const name = job.name || 'unnamed job';
+  return (
+    <div className="jp-gq-details-actions">
+      <Action label="Go to cell" about={`of ${name}`} onClick={() => actions.goToCell(job)} />
+      <Action label="Log" about={`of ${name}`} onClick={() => actions.openLog(job)} />
+      <Action
+        label="Open result"
+        about={`of ${name}`}
+        disabled={job.run === 0}
+        title={job.run === 0 ? 'There is no result before the job starts.' : 'The executed notebook so far.'}
+        onClick={() => actions.openResult(job)}
+      />
+      {isCancellable(job) && (
         <Action
-          label="Open result"
-          about={`of ${name}`}
-          disabled={job.run === 0}
+          label={nameHold(job)}
+          about={name}
           title={
-            job.run === 0 ? 'There is no result before the job starts.' : 'The executed notebook so far.'
+            job.held_since === null
+              ? 'The job does not run until you release it. A running job saves its state first.'
+              : 'The job waits again, at its old place in line.'
           }
-          onClick={() => actions.openResult(job)}
+          onClick={() => (job.held_since === null ? actions.hold(job) : actions.release(job))}
         />
-        {isCancellable(job) && (
-          <Action
-            label={nameHold(job)}
-            about={name}
-            title={
-              job.held_since === null
-                ? 'The job does not run until you release it. A running job saves its state first.'
-                : 'The job waits again, at its old place in line.'
-            }
-            onClick={() => (job.held_since === null ? actions.hold(job) : actions.release(job))}
-          />
-        )}
-        {!isFinal(job.phase) && (
-          <Action
-            label="Cancel"
-            about={name}
-            disabled={!isCancellable(job)}
-            onClick={() => actions.cancel(job)}
-          />
-        )}
-      </div>
+      )}
+      {!isFinal(job.phase) && (
+        <Action
+          label="Cancel"
+          about={name}
+          disabled={!isCancellable(job)}
+          onClick={() => actions.cancel(job)}
+        />
+      )}
     </div>
   );
 }
