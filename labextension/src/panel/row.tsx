@@ -78,7 +78,6 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
 export const JobRow = React.memo(Row);
 
 function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'actions'>): React.JSX.Element {
-  const name = job.name || 'unnamed job';
   return (
     <div className="jp-gq-details">
       <p className="jp-gq-details-sentence">{`${job.sentence} ${describeExpectedStart(job, now)}`}</p>

@@ -133,7 +133,7 @@ async function cancelWaiting(training: ITraining): Promise<void> {
       throw new Error(refused.map(({ message }) => message).join(' '));
     }
   } catch (reason) {
-    Notification.error(describeError(reason), { autoClose: 8000 });
+    Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
   }
 }
 
