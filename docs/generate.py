@@ -48,6 +48,7 @@ CONFIGURABLE = (
     "jupyter_gq.devices.simulated:SimulatedDevices",
     "jupyter_gq.service:SchedulerService",
     "jupyter_gq.api.connection_settings:ServiceConnections",
+    "jupyter_gq.backends.notifications.settings:Notifications",
     "jupyter_gq.backends.local:LocalBackend",
     "jupyter_gq.backends.servers:ServersBackend",
     "jupyter_gq.backends.kubernetes:KubernetesBackend",

@@ -12,6 +12,7 @@ from traitlets.utils.importstring import import_item
 
 from jupyter_gq.api.connection_settings import ServiceConnections
 from jupyter_gq.backends.local import LocalBackend
+from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.plain_output import print_plain
@@ -103,6 +104,7 @@ def _describe_refusal(config: Config, backends: Sequence[type[Configurable]]) ->
     try:
         service = SchedulerService(config=config)
         ServiceConnections(config=config)
+        Notifications(config=config).rule()
         for backend in backends:
             backend(config=config)
         service.check_places()

@@ -30,6 +30,7 @@ from jupyter_gq.backends.hub_directory import HubDirectory
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files, lock_folder
+from jupyter_gq.backends.notifications.settings import Notifications
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.log_styles import describe_log
@@ -82,7 +83,7 @@ def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
 
     `backends` are the classes of the backend in use, whose traits are included.
     """
-    classes: tuple[type[HasTraits], ...] = (SchedulerService, ServiceConnections, *backends)
+    classes: tuple[type[HasTraits], ...] = (SchedulerService, ServiceConnections, Notifications, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
         "GPUShareMixin": GPU_SHARE_TRAITS,
@@ -350,6 +351,7 @@ class SchedulerService(Application):
                 probe=probe,
                 directory=HubDirectory(*_hub_api()),
                 show_names=ShowNames(self.show_names),
+                notices=Notifications(parent=self).rule(),
                 check_invariants=self.check_invariants,
             )
             yield _Parts(controller=controller)
@@ -394,6 +396,7 @@ class SchedulerService(Application):
                 outage=outage,
                 directory=HubDirectory(*_hub_api()),
                 show_names=ShowNames(self.show_names),
+                notices=Notifications(parent=self).rule(),
                 check_invariants=self.check_invariants,
             )
             wake.target = controller.wake

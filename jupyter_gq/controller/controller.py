@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.hub_directory import Directory
+from jupyter_gq.backends.notifications.notifier import NoticeRule
 from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe
@@ -44,6 +45,7 @@ from .loop.deferred_launches import DeferredLaunches
 from .loop.disk_limit import DiskLimit
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
+from .loop.job_notices import JobNotices
 from .loop.leadership import Leadership
 from .loop.left_outputs import LeftOutputReader
 from .loop.name_check import NameCheck
@@ -127,6 +129,8 @@ class Controller:
     outage: StoreOutage = field(default_factory=StoreOutage)
     #: The users who see the names of a user and of the user's work.
     show_names: ShowNames = ShowNames.ALL
+    #: The notices to users outside of JupyterLab.
+    notices: NoticeRule = field(default_factory=NoticeRule)
     #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
 
@@ -148,6 +152,7 @@ class Controller:
     forecasts: Forecasts = field(init=False)
     names: NameCheck = field(init=False)
     disk_limit: DiskLimit = field(init=False)
+    job_notices: JobNotices = field(init=False)
 
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for requests that wait.
@@ -198,6 +203,7 @@ class Controller:
         self.audit = AuditReader(context)
         self.overview = Overview(context, self._decider)
         self.mentions = Mentions(context, self.show_names)
+        self.job_notices = JobNotices(context, self.notices, self.mentions.render)
         self.names = NameCheck(context, self.directory)
         self.disk_limit = DiskLimit(context)
         self.status = ServiceStatus(
@@ -212,9 +218,9 @@ class Controller:
     async def run(self) -> None:
         """Step whenever something has happened, and at least every `TICK` seconds, until cancelled.
 
-        Beside the steps, settings are read again, and forecasts, garbage collection and the check of names run. In the
-        end all event streams are closed. Raises `Superseded` if another service has taken over, so that this one must
-        end. Raises `StoreAway` if this service does not reach the store and another service should lead.
+        Beside the steps, settings are read again, and forecasts, garbage collection, the check of names and notices
+        run. In the end all event streams are closed. Raises `Superseded` if another service has taken over, so that
+        this one must end. Raises `StoreAway` if this service does not reach the store and another service should lead.
         """
         elapsed = self.clock.elapsed
         refreshed = elapsed()
@@ -223,6 +229,7 @@ class Controller:
             asyncio.create_task(self.forecasts.run(), name="jupyter-gq forecasts"),
             asyncio.create_task(self.names.run(), name="jupyter-gq names"),
             asyncio.create_task(self.disk_limit.run(), name="jupyter-gq disk limit"),
+            asyncio.create_task(self.job_notices.run(), name="jupyter-gq notices"),
         ]
         try:
             while True:

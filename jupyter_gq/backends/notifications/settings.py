@@ -1,0 +1,95 @@
+"""The settings of notifications outside of JupyterLab."""
+
+from urllib.parse import urlsplit
+
+from traitlets import Dict, Enum, Float, List, TraitError, Unicode, validate
+from traitlets.config import Configurable
+
+from jupyter_gq.domain.amount import Seconds
+
+from .mail import Mail, MailServer
+from .notifier import NoticeRule, Notifier
+from .webhook import Webhook
+
+_PORTS = {"tls": 465, "starttls": 587, "none": 25}
+
+
+class Notifications(Configurable):
+    """Notifications outside of JupyterLab; a change takes effect when the service starts again.
+
+    They are not stored in the database, because they may hold secrets.
+    """
+
+    webhook = Unicode(
+        help="""Address that gets a POST request for each job that ends, such as "https://chat.example.org/hooks/abc".
+        The request has a JSON document with `text`, `job`, `name`, `owner`, `queue`, `phase`, `sentence` and
+        `finished_at`. Default: none."""
+    ).tag(config=True)
+    webhook_headers = Dict(
+        key_trait=Unicode(),
+        value_trait=Unicode(),
+        help='Headers of these requests, such as {"Authorization": "Bearer ..."}. Default: none.',
+    ).tag(config=True)
+    mail_address = Unicode(
+        help="""Mail address of a user, such as "{username}@example.org"; the owner of a job that ends gets a mail
+        there. Default: none, and no mail is sent."""
+    ).tag(config=True)
+    mail_sender = Unicode(help='Sender of mails, such as "jupyter-gq <gpu@example.org>".').tag(config=True)
+    mail_server = Unicode(
+        "localhost", help='Mail server, with its port if that is unusual: "smtp.example.org:2525". Default: localhost.'
+    ).tag(config=True)
+    mail_security = Enum(
+        list(_PORTS),
+        "starttls",
+        help="""Encryption of the connection to the mail server: `tls` from the first byte (port 465), `starttls` (587),
+        or `none` (25), for a server on this machine. Default: starttls.""",
+    ).tag(config=True)
+    mail_user = Unicode(help="Account at the mail server. Default: none, and there is no login.").tag(config=True)
+    mail_password = Unicode(help="Password of that account.").tag(config=True)
+    phases = List(
+        Enum(["done", "failed", "cancelled"]),
+        ["done", "failed"],
+        help="""Ends of jobs that are reported: `done`, `failed`, `cancelled`. Default: ["done", "failed"].""",
+    ).tag(config=True)
+    min_minutes = Float(
+        5.0,
+        min=0.0,
+        help="Jobs that ended sooner after they were sent are not reported, in minutes. Default: 5.",
+    ).tag(config=True)
+
+    @validate("webhook")
+    def _check_webhook(self, proposal: dict[str, str]) -> str:
+        """Return the address; raise `TraitError` if it is none of HTTP."""
+        parts = urlsplit(proposal["value"])
+        if proposal["value"] and (parts.scheme not in {"http", "https"} or not parts.hostname):
+            raise TraitError("c.Notifications.webhook is no address that begins with https:// or http://.")
+        return proposal["value"]
+
+    def rule(self) -> NoticeRule:
+        """Return what these settings describe; raise `TraitError` if the settings of mail are not complete."""
+        ways: list[Notifier] = []
+        if self.webhook:
+            ways.append(Webhook(self.webhook, self.webhook_headers))
+        if self.mail_address:
+            if "@" not in self.mail_address or "@" not in self.mail_sender:
+                raise TraitError(
+                    "Mails need c.Notifications.mail_address, such as '{username}@example.org', and "
+                    "c.Notifications.mail_sender, such as 'gpu@example.org'."
+                )
+            ways.append(Mail(self._mail_server(), self.mail_sender, self.mail_address))
+        return NoticeRule(
+            notifiers=tuple(ways), phases=frozenset(self.phases), min_seconds=Seconds(self.min_minutes * 60)
+        )
+
+    def _mail_server(self) -> MailServer:
+        """Return the mail server; raise `TraitError` if its port is no number."""
+        host, _, port = self.mail_server.partition(":")
+        if port and not port.isdecimal():
+            raise TraitError(f"c.Notifications.mail_server = {self.mail_server!r}: the port is no number.")
+        return MailServer(
+            host=host,
+            port=int(port) if port else _PORTS[self.mail_security],
+            security=self.mail_security,
+            user=self.mail_user,
+            password=self.mail_password,
+        )

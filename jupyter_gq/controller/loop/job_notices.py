@@ -1,0 +1,184 @@
+"""The notices about jobs that have ended, which go to users outside of JupyterLab.
+
+Guarantees
+----------
+- At least once: the stored events say which jobs have ended, and a record says up to which event notices were sent and
+  which are still to be sent. A service that starts again continues there, and may repeat the last ones.
+- A way that fails holds up nothing: each notice is tried again for an hour, each way for itself.
+
+See docs/decisions/0118-send-notices-from-the-stored-events.md.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from jupyter_gq.backends.notifications.notifier import Notice, NoticeRule, Notifier
+from jupyter_gq.client.models import JobSummary
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.store.protocol import StoredEvent
+
+log = logging.getLogger(__name__)
+
+#: A function that returns a JSON document with the names that the reader may see.
+Render = Callable[[str, Caller | None], str]
+
+#: Seconds between two looks at the events.
+LOOK = 2.0
+#: Seconds after which a notice that could not be sent is tried again, after the first, second and further attempts.
+RETRIES = (10.0, 60.0, 600.0, 3000.0)
+#: Jobs that ended longer ago than this many seconds are not reported, such as after a long time without a service.
+MOST_LATE = 3600.0
+#: Events that are read and notices that are sent at one time.
+_AT_ONCE = 100
+#: Name of the document in the store.
+_POSITION = "job_notices"
+#: Ended jobs that are remembered, so that a second event about one is not a second notice.
+_REMEMBERED = 10_000
+
+
+@dataclass(kw_only=True, slots=True)
+class _Unsent:
+    """A notice that one way has not sent yet."""
+
+    event: int
+    notifier: Notifier
+    notice: Notice
+    due: Instant
+    attempts: int = 0
+
+
+class JobNotices:
+    """The sending of notices, beside the steps of the loop."""
+
+    def __init__(self, context: Context, rule: NoticeRule, render: Render) -> None:
+        """Prepare to send notices by this rule; without a notifier in it, `run` does nothing.
+
+        `render` returns a JSON document with the names that a reader may see.
+        """
+        self._context, self._rule, self._render_for = context, rule, render
+        self._position: int | None = None
+        self._unsent: list[_Unsent] = []
+        self._told: dict[str, None] = {}
+
+    async def run(self) -> None:
+        """Send notices about jobs that end, until cancelled."""
+        while self._rule.notifiers:
+            try:
+                await self.deliver()
+            except (StoreUnavailable, StorageFull) as error:
+                log.info("notices wait: %s", error)
+            await asyncio.sleep(LOOK)
+
+    async def deliver(self) -> None:
+        """Send the notices that are due, and store which are left.
+
+        Raises `StoreUnavailable` or `StorageFull` if the store cannot be read or written; notices are sent again then.
+        """
+        before = self._to_document() if self._position is not None else None
+        if self._position is None:
+            self._restore()
+        self._collect()
+        now = self._context.clock.now()
+        due = [each for each in self._unsent if each.due <= now][:_AT_ONCE]
+        results = await asyncio.gather(*map(self._try, due))
+        sent = {id(each) for each, is_settled in zip(due, results, strict=True) if is_settled}
+        self._unsent = [each for each in self._unsent if id(each) not in sent]
+        document = self._to_document()
+        if document != before:
+            self._context.store.put_setting(_POSITION, document)
+
+    def _restore(self) -> None:
+        """Continue where the last service stopped; without a record, with the events from now on."""
+        store = self._context.store
+        document = store.setting(_POSITION)
+        if document is None:
+            self._position = store.event_range()[1]
+            return
+        for event, names in document["unsent"]:
+            found = store.events_after(event - 1, 1)
+            ways = tuple(each for each in self._rule.notifiers if each.name in names)
+            if ways and found and found[0].id == event:
+                self._add(found[0], ways)
+        self._position = document["event"]
+
+    def _collect(self) -> None:
+        """Add the notices of new events."""
+        assert self._position is not None
+        while events := self._context.store.events_after(self._position, _AT_ONCE):
+            for event in events:
+                self._add(event, self._rule.notifiers)
+            self._position = events[-1].id
+
+    def _add(self, event: StoredEvent, notifiers: tuple[Notifier, ...]) -> None:
+        """Add the notice of an event for these ways, if the event is the end of a job that is reported."""
+        notice = self._read(event)
+        if notice is None or notice.job in self._told:
+            return
+        self._told[notice.job] = None
+        if len(self._told) > _REMEMBERED:
+            del self._told[next(iter(self._told))]
+        for notifier in notifiers:
+            self._unsent.append(
+                _Unsent(event=event.id, notifier=notifier, notice=notice, due=self._context.clock.now())
+            )
+
+    def _read(self, event: StoredEvent) -> Notice | None:
+        """Return the notice about the job of an event; None if the rule wants none."""
+        if event.kind != "job" or event.payload.get("phase") not in self._rule.phases:
+            return None
+        try:
+            job = JobSummary.model_validate(event.payload)
+        except ValidationError:
+            return None  # written by another version
+        if job.finished_at is None or job.finished_at < self._context.clock.now() - MOST_LATE:
+            return None
+        took = Seconds(job.finished_at - job.submitted_at)
+        if took < self._rule.min_seconds:
+            return None
+        return Notice(
+            job=job.id,
+            name=job.name,
+            owner=job.owner,
+            queue=job.queue,
+            phase=job.phase,
+            sentence=self._render(job.sentence, job.owner),
+            took=took,
+            finished_at=Instant(job.finished_at),
+        )
+
+    def _render(self, sentence: str, owner: str) -> str:
+        """Return the sentence with the names that the owner of the job may see."""
+        reader = Caller(user=owner, groups=self._context.groups_of_user(owner))
+        rendered: str = json.loads(self._render_for(json.dumps(sentence, ensure_ascii=False), reader))
+        return rendered
+
+    async def _try(self, unsent: _Unsent) -> bool:
+        """Try to send a notice; return whether it is settled: sent, or given up after the last attempt."""
+        try:
+            await unsent.notifier.send(unsent.notice)
+        except BackendError as error:
+            if unsent.attempts == len(RETRIES):
+                log.warning("the notice about job %s is given up: %s", unsent.notice.job, error)
+                return True
+            if unsent.attempts == 0:
+                log.warning("the notice about job %s is tried again: %s", unsent.notice.job, error)
+            unsent.due = Instant(self._context.clock.now() + RETRIES[unsent.attempts])
+            unsent.attempts += 1
+            return False
+        return True
+
+    def _to_document(self) -> JsonObject:
+        """Return the position, and each event with an unsent notice with the names of the ways that have to send it."""
+        names: dict[int, list[str]] = {}
+        for each in self._unsent:
+            names.setdefault(each.event, []).append(each.notifier.name)
+        return {"event": self._position, "unsent": [[event, ways] for event, ways in names.items()]}

@@ -1,0 +1,196 @@
+"""Notices reach a real HTTP server and a real mail server, and their refusals are said without secrets."""
+
+import asyncio
+import email
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from email.policy import default as modern
+
+import pytest
+from traitlets import TraitError
+from traitlets.config import Config
+
+from jupyter_gq.backends.notifications.mail import Mail, MailServer
+from jupyter_gq.backends.notifications.notifier import Notice
+from jupyter_gq.backends.notifications.settings import Notifications
+from jupyter_gq.backends.notifications.webhook import Webhook
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.errors import BackendError
+
+pytestmark = pytest.mark.asyncio
+
+
+def a_notice(**changes: object) -> Notice:
+    fields = {
+        "job": "job-7",
+        "name": "train: größer.ipynb",
+        "owner": "ann",
+        "queue": "vision",
+        "phase": "failed",
+        "sentence": "Cell 3 raised ValueError: no such file.",
+        "took": Seconds(7500),
+        "finished_at": Instant(1_790_000_000.0),
+    }
+    return Notice(**{**fields, **changes})
+
+
+@asynccontextmanager
+async def http_server(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Serve this answer to every request; yield the port and the requests."""
+    requests: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        requests.append(head + await reader.readexactly(length))
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1], requests
+
+
+@asynccontextmanager
+async def mail_server(refuses: bytes = b"") -> AsyncIterator[tuple[int, list[bytes], list[bytes]]]:
+    """Take mail by SMTP, without encryption; yield the port, the commands and the mails."""
+    commands: list[bytes] = []
+    mails: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 here\r\n")
+        while line := await reader.readline():
+            commands.append(line.strip())
+            word = line[:4].upper()
+            if word == refuses:
+                writer.write(b"550 no\r\n")
+            elif word == b"EHLO":
+                writer.write(b"250-here\r\n250 AUTH PLAIN\r\n")
+            elif word == b"AUTH":
+                writer.write(b"235 ok\r\n")
+            elif word == b"DATA":
+                writer.write(b"354 go on\r\n")
+                mails.append((await reader.readuntil(b"\r\n.\r\n")).removesuffix(b".\r\n"))
+                writer.write(b"250 ok\r\n")
+            elif word == b"QUIT":
+                writer.write(b"221 bye\r\n")
+                break
+            else:
+                writer.write(b"250 ok\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1], commands, mails
+
+
+async def test_a_webhook_gets_the_notice_and_the_headers() -> None:
+    async with http_server(b"HTTP/1.1 204 No Content\r\n\r\n") as (port, requests):
+        await Webhook(f"http://127.0.0.1:{port}/hooks/secret", {"Authorization": "Bearer t"}).send(a_notice())
+    head, body = requests[0].split(b"\r\n\r\n")
+    assert head.startswith(b"POST /hooks/secret ")
+    assert b"Authorization: Bearer t" in head
+    document = json.loads(body)
+    assert document["text"] == (
+        "Job train: größer.ipynb is failed. ann sent it to the queue vision 2 h 5 min before its end. "
+        "Cell 3 raised ValueError: no such file."
+    )
+    assert (document["job"], document["owner"], document["phase"]) == ("job-7", "ann", "failed")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "refused a notification: 403 Forbidden."),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n", "302 Found."),
+        (b"", "could not be reached"),
+        (b"nonsense\r\n\r\n", "could not be reached"),
+    ],
+)
+async def test_a_refusing_webhook_is_named_without_its_path(answer: bytes, said: str) -> None:
+    async with http_server(answer) as (port, _):
+        with pytest.raises(BackendError, match=said) as failure:
+            await Webhook(f"http://127.0.0.1:{port}/hooks/secret", {}).send(a_notice())
+    assert "secret" not in str(failure.value)
+
+
+async def test_the_owner_gets_a_mail() -> None:
+    async with mail_server() as (port, commands, mails):
+        server = MailServer(host="127.0.0.1", port=port, security="none", user="gpu", password="s3cret")
+        await Mail(server, "jupyter-gq <gpu@example.org>", "{username}@example.org").send(a_notice())
+    assert any(command.startswith(b"AUTH PLAIN") for command in commands)
+    mail = email.message_from_bytes(mails[0], policy=modern)
+    assert (mail["To"], mail["From"]) == ("ann@example.org", "jupyter-gq <gpu@example.org>")
+    assert mail["Subject"] == "Job train: größer.ipynb is failed"
+    assert mail.get_content().splitlines()[0].endswith("Cell 3 raised ValueError: no such file.")
+
+
+async def test_a_refusing_mail_server_is_named_without_the_password() -> None:
+    async with mail_server(refuses=b"RCPT") as (port, _, mails):
+        server = MailServer(host="127.0.0.1", port=port, security="none", user="gpu", password="s3cret")
+        with pytest.raises(BackendError, match="it refuses the recipient ann@example") as failure:
+            await Mail(server, "gpu@example.org", "{username}@example.org").send(a_notice())
+    assert mails == []
+    assert "s3cret" not in str(failure.value) + repr(server)
+
+
+@pytest.mark.parametrize("owner", ["ann, bob@evil.org", "a\nBcc: all", "x <y>", "a b"])
+async def test_a_name_that_would_make_another_address_gets_no_mail(owner: str) -> None:
+    async with mail_server() as (port, commands, _):
+        server = MailServer(host="127.0.0.1", port=port, security="none")
+        with pytest.raises(BackendError, match="makes no mail address"):
+            await Mail(server, "gpu@example.org", "{username}@example.org").send(a_notice(owner=owner))
+    assert commands == []
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "a\r\nBcc: all@example.org"])
+async def test_the_name_of_a_job_adds_no_header(name: str) -> None:
+    async with mail_server() as (port, _, mails):
+        server = MailServer(host="127.0.0.1", port=port, security="none")
+        await Mail(server, "gpu@example.org", "{username}@example.org").send(a_notice(name=name))
+    assert email.message_from_bytes(mails[0], policy=modern)["Bcc"] is None
+
+
+async def test_nobody_answers_at_the_mail_server() -> None:
+    server = MailServer(host="127.0.0.1", port=9, security="none")
+    with pytest.raises(BackendError, match=r"could not be sent through 127\.0\.0\.1: ConnectionRefusedError"):
+        await Mail(server, "gpu@example.org", "{username}@example.org").send(a_notice())
+
+
+async def test_nothing_is_sent_without_settings() -> None:
+    assert Notifications().rule().notifiers == ()
+
+
+async def test_settings_make_both_ways() -> None:
+    config = Config(
+        Notifications={
+            "webhook": "https://chat.example.org/x",
+            "mail_address": "{username}@example.org",
+            "mail_sender": "gpu@example.org",
+            "mail_server": "smtp.example.org:2525",
+            "min_minutes": 1,
+        }
+    )
+    rule = Notifications(config=config).rule()
+    assert [way.name for way in rule.notifiers] == ["webhook", "mail"]
+    assert (rule.phases, rule.min_seconds) == ({"done", "failed"}, 60)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"webhook": "chat.example.org"},
+        {"webhook": "file:///etc/passwd"},
+        {"mail_address": "{username}@example.org"},
+        {"mail_address": "ann", "mail_sender": "gpu@example.org"},
+        {"mail_address": "a@b", "mail_sender": "a@b", "mail_server": "host:smtp"},
+        {"phases": ["ended"]},
+        {"min_minutes": -1},
+    ],
+)
+async def test_settings_that_cannot_work_are_refused(settings: dict) -> None:
+    with pytest.raises(TraitError):
+        Notifications(config=Config(Notifications=settings)).rule()

@@ -1,0 +1,169 @@
+"""Users are told of the end of their jobs: once by each way, also across restarts of the service and of the way."""
+
+import pytest
+
+from jupyter_gq.backends.notifications.notifier import Notice, NoticeRule
+from jupyter_gq.controller.loop.job_notices import MOST_LATE, RETRIES, JobNotices
+from jupyter_gq.controller.views.mentions import Mentions, ShowNames
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.errors import BackendError
+
+from .world import ADMIN, ANN, BOB, World
+
+pytestmark = pytest.mark.asyncio
+
+
+class Mailbox:
+    """A way that keeps what it sends, and refuses while it is `away`."""
+
+    def __init__(self, name: str = "mail") -> None:
+        self.name, self.away = name, False
+        self.sent: list[Notice] = []
+        self.attempts = 0
+
+    async def send(self, notice: Notice) -> None:
+        self.attempts += 1
+        if self.away:
+            raise BackendError("The mail server is away.")
+        self.sent.append(notice)
+
+    @property
+    def jobs(self) -> list[str]:
+        return [notice.job for notice in self.sent]
+
+
+def notices(world: World, *ways: Mailbox, phases: str = "done failed", min_seconds: float = 0) -> JobNotices:
+    rule = NoticeRule(notifiers=ways, phases=frozenset(phases.split()), min_seconds=Seconds(min_seconds))
+    return JobNotices(world.controller._context, rule, world.controller.mentions.render)
+
+
+async def run_to_its_end(world: World, *, seconds: float = 600.0, owner=ANN, queue: str = "vision") -> str:
+    job = world.send(owner, queue)
+    await world.step(seconds=seconds)
+    world.backend.end(job)
+    await world.step(seconds=0)
+    return job
+
+
+async def test_the_owner_is_told_once_what_became_of_the_job(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    job = await run_to_its_end(world)
+    await sending.deliver()
+    await sending.deliver()
+    [notice] = mail.sent
+    assert (notice.job, notice.owner, notice.queue, notice.phase, notice.took) == (job, "ann", "vision", "done", 600)
+    assert notice.subject == "Job digits is done"
+
+
+async def test_jobs_that_ended_before_the_first_look_are_not_reported(world: World) -> None:
+    await run_to_its_end(world)
+    mail = Mailbox()
+    await notices(world, mail).deliver()
+    assert mail.sent == []
+
+
+async def test_only_wanted_ends_and_long_jobs_are_reported(world: World) -> None:
+    every, failed, long = Mailbox("a"), Mailbox("b"), Mailbox("c")
+    sendings = [
+        notices(world, every),
+        notices(world, failed, phases="failed"),
+        notices(world, long, min_seconds=500),
+    ]
+    for sending in sendings:
+        await sending.deliver()
+    short = await run_to_its_end(world, seconds=100)
+    lengthy = await run_to_its_end(world, seconds=600)
+    for sending in sendings:
+        await sending.deliver()
+    assert (every.jobs, failed.jobs, long.jobs) == ([short, lengthy], [], [lengthy])
+
+
+async def test_what_ended_while_no_service_ran_is_reported_by_the_next(world: World) -> None:
+    mail = Mailbox()
+    await notices(world, mail).deliver()
+    job = await run_to_its_end(world)
+    await notices(world, mail).deliver()
+    await notices(world, mail).deliver()
+    assert mail.jobs == [job]
+
+
+async def test_what_ended_long_ago_is_not_reported(world: World) -> None:
+    mail = Mailbox()
+    await notices(world, mail).deliver()
+    await run_to_its_end(world)
+    world.clock.forward(MOST_LATE + 1)
+    await notices(world, mail).deliver()
+    assert mail.sent == []
+
+
+async def test_a_way_that_is_away_holds_up_no_other_and_sends_later(world: World) -> None:
+    mail, hook = Mailbox("mail"), Mailbox("webhook")
+    sending = notices(world, mail, hook)
+    await sending.deliver()
+    mail.away = True
+    job = await run_to_its_end(world)
+    await sending.deliver()
+    await sending.deliver()
+    assert (mail.attempts, hook.jobs) == (1, [job])
+    world.clock.forward(RETRIES[0])
+    mail.away = False
+    await sending.deliver()
+    await sending.deliver()
+    assert (mail.jobs, hook.jobs) == ([job], [job])
+
+
+async def test_an_unsent_notice_outlives_the_service_with_the_way_that_has_not_sent_it(world: World) -> None:
+    mail, hook = Mailbox("mail"), Mailbox("webhook")
+    sending = notices(world, mail, hook)
+    await sending.deliver()
+    mail.away = hook.away = True
+    job = await run_to_its_end(world)
+    await sending.deliver()
+    hook.away = False
+    world.clock.forward(RETRIES[0])
+    await sending.deliver()
+    mail.away = False
+    await notices(world, mail, hook).deliver()
+    assert (mail.jobs, hook.jobs) == ([job], [job])
+
+
+async def test_a_notice_is_given_up_after_the_last_attempt(world: World, caplog) -> None:
+    mail = Mailbox()
+    mail.away = True
+    sending = notices(world, mail)
+    await sending.deliver()
+    job = await run_to_its_end(world)
+    for wait in (0, *RETRIES, 10_000):
+        world.clock.forward(wait)
+        await sending.deliver()
+    assert mail.attempts == len(RETRIES) + 1
+    assert [record.getMessage() for record in caplog.records if job in record.getMessage()] == [
+        f"the notice about job {job} is tried again: The mail server is away.",
+        f"the notice about job {job} is given up: The mail server is away.",
+    ]
+    assert world.store.setting("job_notices")["unsent"] == []
+
+
+@pytest.mark.parametrize(
+    ("show", "sentence"), [(ShowNames.ALL, "Cancelled by root."), (ShowNames.NOBODY, "Cancelled by an administrator.")]
+)
+async def test_a_notice_names_others_as_the_owner_may_read_them(world: World, show: ShowNames, sentence: str) -> None:
+    mail = Mailbox()
+    context = world.controller._context
+    rule = NoticeRule(notifiers=(mail,), phases=frozenset({"cancelled"}))
+    sending = JobNotices(context, rule, Mentions(context, show).render)
+    await sending.deliver()
+    world.controller.jobs.cancel(ADMIN, world.send(ANN, "vision"))
+    await sending.deliver()
+    assert [notice.sentence for notice in mail.sent] == [sentence]
+
+
+async def test_each_owner_gets_the_own_job(world: World) -> None:
+    mail = Mailbox()
+    sending = notices(world, mail)
+    await sending.deliver()
+    jobs = [await run_to_its_end(world), await run_to_its_end(world, owner=BOB, queue="nlp")]
+    await sending.deliver()
+    assert [(notice.job, notice.owner) for notice in mail.sent] == [(jobs[0], "ann"), (jobs[1], "bob")]
