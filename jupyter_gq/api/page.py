@@ -40,7 +40,7 @@ _COOKIE_LIFETIME = 30
 
 
 class PageContent(BaseModel):
-    """The data that the page shows."""
+    """The data that the service's web page shows."""
 
     me: models.Me
     devices: list[models.DeviceView]

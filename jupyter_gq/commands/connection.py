@@ -52,16 +52,18 @@ def ask_as(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]])
 
 
 def find_login(url: str | None) -> Login:
-    """Return the address and the token of the user; `url` is the address of the command line.
+    """Return the address and the token of the user; `url` is the value of `--url`.
 
-    Raises `CommandRefused` if one of them is missing or wrong.
+    Raises `CommandRefused` if one of them is missing or wrong, or if the stored login cannot be used.
     """
     stored = read_login()
     address = os.environ.get(_URL) if url is None else url
     if not address and url is None and stored is not None:
         address = stored.url
     if not address:
-        raise CommandRefused(f"Which service? Run `jupyter-gq login`, or give its address with --url or in ${_URL}.")
+        raise CommandRefused(
+            f"No service is named. Run `jupyter-gq login`, or give its address with --url or in ${_URL}."
+        )
     check_address(address)
     token = next((value for name in TOKEN_VARIABLES if (value := os.environ.get(name))), "")
     if not token and stored is not None and stored.url == address.rstrip("/"):
@@ -77,7 +79,9 @@ def find_login(url: str | None) -> Login:
 def check_address(address: str) -> None:
     """Raise `CommandRefused` if the address has no scheme of a service."""
     if urlsplit(address).scheme not in _SCHEMES:
-        raise CommandRefused(f"{address!r} is no address of a service. An address begins with https:// or http://.")
+        raise CommandRefused(
+            f"{address!r} is not the address of a service. An address begins with https:// or http://."
+        )
 
 
 async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:

@@ -14,7 +14,7 @@ from .tables import format_duration
 
 #: The argument that names a job, in help and for completion.
 JOB_METAVAR = "JOB"
-JOB_HELP = "id of a job, or its beginning if that is unique; last = the newest job"
+JOB_HELP = 'id of a job, or its beginning if that is unique; "last" is the job that was sent last'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -93,9 +93,9 @@ def _parse_notebook(path: Path, text: str) -> JsonObject:
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError):
-        raise CommandRefused(f"{path} is no notebook: it is not JSON.") from None
+        raise CommandRefused(f"{path} is not a notebook: it is not JSON.") from None
     if not isinstance(notebook, dict):
-        raise CommandRefused(f"{path} is no notebook: it is not a JSON object.")
+        raise CommandRefused(f"{path} is not a notebook: it is not a JSON object.")
     return notebook
 
 

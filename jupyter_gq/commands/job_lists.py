@@ -83,7 +83,7 @@ def describe_phase(job: JobSummary) -> str:
     if job.held_since is not None and job.phase in {"waiting", "paused"}:
         return "held"
     if job.phase == "waiting" and job.position is not None:
-        return f"waiting, {job.position}."
+        return f"waiting, place {job.position}"
     if job.phase == "running" and job.progress is not None and job.progress.fraction is not None:
         return f"running, {job.progress.fraction:.0%}"
     return job.phase

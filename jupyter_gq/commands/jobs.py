@@ -14,7 +14,9 @@ from .job_lists import ENDED, format_jobs, list_jobs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq jobs`."""
     phases = get_args(JobPhase)
-    parser.add_argument("--all", action="store_true", help="also jobs that have ended")
+    parser.add_argument(
+        "--all", action="store_true", help="list ended jobs too (default: only jobs that wait, run or are paused)"
+    )
     parser.add_argument(
         "--state",
         action="append",
@@ -55,5 +57,5 @@ def _describe_none(arguments: argparse.Namespace, all_jobs: int) -> str:
     if not all_jobs:
         return "There are no jobs. `jupyter-gq submit` sends one."
     if arguments.state or arguments.queue:
-        return "No job fits these options."
+        return "No job matches these options."
     return "No job waits or runs. `jupyter-gq jobs --all` also lists jobs that have ended."

@@ -3,6 +3,7 @@
 import argparse
 import getpass
 import os
+import re
 import sys
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ from .login_file import Login, write_login
 from .refusal import CommandRefused
 
 _SERVICE_PATH = "services/jupyter-gq"
+#: Where the pages of the Hub and of servers begin, below the address of the Hub.
+_BELOW_HUB = re.compile(r"/(?:hub|user)/")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -25,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address of the Hub, such as https://hub.example.org, or of the service (default: asked for)",
     )
     parser.epilog = (
-        "The token is asked for without showing it, or read from standard input if that is no terminal. The Hub's "
-        "token page makes tokens. The address and the token are stored in a file that only you may read."
+        "At a terminal, type the token; it is not shown. Otherwise the first line of standard input is the token. Make "
+        "a token on the Hub's page *Token*. The address and the token are stored in a file that only you may read."
     )
 
 
@@ -51,9 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def find_service(address: str) -> str:
-    """Return the address of the service for that of a Hub, of one of its pages, or of the service itself.
+    """Return the address of the service that a Hub has; no request is sent.
 
-    Raises `CommandRefused` if the text is no address.
+    `address` is that of the Hub, of one of its pages, of a page of JupyterLab, or of the service itself. Without a
+    scheme, https is meant. Raises `CommandRefused` if it has no host or an unknown scheme.
     """
     text = address.strip()
     if "://" not in text:
@@ -61,18 +65,18 @@ def find_service(address: str) -> str:
     check_address(text)
     parts = urlsplit(text)
     if not parts.netloc:
-        raise CommandRefused(f"{address!r} is no address. The address of a Hub is like https://hub.example.org.")
+        raise CommandRefused(f"{address!r} is not an address. The address of a Hub is like https://hub.example.org.")
     root = f"{parts.scheme}://{parts.netloc}"
     if parts.scheme == "http+unix" or "/services/" in parts.path:
         return root + parts.path.rstrip("/")
-    base = f"{parts.path.rstrip('/')}/".partition("/hub/")[0].rstrip("/")
+    base = _BELOW_HUB.split(f"{parts.path}/", maxsplit=1)[0].rstrip("/")
     return f"{root}{base}/{_SERVICE_PATH}"
 
 
 def _ask_address() -> str:
     """Return the address that the user types; raise `CommandRefused` if there is no terminal to ask at."""
     if not sys.stdin.isatty():
-        raise CommandRefused("Which Hub? Give its address, as in `jupyter-gq login https://hub.example.org`.")
+        raise CommandRefused("No Hub is named. Give its address, as in `jupyter-gq login https://hub.example.org`.")
     return input("Address of the Hub: ")
 
 

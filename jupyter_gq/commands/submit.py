@@ -32,18 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
     parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
     parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
-    parser.add_argument("--tasks", type=int, default=1, help="tasks, which start together (default: 1)")
+    parser.add_argument("--tasks", type=int, default=1, help="number of tasks; all start together (default: 1)")
     parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
     parser.add_argument(
         "--expected",
         type=parse_duration,
         metavar="TIME",
-        help="how long the job will probably run, such as 90m or 12h; forecasts use it, and it ends nothing",
+        help="how long the job will probably run, such as 90m or 12h; for forecasts only, it is not a limit",
     )
-    parser.add_argument("--kernel", help="kernel by its name (default: that of the notebook, for a script python3)")
+    parser.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")
     parser.add_argument(
         "--folder",
-        help="working folder on another machine or in the pod of the job; nothing but the code goes along then "
+        help="working folder on another machine or in the pod of the job, to which only the code is sent "
         "(default: the folder of the file, on this machine)",
     )
     ways = parser.add_mutually_exclusive_group()

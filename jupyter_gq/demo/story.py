@@ -49,7 +49,7 @@ class StepReport:
 
 @dataclass(kw_only=True)
 class Story:
-    """A story whose steps are played in order."""
+    """The scripted tour of the demo: Ann, Bob and Carol use a Hub step by step, and each step is checked."""
 
     hub: DemoHub
     #: Called with each step once it has happened.

@@ -41,7 +41,7 @@ class KernelRefused(MachineError):
 
 
 class DeviceGate:
-    """The gate that is closed until the devices of this server were checked; one for each server."""
+    """The gate of a server's kernels: closed until its devices were checked, or need not be; then open for ever."""
 
     def __init__(self) -> None:
         self._open = False

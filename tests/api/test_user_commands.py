@@ -65,7 +65,7 @@ async def test_jobs_are_listed_with_state_queue_and_reason(say, people, world, b
     assert [row.split()[0] for row in rows] == [second.id, first.id], "all pages, newest first"
     waiting = (await people["ann"].job(second.id)).sentence
     assert rows[0].endswith(waiting)
-    assert "  waiting, 1.  second  vision     1  " in rows[0]
+    assert "  waiting, place 1  second  vision     1  " in rows[0]
     assert "  running  " in rows[1]
 
     world.machine.end(first.id)
@@ -75,7 +75,7 @@ async def test_jobs_are_listed_with_state_queue_and_reason(say, people, world, b
     assert [job["id"] for job in json.loads((await say("jobs", "--state", "done", "-o", "json"))[1])["jobs"]] == [
         first.id
     ]
-    assert (await say("jobs", "--queue", "nlp"))[1] == "No job fits these options.\n"
+    assert (await say("jobs", "--queue", "nlp"))[1] == "No job matches these options.\n"
     document = json.loads((await say("jobs", "--all", "-o", "json"))[1])
     assert document["next"] is None
     assert models.JobList.model_validate(document).jobs == (await people["ann"].jobs()).jobs

@@ -93,9 +93,9 @@ def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
 def growth_takes_nothing_above_its_fair_share(
     snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy
 ) -> None:
-    """For a task more than it needs, elastic work takes from others only within the fair share of its queues.
+    """Assert that elastic work that stops others in order to grow leaves each of its queues within its fair share.
 
-    What the queues give in the same decision counts as given.
+    The guaranteed quota counts if it is larger. Usage is what the queue has after the whole decision.
     """
     books, left = Books(snapshot, policy), Books(after, policy)
     by_id = {workload.id: workload for workload in snapshot.workloads}

@@ -62,7 +62,7 @@ class Notifications(Configurable):
         """Return the address; raise `TraitError` if it is none of HTTP."""
         parts = urlsplit(proposal["value"])
         if proposal["value"] and (parts.scheme not in {"http", "https"} or not parts.hostname):
-            raise TraitError("c.Notifications.webhook is no address that begins with https:// or http://.")
+            raise TraitError("c.Notifications.webhook is not an address that begins with https:// or http://.")
         return proposal["value"]
 
     def rule(self) -> NoticeRule:
@@ -85,7 +85,7 @@ class Notifications(Configurable):
         """Return the mail server; raise `TraitError` if its port is no number."""
         host, _, port = self.mail_server.partition(":")
         if port and not port.isdecimal():
-            raise TraitError(f"c.Notifications.mail_server = {self.mail_server!r}: the port is no number.")
+            raise TraitError(f"c.Notifications.mail_server = {self.mail_server!r}: the port is not a number.")
         return MailServer(
             host=host,
             port=int(port) if port else _PORTS[self.mail_security],

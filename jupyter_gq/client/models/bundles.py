@@ -44,7 +44,7 @@ class CellRef(StrictModel):
 
 
 class Manifest(StrictModel):
-    """The origin and the needs of a job; see docs/reference/bundle."""
+    """The origin and the needs of a job: its cells, its kernel and its working folder."""
 
     mode: Literal["replay", "notebook"] = "replay"
     server: Name = Field(default="", description="Name of the server from which the job was sent.")

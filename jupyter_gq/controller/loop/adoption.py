@@ -79,7 +79,8 @@ def adopt(record: Record, seen: Observation, now: Instant, *, forgetful: bool) -
 def correct_place(record: Record, seen: Observation) -> list[Change]:
     """Return the change by which a record takes the place that the backend remembers for its present run.
 
-    Returns no change if the places agree, or if the backend remembers none or another one than the workload asks for.
+    Returns [] if the places agree, if the run has ended or the workload is leaving, or if the remembered place does not
+    have the requested numbers of tasks and devices.
     """
     workload = record.workload
     if seen.phase is Phase.ENDED or seen.placement == workload.placement:

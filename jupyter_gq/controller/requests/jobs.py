@@ -114,7 +114,8 @@ class Jobs:
     def preview(self, caller: Caller, request: JobRequest) -> Preview:
         """Return what would happen if the job were submitted now; nothing is stored.
 
-        Raises the same errors as `submit`, except for the limits of jobs and of the bundle.
+        Raises the errors of a request that is wrong or can never run, as `submit` does. The limits of jobs, the disk
+        of the user, the room of the store and the bundle are not checked.
         """
         workload = self._build_workload(caller, request, "preview")
         (outlook,) = self._decider.preview(caller, [workload])

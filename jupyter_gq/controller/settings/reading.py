@@ -77,7 +77,7 @@ class Reading(Generic[T]):
         return self._outcome.result()
 
     def find_line(self, files: Collection[Path]) -> str:
-        """Return the innermost place of these files where the call is now, such as "a.py, line 3"; "" if none."""
+        """Return the innermost line of these files that the call is executing, such as "a.py, line 3"; "" if none."""
         if self._after is not None and not self._after.has_ended():
             return self._after.find_line(files)
         names = {str(path) for path in files}

@@ -66,15 +66,15 @@ def admit_nominee(allocations: Allocations, reservations: Reservations, workload
 def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
     """Return False if the workload certainly does not fit now; True means that it may fit.
 
-    Reservations are not counted.
+    Reserved devices count as free.
     """
     return _may_fit(allocations, workload, View.NOW)
 
 
 def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
-    """Return False if the workload certainly does not fit once others have stopped; True means that it may fit.
+    """Return False if the workload certainly does not fit once all that is stopping has stopped; True: it may fit.
 
-    Reservations are not counted.
+    Reserved devices count as free.
     """
     return _may_fit(allocations, workload, View.FUTURE)
 

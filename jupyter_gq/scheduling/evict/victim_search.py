@@ -359,11 +359,12 @@ def _fewest_needed(allocations: Allocations, workload: Workload, node: str, ther
 
 
 def _needed_for_one_task(
-    allocations: Allocations, workload: Workload, there: Sequence[Workload], least: int
+    allocations: Allocations, workload: Workload, candidates: Sequence[Workload], least: int
 ) -> list[Workload]:
-    """Return a minimal set of candidates whose going makes room for one more task; empty if not even all suffice.
+    """Return candidates whose release makes room for one more task of the workload; none of them can be spared.
 
-    `least` is a lower bound of their number.
+    Returns [] if even all of them do not suffice. `least` is a lower bound of their number. `allocations` is the same
+    afterwards.
     """
     request = assemble.leading_request(workload)
     ledger, pool = allocations.ledger, allocations.account(workload).queue.pool
@@ -371,7 +372,7 @@ def _needed_for_one_task(
     before = ledger.slots(pool, request, View.FUTURE)
     needed: list[Workload] = []
     enough = False
-    for candidate in there:
+    for candidate in candidates:
         allocations.release(candidate)
         needed.append(candidate)
         enough = ledger.slots(pool, request, View.FUTURE) > before

@@ -24,6 +24,7 @@ class View(StrEnum):
     """The moment that a free amount is asked for."""
 
     NOW = "NOW"
+    #: Once all work that is stopping now has stopped.
     FUTURE = "FUTURE"
 
 

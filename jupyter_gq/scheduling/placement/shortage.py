@@ -193,7 +193,7 @@ def _drained(pool: str, nodes: Iterable[Node]) -> list[str]:
 
 
 def _in_brackets(reasons: Sequence[str]) -> str:
-    """Return the reasons as an insertion into a sentence; "" if there are none."""
+    """Return the reasons in brackets, after a space; "" if there are none."""
     return f" ({enumerate_names(reasons)})" if reasons else ""
 
 

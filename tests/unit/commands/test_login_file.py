@@ -75,6 +75,9 @@ def test_the_environment_takes_precedence_over_the_stored_login(monkeypatch):
         ("https://example.org/jupyter/hub/token", "https://example.org/jupyter/services/jupyter-gq"),
         ("https://hub.example.org/services/gpus/", "https://hub.example.org/services/gpus"),
         ("http+unix://7@%2Frun%2Fgq.sock/services/x/", "http+unix://7@%2Frun%2Fgq.sock/services/x"),
+        ("https://hub.example.org/user/ann/lab", HUB),
+        ("https://hub.example.org/user/ann/lab/tree/hub/x.ipynb", HUB),
+        ("https://hub.example.org/base/user/ann/", "https://hub.example.org/base/services/jupyter-gq"),
     ],
 )
 def test_the_service_is_found_from_each_address_that_a_user_has(given, service):
@@ -91,7 +94,7 @@ def test_without_a_terminal_an_address_is_needed(monkeypatch, capsys, tmp_path):
     with (tmp_path / "empty").open("w+") as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
         assert main(["login"]) == 2
-        assert "Which Hub?" in capsys.readouterr().err
+        assert "No Hub is named." in capsys.readouterr().err
         assert main(["login", HUB]) == 2
     assert "There was no token" in capsys.readouterr().err
     assert not find_login_file().exists()

@@ -61,7 +61,7 @@ def test_progress_is_a_part_between_0_and_1(run_dir: Path, said: tuple, fraction
 
 
 class HasNoTruth:
-    """An array of several numbers: each comparison and conversion raises an error of its library."""
+    """A stand-in for an array of several numbers: each comparison, conversion and attribute raises RuntimeError."""
 
     def __getattr__(self, name: str) -> object:
         raise RuntimeError(f"no {name} of several values")

@@ -13,7 +13,7 @@ from jupyter_gq.app import main
         (["audit", "--url", "file:///etc/passwd"], "begins with https://"),
         (["drain", "", "--url", "http://127.0.0.1:1"], "at least 1 character"),
         (["drain", "x" * 10_000, "--url", "http://127.0.0.1:1"], "at most"),
-        (["snapshot", "--url", ""], "Which service?"),
+        (["snapshot", "--url", ""], "No service is named."),
     ],
 )
 def test_a_wrong_argument_is_refused_in_a_sentence(arguments, words, monkeypatch, capsys):

@@ -294,7 +294,8 @@ class Nodes:
     ) -> frozenset[str]:
         """Return the slots for which a device is left, by the rules of `open_slots`.
 
-        A node that takes no new work has such slots too.
+        `slots` are all slots of the node, `used` those that our runs hold, `blocked` those that may not be used, and
+        `foreign` the number of devices that other pods hold. Whether the node takes new work does not matter.
         """
         told = self._reported_devices(view, pool)
         if self.counts_slots(view.name):
