@@ -140,7 +140,12 @@ class Run:
         reported = self._job.folder.progress()
         if reported is not None or self._target is None:
             return reported
-        return find_progress(self._recorder.outputs(self._target.id))
+        try:
+            return find_progress(self._recorder.outputs(self._target.id))
+        except Exception:
+            # A guess from the output of any library must end neither the heartbeats nor the job.
+            log.exception("The bars in the output could not be read.")
+            return None
 
     def _wake_on_stop(self) -> None:
         """Let the event loop call `_on_stop` soon; safe in a signal handler, between any two instructions."""

@@ -157,3 +157,16 @@ def test_reported_progress_counts_more_than_a_bar(job, service):
     job.target("for _ in tqdm(range(4)): jupyter_gq.progress(1, 10, 'mine')")
     job.run()
     assert service.beats()[-1]["progress"] == {"fraction": 0.1, "text": "mine"}
+
+
+def test_no_printed_line_ends_a_job_or_its_heartbeats(job, service):
+    job.target(
+        "import jupyter_gq, time\n"
+        "print('Epoch 1/1' + '0' * 5000 + '\\n37/100 ━━━━━━━━ 12s', flush=True)\n"
+        "print('\\0\\u202e 50%|█████     | 1/2', flush=True)\n"
+        "while not jupyter_gq.should_stop(): time.sleep(0.05)\n"
+    )
+    job.start()
+    eventually(lambda: len(service.beats()) >= 3 and service.beats()[-1]["progress"]["fraction"] == 0.5)
+    job.stop()
+    assert job.finish()["outcome"] == "PAUSED", job.log()

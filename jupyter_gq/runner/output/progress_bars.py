@@ -8,32 +8,43 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from jupyter_gq.domain.plain_text import strip_controls
+
 from .cell_output import Output
 
-#: The last outputs of a cell, and the last characters of each, are searched for bars.
+#: The last outputs of a cell and their last characters are searched for bars.
 _MOST_OUTPUTS = 200
-_MOST_TEXT = 16 * 1024
+_MOST_TEXT = 64 * 1024
 _LONGEST_LINE = 500
 _LONGEST_TEXT = 200
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _CURSOR_UP = "\x1b[A"
-_COUNT = r"(?P<done>[0-9]+(\.[0-9]+)?)(?P<unit>[kMGT]?)/(?P<total>[0-9]+(\.[0-9]+)?)(?P<units>[kMGT]?)"
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
+_COUNT = rf"(?P<done>{_NUMBER})(?P<unit>[kMGT]?)/(?P<total>{_NUMBER})(?P<units>[kMGT]?)(?![0-9])"
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_PERCENT = r"(?<![0-9.-])(?P<percent>[0-9]{1,3})%"
+#: What tqdm draws between two vertical lines: blocks, or in ASCII number signs and one digit.
+_DRAWN = r"(?:[█▏▎▍▌▋▊▉]+ *|#+[0-9]? *|[0-9]? {5,})"
+#: Each bar has one of these characters.
+_PART_OF_BAR = re.compile(r"[|━╸╺\]]")
 #: One bar in a line: words before it, and its percentage or its counts, such as 37/100.
 _BARS = [
     # tqdm, such as "train:  37%|███▋      | 37/100 [00:12<00:20,  3.05it/s]", also without a percentage
-    re.compile(rf"(?P<before>[^|%]*?)(?P<percent>\d{{1,3}})%\s*\|[^|]*\|\s*({_COUNT})?(?P<after>.*)"),
-    re.compile(rf"(?P<before>[^|]*?)\|[█▏▎▍▌▋▊▉# 0-9]*\|\s*{_COUNT}(?P<after>.*)"),
+    re.compile(rf"(?P<before>[^|%]*?){_PERCENT}\s*\|{_DRAWN}\|\s*(?:{_COUNT})?(?P<after>.*)"),
+    re.compile(rf"(?P<before>[^|%]*?)\|{_DRAWN}\|\s*{_COUNT}(?P<after>.*)"),
     # rich, such as "Working... ━━━━━━━━━━━╸━━━━━━━━  40% 0:00:05"
-    re.compile(r"(?P<before>[^━╸╺]*)[━╸╺]+\s+(?P<percent>\d{1,3})%(?P<after>.*)"),
+    re.compile(rf"(?P<before>[^━╸╺]*)[━╸╺]+\s+{_PERCENT}(?P<after>.*)"),
     # Keras, such as "37/100 ━━━━━━━━━━━━━━━━━━━━ 12s 3ms/step - loss: 0.3", in older versions with [====>...]
     re.compile(rf"(?P<before>){_COUNT} (?:━+|\[[=>.]+\])(?P<after>.*)"),
 ]
 #: Keras prints the number of the epoch on a line of its own above the bar.
-_EPOCH = re.compile(r"Epoch (?P<epoch>\d+)/(?P<epochs>\d+)")
+_EPOCH = re.compile(r"Epoch (?P<epoch>[0-9]{1,9})/(?P<epochs>[0-9]{1,9})")
 #: The Trainer of transformers shows an HTML element, and then the counts and the epoch in brackets.
-_HTML_BAR = re.compile(r"<progress\s+value='(?P<done>\d+)'\s+max='(?P<total>\d+)'[^>]*>\s*</progress>(?P<after>[^\]]*)")
+_HTML_BAR = re.compile(
+    r"<progress\s+value='(?P<done>[0-9]{1,12})'\s+max='(?P<total>[0-9]{1,12})'[^>]{0,200}>\s*</progress>"
+    r"(?P<after>[^\]]{0,500})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +63,7 @@ def find_progress(outputs: Sequence[Output]) -> tuple[float, str] | None:
     """
     group: list[_Bar] = []
     printed_after = False
-    for line in _read_backwards(outputs):
-        bar = _parse_html(line) or _parse_bar(line)
+    for line, bar in _read_backwards(outputs):
         if bar is not None:
             group.append(bar)
         elif group:
@@ -67,22 +77,30 @@ def find_progress(outputs: Sequence[Output]) -> tuple[float, str] | None:
     return (group[0].fraction, group[0].text) if group and not printed_after else None
 
 
-def _read_backwards(outputs: Sequence[Output]) -> Iterator[str]:
-    """Yield the lines of the outputs from the last to the first, without empty ones; HTML with a bar is one line."""
+def _read_backwards(outputs: Sequence[Output]) -> Iterator[tuple[str, _Bar | None]]:
+    """Yield the lines of the outputs from the last to the first, each with its bar, without empty ones.
+
+    HTML with a bar is one line. At most `_MOST_TEXT` characters are read.
+    """
+    left = _MOST_TEXT
     for output in reversed(outputs[-_MOST_OUTPUTS:]):
-        if output["output_type"] == "stream":
-            yield from _read_stream_backwards(output["text"][-_MOST_TEXT:])
-            continue
         data = output.get("data", {})
-        html = str(data.get("text/html", ""))[:_MOST_TEXT]
-        if _HTML_BAR.search(html):
-            yield html
+        is_stream = output["output_type"] == "stream"
+        text = str(output["text"] if is_stream else data.get("text/plain", ""))[-left:]
+        html = "" if is_stream else str(data.get("text/html", ""))[:left]
+        bar = _parse_html(html)
+        if bar is not None:
+            yield "", bar
+        elif is_stream:
+            yield from _read_stream_backwards(text)
         else:
-            text = str(data.get("text/plain", ""))[-_MOST_TEXT:]
-            yield from (line for line in reversed(text.splitlines()) if line.strip())
+            yield from ((line, _parse_bar(line)) for line in reversed(text.splitlines()) if line.strip())
+        left -= max(len(text), len(html), 1)
+        if left <= 0:
+            return
 
 
-def _read_stream_backwards(text: str) -> Iterator[str]:
+def _read_stream_backwards(text: str) -> Iterator[tuple[str, _Bar | None]]:
     """Yield the lines of a stream from the last to the first, without empty ones and without outdated bars.
 
     A nested bar of tqdm ends by moving the cursor up, so the last bar that does not is the outermost; it replaces the
@@ -91,11 +109,11 @@ def _read_stream_backwards(text: str) -> Iterator[str]:
     has_bar = False
     for line in reversed(text.split("\n")):
         line = line.rpartition("\r")[2]
-        is_bar = _parse_bar(line) is not None
-        if not line.strip() or (is_bar and (has_bar or line.rstrip().endswith(_CURSOR_UP))):
+        bar = _parse_bar(line)
+        if not line.strip() or (bar is not None and (has_bar or line.rstrip().endswith(_CURSOR_UP))):
             continue
-        has_bar = is_bar
-        yield line
+        has_bar = bar is not None
+        yield line, bar
 
 
 def _parse_html(text: str) -> _Bar | None:
@@ -108,6 +126,8 @@ def _parse_html(text: str) -> _Bar | None:
 
 def _parse_bar(line: str) -> _Bar | None:
     """Return the bar in a line of text; None if there is none."""
+    if not _PART_OF_BAR.search(line):
+        return None
     plain = _STYLE.sub("", line[:_LONGEST_LINE]).strip()
     for pattern in _BARS:
         found = pattern.fullmatch(plain)
@@ -124,7 +144,7 @@ def _parse_bar(line: str) -> _Bar | None:
 
 def _add_epoch(bar: _Bar, line: str) -> _Bar:
     """Return the progress over all epochs if the line above a bar names the epoch that the bar stands for."""
-    found = _EPOCH.fullmatch(_STYLE.sub("", line).strip())
+    found = _EPOCH.fullmatch(_STYLE.sub("", line[:_LONGEST_LINE]).strip())
     if found is None or not 1 <= int(found["epoch"]) <= int(found["epochs"]):
         return bar
     fraction = (int(found["epoch"]) - 1 + bar.fraction) / int(found["epochs"])
@@ -137,5 +157,5 @@ def _divide(done: float, total: float) -> float:
 
 
 def _clean(text: str) -> str:
-    """Return the text with single spaces, cut to the length that is shown."""
-    return " ".join(text.split())[:_LONGEST_TEXT]
+    """Return the text with single spaces and without control characters, cut to the length that is shown."""
+    return " ".join(strip_controls(text.replace(_CURSOR_UP, "")).split())[:_LONGEST_TEXT]

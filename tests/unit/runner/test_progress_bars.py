@@ -52,10 +52,42 @@ def test_bars_of_libraries_are_read(output: dict, fraction: float, said: str) ->
 
 
 @pytest.mark.parametrize(
-    "shown", ["", "50% of the data", "| a | b |\n| 1 | 2 |\n", "1/2", "Epoch 3/10\n", "tests/unit 37/100 passed"]
+    "shown",
+    [
+        "",
+        "50% of the data",
+        "| a | b |\n| 1 | 2 |\n",
+        "1/2",
+        "Epoch 3/10\n",
+        "tests/unit 37/100 passed",
+        "date |2026| 11/23",
+        "val acc 96%| test | ok",
+        "loss | 12 | 0.5/0.7",
+        "class | 20 | 5/6 | x",
+        "100000%|██| 5/10",
+        "train: -5%|█| -5/10",
+        f"{'9' * 400}/{'9' * 400} ━━━━ 1s",
+    ],
 )
 def test_other_text_is_no_bar(shown: str) -> None:
     assert find_progress([text(shown)]) is None
+
+
+@pytest.mark.parametrize("epochs", ["1" + "0" * 400, "9" * 5001, "0"])
+def test_a_line_above_a_bar_with_an_impossible_epoch_is_no_epoch(epochs: str) -> None:
+    assert find_progress([text(f"Epoch 1/{epochs}\n37/100 ━━━━ 12s")]) == (0.37, "37/100 12s")
+
+
+def test_the_text_has_no_control_characters() -> None:
+    found = find_progress([text("a\0b\u202ec\x1b[31md: 50%|█████     | 1/2 [x]")])
+    assert found == (0.5, "abcd: 1/2 [x]")
+
+
+def test_only_the_last_outputs_are_read() -> None:
+    """A bar far above counts no more, so that the search is bounded however much is printed."""
+    bar = display("train 20% |██    | 1/5")
+    assert find_progress([bar, *[text("x\n" * 1000)] * 30]) is not None
+    assert find_progress([bar, *[text("x\n" * 1000)] * 40]) is None
 
 
 def test_the_last_bar_of_a_stream_counts() -> None:
