@@ -37,6 +37,11 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
     well. If there is no such nominee, or the reason would not be true of it, the eviction stays as it is.
     """
     nominees, served = _nominees_by_device(allocations), _served(index, allocations)
+    for name in evictions.migrations.keys() & evictions.evicted.keys():
+        # Work that goes on elsewhere makes its own preemptor the one for which the work there stops.
+        preemptor = index.workloads.get(evictions.evicted[name].by or "")
+        if preemptor is not None:
+            nominees |= {device: preemptor for task in evictions.migrations[name] for device in task.devices}
     for instruction in list(evictions.evicted.values()):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue
