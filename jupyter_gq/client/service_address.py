@@ -108,9 +108,13 @@ class ServiceAddress:
         """Return the address in a URL.
 
         `http+unix://UID@PATH/PREFIX`, with each slash of PATH as %2F, names a socket and its account. Without `UID@`
-        that is the account of this process. A uid that is not a number trusts root only.
+        that is the account of this process. A uid that is not a number trusts root only. Raises `AdminError` if the
+        text cannot be split as a URL.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:  # without the URL, which may hold a password
+            raise AdminError(f"The address of the GPU scheduler service is not a URL: {error}.") from None
         if parts.scheme != _SCHEME:
             return cls(http=url.rstrip("/") + "/")
         user, at, path = parts.netloc.rpartition("@")

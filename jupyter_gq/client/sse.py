@@ -12,7 +12,7 @@ from tornado.iostream import StreamClosedError
 
 from .problems import ServiceUnavailable
 from .service_address import ServiceAddress
-from .transport import read_error
+from .transport import read_error, refuse_request
 
 #: Bound of a stream in bytes, which tornado requires; no stream reaches it.
 ENDLESS = 2**62
@@ -124,6 +124,8 @@ class SseConnection(HTTPMessageDelegate):
             end = error
         except (OSError, StreamClosedError) as error:
             end = self._no_connection(error)
+        except (ValueError, OverflowError):
+            end = refuse_request(self._service.shown)
         else:
             if self._status in {0, 200}:
                 end = self._no_connection("it closed the event stream")

@@ -78,7 +78,8 @@ class Transport:
         """Send a request to an API path, and return the answer if its status is 2xx.
 
         `body` is JSON. Redirects are not followed. Raises `ServiceUnavailable` if no answer comes within the timeout,
-        or for a status of 502, 503 or 504, and `ServiceError` for every other status.
+        or for a status of 502, 503 or 504, and `ServiceError` for every other status, or if HTTP cannot carry the
+        request, such as a token with a line break.
         """
         sent = {**self.authorization(), **(headers or {})}
         if body is not None:
@@ -99,7 +100,10 @@ class Transport:
         return Answer(status=response.code, body=response.body or b"")
 
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
-        """Send a request, and return the response of any status; raise `ServiceUnavailable` if none comes in time."""
+        """Send a request, and return the response of any status.
+
+        Raises `ServiceUnavailable` if none comes in time, and `ServiceError` if the request cannot be sent.
+        """
         if self._client is None:  # made here, because it belongs to the event loop that runs now
             # Tornado's own client, whatever is configured: no other one can connect to a Unix socket.
             client = SimpleAsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
@@ -109,12 +113,26 @@ class Transport:
             return await self._client.fetch(request, raise_error=False)
         except (HTTPClientError, OSError) as error:
             raise ServiceUnavailable.no_connection(self.url, error) from error
+        except (ValueError, OverflowError):
+            raise refuse_request(self.url) from None  # the error of tornado repeats the token
 
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+def refuse_request(url: str) -> ServiceError:
+    """Return the error, with status 400, for a request to the service at `url` that HTTP cannot carry."""
+    return ServiceError(
+        400,
+        PlainProblem(
+            code="invalid_request",
+            message=f"Nothing was sent to the GPU scheduler service at {url}: its address or the token holds "
+            "characters that a request cannot carry. Check both.",
+        ),
+    )
 
 
 def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:

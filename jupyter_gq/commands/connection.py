@@ -7,23 +7,25 @@ of `jupyter-gq login`. A token of `jupyter-gq login` is sent only to the address
 import argparse
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 
+from .address import find_service
 from .login_file import Login, read_login
 from .refusal import CommandRefused, RefusedByService, ServiceAway
+from .tokens import clean_token
 
 Answer = TypeVar("Answer")
-#: A service on this machine has a Unix socket.
-_SCHEMES = frozenset({"http", "https", "http+unix"})
 _URL = "JUPYTER_GQ_URL"
 #: The first variable that is set holds the token; the Hub sets the second one in notebook servers.
 TOKEN_VARIABLES = ("JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN")
+#: What a failed connection says if a server that speaks plain HTTP is asked for HTTPS.
+_NOT_HTTPS = re.compile("TLS handshake|WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST")
 _PLACES = f"is read from ${TOKEN_VARIABLES[0]} or ${TOKEN_VARIABLES[1]}, or from `jupyter-gq login`."
 
 
@@ -31,7 +33,7 @@ def add_service_arguments(parser: argparse.ArgumentParser, *, admin: bool = Fals
     """Add the option `--url` for the address of the service, and an epilog that says where the token comes from."""
     parser.add_argument(
         "--url",
-        help="address of the service, such as https://hub.example.org/services/jupyter-gq "
+        help="address of the service, such as https://hub.example.org/services/jupyter-gq, or of the Hub "
         f"(default: ${_URL}, else that of `jupyter-gq login`)",
     )
     parser.epilog = f"The token{' of an administrator' if admin else ''} {_PLACES}"
@@ -64,10 +66,8 @@ def find_login(url: str | None) -> Login:
         raise CommandRefused(
             f"No service is named. Run `jupyter-gq login`, or give its address with --url or in ${_URL}."
         )
-    check_address(address)
-    token = next((value for name in TOKEN_VARIABLES if (value := os.environ.get(name))), "")
-    if not token and stored is not None and stored.url == address.rstrip("/"):
-        token = stored.token
+    address = find_service(address)
+    token = _find_token(address, stored)
     if not token:
         raise CommandRefused(
             f"There is no token for {address}. Run `jupyter-gq login`, or set ${TOKEN_VARIABLES[0]}; the Hub's token "
@@ -76,12 +76,12 @@ def find_login(url: str | None) -> Login:
     return Login(url=address, token=token)
 
 
-def check_address(address: str) -> None:
-    """Raise `CommandRefused` if the address has no scheme of a service."""
-    if urlsplit(address).scheme not in _SCHEMES:
-        raise CommandRefused(
-            f"{address!r} is not the address of a service. An address begins with https:// or http://."
-        )
+def _find_token(address: str, stored: Login | None) -> str:
+    """Return the token for an address; "" if there is none. Raises `CommandRefused` for a text that is no token."""
+    for name in TOKEN_VARIABLES:
+        if token := clean_token(os.environ.get(name, ""), f"in ${name}"):
+            return token
+    return clean_token(stored.token, "of `jupyter-gq login`") if stored and stored.url == address else ""
 
 
 async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
@@ -89,7 +89,7 @@ async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answe
     try:
         return await question(client)
     except ServiceUnavailable as error:
-        raise ServiceAway(error.problem.message) from None
+        raise ServiceAway(error.problem.message + _hint_at_http(error.problem.message)) from None
     except ServiceError as error:
         remedy = " Run `jupyter-gq login` to store another one." if error.status == 401 else ""
         raise RefusedByService(f"{login.url} says: {error}{remedy}") from None
@@ -97,3 +97,9 @@ async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answe
         raise CommandRefused("; ".join(f"{detail['input']!r}: {detail['msg']}" for detail in error.errors())) from None
     finally:
         client.close()
+
+
+def _hint_at_http(message: str) -> str:
+    """Return a sentence about the scheme if the message of a failed connection says that nobody spoke HTTPS."""
+    hint = " If the Hub has no HTTPS, write its address with http://."
+    return hint if _NOT_HTTPS.search(message) else ""

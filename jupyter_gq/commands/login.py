@@ -3,19 +3,17 @@
 import argparse
 import getpass
 import os
-import re
 import sys
 from urllib.parse import urlsplit
 
 from jupyter_gq.client.http import ServiceClient
 
-from .connection import TOKEN_VARIABLES, ask_as, check_address
+from .address import SERVICE_PATH, find_service
+from .connection import TOKEN_VARIABLES, ask_as
 from .login_file import Login, write_login
 from .refusal import CommandRefused
+from .tokens import clean_token
 
-_SERVICE_PATH = "services/jupyter-gq"
-#: Where the pages of the Hub and of servers begin, below the address of the Hub.
-_BELOW_HUB = re.compile(r"/(?:hub|user)/")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -53,26 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def find_service(address: str) -> str:
-    """Return the address of the service that a Hub has; no request is sent.
-
-    `address` is that of the Hub, of one of its pages, of a page of JupyterLab, or of the service itself. Without a
-    scheme, https is meant. Raises `CommandRefused` if it has no host or an unknown scheme.
-    """
-    text = address.strip()
-    if "://" not in text:
-        text = f"https://{text}"
-    check_address(text)
-    parts = urlsplit(text)
-    if not parts.netloc:
-        raise CommandRefused(f"{address!r} is not an address. The address of a Hub is like https://hub.example.org.")
-    root = f"{parts.scheme}://{parts.netloc}"
-    if parts.scheme == "http+unix" or "/services/" in parts.path:
-        return root + parts.path.rstrip("/")
-    base = _BELOW_HUB.split(f"{parts.path}/", maxsplit=1)[0].rstrip("/")
-    return f"{root}{base}/{_SERVICE_PATH}"
-
-
 def _ask_address() -> str:
     """Return the address that the user types; raise `CommandRefused` if there is no terminal to ask at."""
     if not sys.stdin.isatty():
@@ -83,13 +61,13 @@ def _ask_address() -> str:
 def _ask_token(url: str) -> str:
     """Return the token that the user types, or the first line of standard input if that is no terminal.
 
-    Raises `CommandRefused` if it is empty.
+    Raises `CommandRefused` if it is empty or cannot be a token.
     """
     if sys.stdin.isatty():
-        hub = url.removesuffix(_SERVICE_PATH)
+        hub = url.removesuffix(SERVICE_PATH)
         token = getpass.getpass(f"Token ({hub}hub/token makes one): " if hub != url else "Token: ")
     else:
         token = sys.stdin.readline()
-    if not (token := token.strip()):
+    if not (token := clean_token(token, "that was given")):
         raise CommandRefused("There was no token. Make one on the Hub's token page.")
     return token

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import traceback
 
 import pytest
 
 from jupyter_gq.client.delivery import MOST_BYTES, MOST_PIECES, _batches
 from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
+from jupyter_gq.client.sse import SseConnection
 from jupyter_gq.client.transport import Transport, join_path, read_error
+from jupyter_gq.domain.errors import AdminError
 
 PROBLEM = b'{"code": "unknown_queue", "message": "There is no queue.", "field": "queue"}'
 
@@ -83,3 +86,33 @@ def test_a_delivery_is_cut_by_count_and_by_size_and_keeps_its_order():
         batches = list(_batches(events))
         assert len(batches) == requests
         assert [json.loads(piece) for batch in batches for piece in batch] == events
+
+
+@pytest.mark.parametrize("token", ["secret\nsecret", "secret\u202e"], ids=ascii)
+@pytest.mark.asyncio
+async def test_a_token_that_no_header_can_carry_is_refused_without_showing_it(token):
+    server = await asyncio.start_server(redirected, "127.0.0.1", 0)
+    transport = Transport(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", token)
+    stream = SseConnection(transport.service, transport.address("events"), transport.authorization())
+    for asked in (transport.request("GET", "me"), stream.next()):
+        with pytest.raises(ServiceError) as refused:
+            await asked
+        assert refused.value.status == 400
+        assert "secret" not in "".join(traceback.format_exception(refused.value))
+    transport.close()
+    await stream.close()
+    server.close()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "http://127.0.0.1:abc", "ftp://127.0.0.1"])
+@pytest.mark.asyncio
+async def test_an_address_to_which_nothing_can_be_sent_is_an_error_of_the_client(url):
+    transport = Transport(url, "secret")
+    with pytest.raises(ServiceError):
+        await transport.request("GET", "me")
+    transport.close()
+
+
+def test_an_address_that_is_no_url_is_refused():
+    with pytest.raises(AdminError, match="not a URL"):
+        Transport("http://[::1", "secret")
