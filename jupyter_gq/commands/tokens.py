@@ -12,8 +12,8 @@ _TOKEN = re.compile("[!-~]*")
 def clean_token(text: str, place: str) -> str:
     """Return the token in a text without the white space around it; "" if there is nothing else.
 
-    Raises `CommandRefused` for a text that cannot be a token. Its sentence names `place`, where the token comes from,
-    and never holds the token.
+    Raises `CommandRefused` for a text that cannot be a token. The sentence of the error names `place`, where the token
+    comes from, and never holds the token.
     """
     token = text.strip()
     if len(token) > _LONGEST:
