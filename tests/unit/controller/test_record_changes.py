@@ -23,7 +23,7 @@ def test_a_change_names_only_fields_that_there_are(change, whole):
 
 
 def test_no_change_names_a_state_or_who_it_is():
-    assert not {"id", "kind", "owner", "name", "queue", "state", "submitted_at"} & set(get_type_hints(WorkloadChange))
+    assert not {"id", "kind", "owner", "name", "state", "submitted_at"} & set(get_type_hints(WorkloadChange))
 
 
 def test_what_a_change_does_not_name_stays():
