@@ -25,6 +25,7 @@ OF_SERVICE = frozenset(
         "JobChange",
         "JobList",
         "JobRequest",
+        "JobResults",
         "JobSelection",
         "JobView",
         "Me",

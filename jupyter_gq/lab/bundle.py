@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.models import Bundle, CellRef, Kernel, Manifest
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
@@ -86,8 +87,14 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
     return _make_ids_unique(replayed, targets, _get_last_seconds(request))
 
 
-def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) -> Bundle:
-    """Return the bundle of a job that runs these steps: manifest, kernel, and a notebook without outputs."""
+def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin, returns: Sequence[str] = ()) -> Bundle:
+    """Return the bundle of a job that runs these steps and returns these variables: manifest, kernel, notebook.
+
+    The notebook has no outputs. Raises `RefusedRequest` if a name cannot be that of a variable.
+    """
+    why = explain_invalid_names(returns)
+    if why:
+        raise RefusedRequest("invalid_name", f"{why[:1].upper()}{why[1:]}.", field="returns")
     refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
     manifest = Manifest(
         mode=request.mode,
@@ -98,6 +105,7 @@ def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) ->
         environment=dict(source.environment),
         prefix=[refs[s.id] for s in steps if s.why != "target"],
         targets=[refs[s.id] for s in steps if s.why == "target"],
+        returns=list(returns),
     )
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, cast
+from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
@@ -216,6 +217,44 @@ class JobNotebookHandler(GQHandler):
         await self.respond(lambda connection: connection.service.notebook(job))
 
 
+class ResultsHandler(GQHandler):
+    """GET jobs/<id>/results: what the job brings back."""
+
+    @authenticated
+    @authorized
+    async def get(self, job: str) -> None:
+        """Answer with the list of variables and files that a job brings back, relayed from the service."""
+        await self.respond(lambda connection: connection.service.results(job))
+
+
+class ResultFileHandler(GQHandler):
+    """GET jobs/<id>/file?path=: a file of the job, as a download."""
+
+    @authenticated
+    @authorized
+    async def get(self, job: str) -> None:
+        """Send a file that the job has put into its result folder, part by part, as it comes from the service.
+
+        The browser saves the file and never shows it: a page that a job wrote must not act in the user's name.
+        """
+        path = self.get_query_argument("path")
+        try:
+            connection = await self.extension.connect()
+            start = 0
+            while part := await connection.service.result_part(job, f"files/{path}", start):
+                if not start:
+                    self.set_header("Content-Type", "application/octet-stream")
+                    self.set_header("Content-Disposition", f"attachment; filename*=utf-8''{quote(path.split('/')[-1])}")
+                start += len(part)
+                self.write(part)
+                await self.flush()
+            self.finish()
+        except (RefusedRequest, ServiceError) as error:
+            if self._headers_written:
+                raise  # the connection is cut, so that the browser does not take a part for the whole
+            self.respond_with_problem(error.status, error.problem.code, error.problem.message)
+
+
 class LogHandler(GQHandler):
     """GET jobs/<id>/log: the end of the log, as plain text."""
 
@@ -325,6 +364,8 @@ ROUTES = [
     (f"jupyter-gq/jobs/{_NAME}", JobHandler),
     (f"jupyter-gq/jobs/{_NAME}/outputs", OutputsHandler),
     (f"jupyter-gq/jobs/{_NAME}/notebook", JobNotebookHandler),
+    (f"jupyter-gq/jobs/{_NAME}/results", ResultsHandler),
+    (f"jupyter-gq/jobs/{_NAME}/file", ResultFileHandler),
     (f"jupyter-gq/jobs/{_NAME}/log", LogHandler),
     ("jupyter-gq/cancel", CancelHandler),
     ("jupyter-gq/preview", PreviewHandler),

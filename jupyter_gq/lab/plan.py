@@ -14,6 +14,7 @@ from jupyter_gq.client.models import Kernel
 from . import cells
 from .bundle import Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
+from .names import find_made_names, find_needed_names
 from .requests import CellsRequest, CellWarning, Plan, PlannedCell, PrefixCell
 
 #: Seconds from which cells that run first are called slow.
@@ -31,16 +32,26 @@ _ALWAYS_TOLD = {
 
 
 def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
-    """Return the cells before the targets, the targets, and warnings. Nothing is sent."""
+    """Return the cells before the targets, the targets, warnings, and variables to bring back. Nothing is sent."""
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
         for s in steps
     ]
+    made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
         warnings=list(_find_warnings(request, steps, kernel)),
+        makes=made,
+        returns=find_needed_names(made, _list_later_sources(request)),
     )
+
+
+def _list_later_sources(request: CellsRequest) -> list[str]:
+    """Return the sources of the code cells below the last target; none if the whole notebook is sent."""
+    code = list(read_cells(request.notebook)[0].values())
+    places = [place for place, cell in enumerate(code) if cell.id in request.targets]
+    return [cell.source for cell in code[places[-1] + 1 :]] if places and request.mode == "replay" else []
 
 
 def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[CellWarning]:

@@ -51,10 +51,11 @@ class SendRequest(CellsRequest):
     expected_seconds: float | None = None
     tasks: int = 1
     priority: int = 0
+    returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")
 
 
 #: Fields of the request that are sent to the service unchanged.
-JOB_FIELDS = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key"}
+JOB_FIELDS = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key", "returns"}
 
 
 class AnnouncedCell(_Request):
@@ -96,6 +97,8 @@ class Plan(BaseModel):
     prefix: list[PlannedCell]
     targets: list[PlannedCell]
     warnings: list[CellWarning]
+    makes: list[str] = Field(description="Names of the variables that the targets make; Python only.")
+    returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:

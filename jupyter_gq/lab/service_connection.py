@@ -108,7 +108,7 @@ class ServiceConnection:
         request = parse(SendRequest, body)
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
-        made = bundle.make_bundle(request, steps, source)
+        made = bundle.make_bundle(request, steps, source, request.returns)
         asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)

@@ -6,11 +6,11 @@ import { ServerConnection } from '@jupyterlab/services';
 import type {
   Announcement,
   CancelledJobs,
-  CellWarning,
   CellsRequest,
   JobChange,
   JobList,
   JobRequest,
+  JobResults,
   JobView,
   KernelHistory,
   Me,
@@ -109,9 +109,20 @@ export class Client {
     return this._post('preview', { ...request });
   }
 
-  /** Return warnings about these cells. Raises `RequestError` if sending the cells would be refused. */
-  async checkCells(request: CellsRequest): Promise<CellWarning[]> {
-    return (await this._post<Plan>('check', { ...request })).warnings;
+  /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
+  checkCells(request: CellsRequest): Promise<Plan> {
+    return this._post('check', { ...request });
+  }
+
+  /** Return what a job brings back. */
+  getResults(id: string): Promise<JobResults> {
+    return this._get(`jobs/${encodeURIComponent(id)}/results`);
+  }
+
+  /** Return the address at which the browser downloads a file that a job brings back. */
+  getFileUrl(id: string, path: string): string {
+    const query = new URLSearchParams({ path }).toString();
+    return `${URLExt.join(this._settings.baseUrl, NAMESPACE)}/jobs/${encodeURIComponent(id)}/file?${query}`;
   }
 
   /** Submit a job; return it. Sending the same key again returns the same job. */

@@ -75,6 +75,7 @@ export namespace CommandIDs {
   export const releaseJob = 'jupyter-gq:release-job';
   export const openLog = 'jupyter-gq:open-log';
   export const openResult = 'jupyter-gq:open-result';
+  export const loadResults = 'jupyter-gq:load-results';
   export const goToCell = 'jupyter-gq:go-to-cell';
   export const showJob = 'jupyter-gq:show-job';
   export const keepShare = 'jupyter-gq:keep-share';

@@ -182,6 +182,15 @@ export interface components {
              */
             expected_seconds?: number | null;
         };
+        /** @description The results of a job that has ended. */
+        JobResults: {
+            /** @description Python of the job's kernel, such as "3.12". */
+            python: string;
+            variables: components["schemas"]["ResultVariable"][];
+            files: components["schemas"]["ResultFile"][];
+            /** @description Number of files that are not listed, because of their number. */
+            omitted_files: number;
+        };
         /** @description Jobs to which one request applies. */
         JobSelection: {
             /** @description Ids of the jobs. */
@@ -386,6 +395,10 @@ export interface components {
             prefix: components["schemas"]["PlannedCell"][];
             targets: components["schemas"]["PlannedCell"][];
             warnings: components["schemas"]["CellWarning"][];
+            /** @description Names of the variables that the targets make; Python only. */
+            makes: string[];
+            /** @description Those of them that cells below need: a proposal of what to bring back. */
+            returns: string[];
         };
         /** @description A cell that will run. */
         PlannedCell: {
@@ -496,9 +509,29 @@ export interface components {
             code: string;
             message: string;
         };
+        /** @description A file in the result folder of a job. */
+        ResultFile: {
+            /** @description Relative to the result folder, with slashes. */
+            path: string;
+            bytes: number;
+        };
         /** @description The answer of POST open-result: the place of the executed notebook, relative to the root folder. */
         ResultPath: {
             path: string;
+        };
+        /** @description A variable that a job returns. Only the owner of the job may read its value, which is a pickle. */
+        ResultVariable: {
+            name: string;
+            /** @description Its class, such as "torch.nn.Linear"; "" if it is unknown. */
+            type: string;
+            /** @description Size of the pickle; None = there is none, and `reason` says why. */
+            bytes: number | null;
+            /** @description SHA-256 of the pickle, hex. */
+            sha256: string;
+            /** @description Path of the pickle among the results. */
+            path: string;
+            /** @description Why the value was not saved, one sentence. */
+            reason: string;
         };
         /** @description The request of POST send: the cells and the resources of the job. */
         SendRequest: {
@@ -544,6 +577,8 @@ export interface components {
             tasks?: number;
             /** @default 0 */
             priority?: number;
+            /** @description Names of variables that the job brings back. */
+            returns?: string[];
         };
         /** @description The answer of GET status. If the service cannot be used, `message` says why and what to do. */
         ServerStatus: {
@@ -576,6 +611,7 @@ export type JobChange = components['schemas']['JobChange'];
 export type JobError = components['schemas']['JobError'];
 export type JobList = components['schemas']['JobList'];
 export type JobRequest = components['schemas']['JobRequest'];
+export type JobResults = components['schemas']['JobResults'];
 export type JobSelection = components['schemas']['JobSelection'];
 export type JobSummary = components['schemas']['JobSummary'];
 export type JobView = components['schemas']['JobView'];
@@ -597,6 +633,8 @@ export type QueueList = components['schemas']['QueueList'];
 export type QueueView = components['schemas']['QueueView'];
 export type RanCell = components['schemas']['RanCell'];
 export type RefusedJob = components['schemas']['RefusedJob'];
+export type ResultFile = components['schemas']['ResultFile'];
 export type ResultPath = components['schemas']['ResultPath'];
+export type ResultVariable = components['schemas']['ResultVariable'];
 export type SendRequest = components['schemas']['SendRequest'];
 export type ServerStatus = components['schemas']['ServerStatus'];

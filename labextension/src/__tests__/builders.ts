@@ -1,6 +1,16 @@
 /** Things to test with: name what matters, the rest is ordinary. */
 
-import type { JobSummary, JobView, Me, NotebookView, PoolView, QueueView, ServerStatus } from '../wire';
+import type {
+  JobResults,
+  JobSummary,
+  JobView,
+  Me,
+  NotebookView,
+  Plan,
+  PoolView,
+  QueueView,
+  ServerStatus
+} from '../wire';
 
 export function aJob(given: Partial<JobView> = {}): JobView {
   return {
@@ -36,8 +46,20 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     disk: null,
     eviction: null,
     error: null,
+    returns: [],
     ...given
   };
+}
+
+/** What the server says about cells before they are sent. */
+export function aPlan(given: Partial<Plan> = {}): Plan {
+  return { prefix: [], targets: [], warnings: [], makes: [], returns: [], ...given };
+}
+
+/** What a job brings back: one variable of this name. */
+export function someResults(name = 'model', given: Partial<JobResults> = {}): JobResults {
+  const variable = { name, type: 'dict', bytes: 12_300_000, sha256: 'ab', path: 'vars/0.pickle', reason: '' };
+  return { python: '3.12', variables: [variable], files: [], omitted_files: 0, ...given };
 }
 
 /** A job as lists show it. */

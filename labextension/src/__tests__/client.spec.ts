@@ -1,7 +1,7 @@
 import type { RequestError } from '../client';
 import { Client, describeError } from '../client';
 import type { SendRequest } from '../wire';
-import { aJob, aMe, aNotebook, aQueue, aStatus } from './builders';
+import { aJob, aMe, aNotebook, aPlan, aQueue, aStatus } from './builders';
 import { FakeServer } from './fakes';
 
 let server: FakeServer;
@@ -93,7 +93,7 @@ describe('the client', () => {
     };
     server.answer('POST send', aJob());
     server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
-    server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+    server.answer('POST check', aPlan());
     await client.sendCells(request);
     await client.previewJob({ queue: 'vision', gpus: '1' });
     await client.checkCells({ notebook: {}, targets: ['a'] });
@@ -105,10 +105,10 @@ describe('the client', () => {
     ]);
   });
 
-  it('returns the warnings of a check', async () => {
-    const warnings = [{ code: 'edited', message: 'Cell 1 was edited.', cell_id: 'a' }];
-    server.answer('POST check', { prefix: [], targets: [], warnings });
-    expect(await client.checkCells({ notebook: {} })).toEqual(warnings);
+  it('returns the answer of a check', async () => {
+    const warnings = [{ code: 'edited', message: 'Cell 1 was edited.', cell_id: 'a', index: null }];
+    server.answer('POST check', aPlan({ warnings }));
+    expect(await client.checkCells({ notebook: {} })).toEqual(aPlan({ warnings }));
   });
 });
 

@@ -6,7 +6,7 @@ import { jobs } from '../plugins/jobs';
 import { panel } from '../plugins/panel';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
-import { aJob } from './builders';
+import { aJob, someResults } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, clearScreen, perform, press, words } from './screen';
@@ -171,6 +171,16 @@ describe('the cell of a job', () => {
     app.missingFiles.push('digits.ipynb');
     await execute(CommandIDs.goToCell, 'job-1');
     expect(told()[0]).toMatch(/^digits.ipynb no longer exists/);
+  });
+});
+
+describe('the results of a job', () => {
+  it('are not loaded if there are none, and the user is told', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    const lost = { ...someResults().variables[0], reason: 'It cannot be pickled.' };
+    training.server.answer('GET jobs/job-1/results', someResults('model', { variables: [lost] }));
+    await execute(CommandIDs.loadResults, 'job-1');
+    expect(told()).toEqual(['The job has brought no variable back. Its details in the panel say why.']);
   });
 });
 

@@ -5,7 +5,7 @@ import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { SendRequest } from '../wire';
-import { aJob, aMe, aPool, aQueue } from './builders';
+import { aJob, aMe, aPlan, aPool, aQueue } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, button, clearScreen, enter, perform, press, words } from './screen';
@@ -35,7 +35,7 @@ beforeEach(async () => {
   server.answer('GET me', aMe());
   server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
   server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
-  server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+  server.answer('POST check', aPlan());
   server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
   await activate();
 });
@@ -216,8 +216,7 @@ describe('the dialog', () => {
   it('shows each warning at its cell, and warnings about all cells at the end', async () => {
     const [load, train] = notebook.cells.map(cell => cell.id);
     training.server.answer('POST check', {
-      prefix: [],
-      targets: [],
+      ...aPlan(),
       warnings: [
         { code: 'risk', message: 'asks for input', cell_id: train, index: null },
         { code: 'edited', message: 'was edited since', cell_id: load, index: 0 },
@@ -233,10 +232,10 @@ describe('the dialog', () => {
 
   it('drops a warning with its cell at once, and asks about the cells that are left', async () => {
     const warning = { code: 'x', message: 'writes a.csv', cell_id: notebook.cells[0].id, index: 0 };
-    training.server.answer('POST check', { prefix: [], targets: [], warnings: [warning] });
+    training.server.answer('POST check', aPlan({ warnings: [warning] }));
     await choose();
     expect(dialog()).toContain('writes a.csv');
-    training.server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+    training.server.answer('POST check', aPlan());
     await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
     expect(dialog()).not.toContain('writes a.csv');
     await pause(300);
@@ -249,10 +248,31 @@ describe('the dialog', () => {
     await choose();
     expect(alerts()).toEqual(['The replayed cell “for” would fail.']);
     expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('Starts now.');
-    training.server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+    training.server.answer('POST check', aPlan());
     await perform(() => all('[aria-label="Replay cell 1"]')[0].click());
     await pause(300);
     expect(alerts()).toEqual([]);
+  });
+
+  it('proposes the variables that later cells need, and sends what the field says', async () => {
+    training.server.answer('POST check', aPlan({ makes: ['loss', 'model'], returns: ['model'] }));
+    await choose();
+    await pause(300);
+    expect(field('returns').value).toBe('model');
+    expect(words(document.querySelector('#jp-gq-send-returns-hint'))).toBe('this cell makes loss, model');
+    await press('Send to training');
+    expect(training.server.bodies.at(-1)).toMatchObject({ returns: ['model'] });
+  });
+
+  it('keeps the names that the user wrote, and shows a refusal at the field', async () => {
+    training.server.answer('POST check', aPlan({ makes: ['model'], returns: ['model'] }));
+    training.server.answer('POST send', { code: 'invalid_name', message: 'No.', field: 'returns' }, 422);
+    await choose();
+    await pause(300);
+    await enter(field('returns'), 'loss, best  model');
+    await press('Send to training');
+    expect(training.server.bodies.at(-1)).toMatchObject({ returns: ['loss', 'best', 'model'] });
+    expect(words(document.querySelector('#jp-gq-send-returns-problem'))).toBe('No.');
   });
 
   it('offers a model of GPU only where there are several', async () => {

@@ -3,9 +3,11 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
+import type { Client } from '../client';
 import type { JobPhase } from '../jobs';
 import { formatAmount, isCancellable, isFinal, JOB_LOOKS, describeJob } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
+import { BroughtBack } from '../panel/results';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { JobSummary } from '../wire';
@@ -41,7 +43,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
           return job === undefined ? (
             <StoredLine placeholder={placeholder} run={this._run} />
           ) : (
-            <JobLine job={job} run={this._run} />
+            <JobLine job={job} client={this._training.client} run={this._run} />
           );
         }}
       </UseSignal>
@@ -58,7 +60,13 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
 /** Runs a command about a job. */
 type RunCommand = (command: string, job: string) => void;
 
-function JobLine({ job, run }: { job: JobSummary; run: RunCommand }): React.JSX.Element {
+interface IJobLineProps {
+  job: JobSummary;
+  client: Client;
+  run: RunCommand;
+}
+
+function JobLine({ job, client, run }: IJobLineProps): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (
@@ -77,6 +85,7 @@ function JobLine({ job, run }: { job: JobSummary; run: RunCommand }): React.JSX.
       buttons={buttons}
       run={run}
     >
+      <BroughtBack job={job} client={client} onLoad={() => run(CommandIDs.loadResults, job.id)} />
       {job.phase === 'running' && <ProgressBar fraction={job.progress?.fraction ?? null} label="Progress" />}
     </StatusLine>
   );

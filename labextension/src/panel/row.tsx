@@ -13,11 +13,13 @@ import {
   formatOrdinal,
   computeRunSeconds
 } from '../jobs';
+import type { Client } from '../client';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
 import { formatInstant, formatSpan } from '../times';
 import type { JobSummary } from '../wire';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
+import { ResultList } from './results';
 
 /** The actions of a row. */
 export interface IJobActions {
@@ -27,6 +29,8 @@ export interface IJobActions {
   openLog(job: JobSummary): void;
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
+  loadResults(job: JobSummary): void;
+  readonly client: Client;
 }
 
 export interface IJobRowProps {
@@ -95,6 +99,7 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
           </React.Fragment>
         ))}
       </dl>
+      <ResultList job={job} client={actions.client} onLoad={() => actions.loadResults(job)} />
       <Actions job={job} actions={actions} />
     </div>
   );

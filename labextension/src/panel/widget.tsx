@@ -35,7 +35,9 @@ export class PanelWidget extends ReactWidget {
       release: job => this._run(CommandIDs.releaseJob, job),
       openLog: job => this._run(CommandIDs.openLog, job),
       openResult: job => this._run(CommandIDs.openResult, job),
-      goToCell: job => this._run(CommandIDs.goToCell, job)
+      goToCell: job => this._run(CommandIDs.goToCell, job),
+      loadResults: job => this._run(CommandIDs.loadResults, job),
+      client: _training.client
     };
   }
 

@@ -2,7 +2,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
 import { Dialog, MainAreaWidget, Notification, showDialog, WidgetTracker } from '@jupyterlab/apputils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -15,6 +15,7 @@ import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView } from '../panel/log';
 import { stripControls } from '../plain';
+import { listLoadable, makeLoadingCode } from '../results';
 import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, JOB_ARGS, readJobId } from '../tokens';
 import type { JobView } from '../wire';
@@ -58,7 +59,12 @@ export const jobs = definePlugin({
       })
     );
     addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));
-    addCommand(CommandIDs.goToCell, 'Go to Cell of Job', job => goToCell(app, tracker, job));
+    addCommand(CommandIDs.loadResults, 'Load Results of Job into Notebook', job =>
+      loadResults(app, tracker, training, job)
+    );
+    addCommand(CommandIDs.goToCell, 'Go to Cell of Job', async job => {
+      await goToCell(app, tracker, job);
+    });
     addCommand(CommandIDs.openLog, 'Open Log of Job', job =>
       openLog(app, logs, job, () => new LogView(job.id, training, rendermime.createRenderer(LOG_MIME)))
     );
@@ -143,12 +149,20 @@ async function openResult(app: JupyterFrontEnd, training: ITraining, job: JobVie
   await app.commands.execute('docmanager:open', { path });
 }
 
-/** Open the notebook and select the first target cell. Raises an error if either no longer exists. */
-async function goToCell(app: JupyterFrontEnd, tracker: INotebookTracker | null, job: JobView): Promise<void> {
+/**
+ * Open the notebook and select the first target cell; return the notebook, or null if it was not opened.
+ *
+ * Raises an error if either no longer exists.
+ */
+async function goToCell(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker | null,
+  job: JobView
+): Promise<NotebookPanel | null> {
   const path = await findNotebook(app, tracker, job);
   const panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
   if (panel === undefined) {
-    return;
+    return null;
   }
   await panel.context.ready;
   const ids = new Set(job.targets.map(target => target.cell_id));
@@ -161,6 +175,38 @@ async function goToCell(app: JupyterFrontEnd, tracker: INotebookTracker | null, 
   panel.content.deselectAll();
   panel.content.activeCellIndex = index;
   await panel.content.scrollToItem(index, 'smart');
+  return panel;
+}
+
+/**
+ * Load the variables of a job by a cell below the cell of the job, which runs in the user's kernel.
+ *
+ * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again.
+ */
+async function loadResults(
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker | null,
+  training: ITraining,
+  job: JobView
+): Promise<void> {
+  const names = listLoadable(await training.client.getResults(job.id)).map(variable => variable.name);
+  if (names.length === 0) {
+    throw new Error('The job has brought no variable back. Its details in the panel say why.');
+  }
+  const panel = await goToCell(app, tracker, job);
+  if (panel === null) {
+    return;
+  }
+  const code = makeLoadingCode(job.id, names);
+  const { content } = panel;
+  const following = content.widgets[content.activeCellIndex + 1];
+  if (following?.model.sharedModel.getSource() === code) {
+    content.activeCellIndex += 1;
+  } else {
+    NotebookActions.insertBelow(content);
+    content.activeCell?.model.sharedModel.setSource(code);
+  }
+  await NotebookActions.run(content, panel.sessionContext);
 }
 
 /** Return the path of the job's notebook, also if it is open and was renamed. Raises an error if there is none. */

@@ -170,8 +170,8 @@ class Sender {
       notes: listNotes(targets.models),
       check: (replayed: PrefixCell[]) => this._training.client.checkCells(cells(replayed)),
       preview: request => this._training.client.previewJob(request),
-      send: (request: JobRequest, replayed: PrefixCell[]) =>
-        this._training.client.sendCells({ ...request, ...cells(replayed), key })
+      send: (request: JobRequest, replayed: PrefixCell[], returns: string[]) =>
+        this._training.client.sendCells({ ...request, ...cells(replayed), returns, key })
     });
     const answer = await dialog.ask();
     if (answer === null) {

@@ -6,21 +6,12 @@ import * as React from 'react';
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
 import { describeError, RequestError } from '../client';
-import type {
-  CellWarning,
-  JobView,
-  JobRequest,
-  PoolView,
-  PrefixCell,
-  Preview,
-  Problem,
-  QueueView
-} from '../wire';
+import type { JobView, JobRequest, Plan, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
 import type { INotes } from './notes';
 import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
-import { describeOffer, makeRequest } from './values';
+import { describeOffer, makeRequest, parseNames } from './values';
 import { SendForm } from './form';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
@@ -35,10 +26,11 @@ export interface ISendOptions {
   readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
   readonly notes: readonly string[];
-  /** Return warnings about the cells that would run. Raises `RequestError` if sending them would be refused. */
-  check(prefix: PrefixCell[]): Promise<CellWarning[]>;
+  /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
+  check(prefix: PrefixCell[]): Promise<Plan>;
   preview(request: JobRequest): Promise<Preview>;
-  send(request: JobRequest, prefix: PrefixCell[]): Promise<JobView>;
+  /** Send the job, which brings back the variables of the names `returns`. */
+  send(request: JobRequest, prefix: PrefixCell[], returns: string[]): Promise<JobView>;
 }
 
 interface IFormState {
@@ -49,6 +41,10 @@ interface IFormState {
   /** Why the server would refuse the cells. */
   readonly fault: Problem | null;
   readonly warnings: INotes;
+  /** Names that the user wrote into the field; null before the first change. */
+  readonly returns: string | null;
+  /** What the server proposes to bring back, and what else the cells make. */
+  readonly proposed: Pick<Plan, 'returns' | 'makes'>;
   readonly sending: boolean;
 }
 
@@ -65,6 +61,8 @@ class SendFormWidget extends ReactWidget {
       problem: null,
       fault: null,
       warnings: NO_NOTES,
+      returns: null,
+      proposed: { returns: [], makes: [] },
       sending: false
     };
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
@@ -102,7 +100,9 @@ class SendFormWidget extends ReactWidget {
     }
     this._set({ sending: true, problem: null });
     try {
-      this._job = await this._options.send(request, selectCells(this._state.entries));
+      const { entries, returns, proposed } = this._state;
+      const names = returns === null ? proposed.returns : parseNames(returns);
+      this._job = await this._options.send(request, selectCells(entries), names);
       return true;
     } catch (reason) {
       this._set({ sending: false, problem: toProblem(reason) });
@@ -127,6 +127,11 @@ class SendFormWidget extends ReactWidget {
           }
           this._set({ values, problem: null });
           void this._asking.invoke();
+        }}
+        onReturns={returns => {
+          if (!this._state.sending) {
+            this._set({ returns, problem: null });
+          }
         }}
         onEntries={entries => {
           this._set({ entries, fault: null, problem: null });
@@ -161,8 +166,8 @@ class SendFormWidget extends ReactWidget {
     const targets = this._options.targets.map(target => target.id);
     let change: Partial<IFormState>;
     try {
-      const warnings = await this._options.check(selectCells(entries));
-      change = { warnings: placeWarnings(warnings, sent, targets), fault: null };
+      const plan = await this._options.check(selectCells(entries));
+      change = { warnings: placeWarnings(plan.warnings, sent, targets), proposed: plan, fault: null };
     } catch (reason) {
       const isRefusal = reason instanceof RequestError && reason.status === 422;
       change = isRefusal ? { fault: reason.problem } : {};

@@ -30,6 +30,8 @@ export function Field({ id, label, problem, children }: IFieldProps): React.JSX.
 export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
   hint: string;
   placeholder?: string;
+  /** Most characters; 40 if it is not given. */
+  maxLength?: number;
   value: string;
   onChange: (value: string) => void;
 }
@@ -38,6 +40,7 @@ export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
 export function TextField({
   hint,
   placeholder,
+  maxLength = 40,
   value,
   onChange,
   ...field
@@ -50,7 +53,7 @@ export function TextField({
         id={id}
         className="jp-mod-styled jp-gq-mod-short"
         type="text"
-        maxLength={40}
+        maxLength={maxLength}
         autoComplete="off"
         placeholder={placeholder}
         value={value}

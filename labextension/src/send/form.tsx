@@ -8,10 +8,10 @@ import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
 import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
-import type { PoolView, Preview, Problem, QueueView } from '../wire';
+import type { Plan, PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
-import { describeOffer, findPool } from './values';
-import { Field } from './field';
+import { describeMade, describeOffer, findPool } from './values';
+import { Field, TextField } from './field';
 import type { INotes } from './notes';
 import type { ITargetCell } from './targets';
 import { More, MORE_FIELDS } from './more';
@@ -34,7 +34,11 @@ export interface IFormProps {
   problem: Problem | null;
   /** Why the server would refuse the cells. */
   fault: Problem | null;
+  /** Names that the user wrote; null before the first change, and the proposal is shown. */
+  returns: string | null;
+  proposed: Pick<Plan, 'returns' | 'makes'>;
   sending: boolean;
+  onReturns: (names: string) => void;
   onValues: (values: IFormValues) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
 }
@@ -48,6 +52,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         <NameField {...props} />
         <QueueField {...props} />
         <GpusField {...props} />
+        <ReturnsField {...props} />
       </div>
       <More
         {...props}
@@ -70,7 +75,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
 }
 
 /** Fields that show their own problem. */
-const FIELDS = ['name', 'queue', 'gpus', 'targets', 'prefix', ...MORE_FIELDS];
+const FIELDS = ['name', 'queue', 'gpus', 'returns', 'targets', 'prefix', ...MORE_FIELDS];
 
 function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element {
   return (
@@ -125,6 +130,21 @@ function GpusField({ values, largest, problem, onValues }: IFormProps): React.JS
         ))}
       </HTMLSelect>
     </Field>
+  );
+}
+
+/** The field for the variables that the job brings back. */
+function ReturnsField({ returns, proposed, problem, onReturns }: IFormProps): React.JSX.Element {
+  return (
+    <TextField
+      id="returns"
+      label="Bring back"
+      hint={describeMade(proposed.makes)}
+      maxLength={4000}
+      value={returns ?? proposed.returns.join(', ')}
+      problem={problem}
+      onChange={onReturns}
+    />
   );
 }
 

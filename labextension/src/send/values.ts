@@ -74,6 +74,23 @@ export function makeRequest(values: IFormValues, offer: IOffer): JobRequest | Pr
   };
 }
 
+/** Return the names in a text that separates them by commas or spaces. */
+export function parseNames(text: string): string[] {
+  return text.split(/[\s,]+/).filter(name => name !== '');
+}
+
+/** Return the hint beside the field for variables: those that the cells make, or an example. */
+export function describeMade(makes: readonly string[]): string {
+  if (makes.length === 0) {
+    return 'variables for this notebook, such as model';
+  }
+  const more = makes.length > MOST_MADE ? ', …' : '';
+  return `this cell makes ${makes.slice(0, MOST_MADE).join(', ')}${more}`;
+}
+
+/** Most variables that the hint names. */
+const MOST_MADE = 6;
+
 /** Return the priority in a field, 0 for an empty field, or null for a text that is no whole number. */
 function readPriority(text: string): number | null {
   const written = text.trim() || '0';

@@ -1,0 +1,53 @@
+/** What jobs bring back, in words, and the code that loads it. Pure. */
+
+import type { JobResults, ResultVariable } from './wire';
+
+/** Return the variables that can be loaded. */
+export function listLoadable(results: JobResults): ResultVariable[] {
+  return results.variables.filter(variable => variable.reason === '');
+}
+
+/** Return one phrase about the variables, such as "model (12 MB) can be loaded; lock did not come back". */
+export function describeVariables(results: JobResults): string {
+  const loadable = listLoadable(results);
+  const lost = results.variables.filter(variable => variable.reason !== '');
+  const parts = [
+    loadable.length === 0 ? '' : `${joinWords(loadable.map(describeVariable))} can be loaded`,
+    lost.length === 0 ? '' : `${joinWords(lost.map(variable => variable.name))} did not come back`
+  ];
+  return parts.filter(part => part !== '').join('; ');
+}
+
+/** Return a line for each variable that did not come back, with the reason. */
+export function describeReasons(results: JobResults): string[] {
+  return results.variables
+    .filter(variable => variable.reason !== '')
+    .map(variable => `${variable.name}: ${variable.reason}`);
+}
+
+/** Return the code of a cell that loads variables of a job into the notebook. */
+export function makeLoadingCode(job: string, names: readonly string[]): string {
+  const lines = names.map(name => `${name} = jupyter_gq.result("${job}", "${name}")`);
+  return ['import jupyter_gq', ...lines].join('\n');
+}
+
+function describeVariable(variable: ResultVariable): string {
+  return variable.bytes === null ? variable.name : `${variable.name} (${formatBytes(variable.bytes)})`;
+}
+
+/** Return a number of bytes with a unit, such as "12 MB". */
+export function formatBytes(bytes: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
+}
+
+function joinWords(words: readonly string[]): string {
+  const last = words[words.length - 1];
+  return words.length < 2 ? (last ?? '') : `${words.slice(0, -1).join(', ')} and ${last}`;
+}

@@ -1,0 +1,40 @@
+"""The dialog is proposed what later cells need, a job is sent with the names, and its files are downloads."""
+
+CELLS = ["model = train()\nlog = []", "print(model)", "log = 1"]
+NOTEBOOK = {
+    "nbformat": 4,
+    "nbformat_minor": 5,
+    "metadata": {"kernelspec": {"name": "python3"}},
+    "cells": [
+        {"cell_type": "code", "id": f"c{number}", "metadata": {}, "source": source, "outputs": []}
+        for number, source in enumerate(CELLS)
+    ],
+}
+CELL = {"notebook_path": "a.ipynb", "notebook": NOTEBOOK, "targets": ["c0"]}
+JOB = {**CELL, "key": "k", "queue": "vision", "gpus": "1"}
+
+
+async def test_what_later_cells_need_is_proposed(on_hub, fetch):
+    status, plan = await fetch("POST", "check", body=CELL)
+    assert (status, plan["makes"], plan["returns"]) == (200, ["log", "model"], ["model"])
+
+
+async def test_the_names_go_into_the_manifest(on_hub, service, fetch):
+    assert (await fetch("POST", "send", body={**JOB, "returns": ["model"]}))[0] == 201
+    assert service.bodies[-1]["bundle"]["manifest"]["returns"] == ["model"]
+    assert "returns" not in service.bodies[-1]
+
+
+async def test_what_is_no_name_is_refused_at_its_field(on_hub, service, fetch):
+    status, problem = await fetch("POST", "send", body={**JOB, "returns": ["model.weights"]})
+    assert (status, problem["field"]) == (422, "returns")
+    assert "'model.weights' is not the name of a variable" in problem["message"]
+
+
+async def test_a_file_is_downloaded_whole_and_never_shown(on_hub, service, jp_fetch):
+    content = bytes(range(25))
+    service.contents["jobs/job-7f3/results/content", "files/plots/ü.html"] = content
+    answer = await jp_fetch("jupyter-gq", "jobs", "job-7f3", "file", params={"path": "plots/ü.html"})
+    assert answer.body == content
+    assert answer.headers["Content-Disposition"] == "attachment; filename*=utf-8''%C3%BC.html"
+    assert answer.headers["Content-Type"] == "application/octet-stream"
