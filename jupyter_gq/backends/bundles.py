@@ -17,8 +17,6 @@ from jupyter_gq.domain.errors import TooLarge, UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 
 _MIB = 1024 * 1024
-#: Bytes of a piece of a result in a database.
-RESULT_PIECE = 4 * _MIB
 
 
 class BundleStore(Protocol):
@@ -107,14 +105,6 @@ class PodFiles(Protocol):
 
     def bundle(self, job: str) -> JsonObject | None:
         """Return the bundle as it was written; None if there is none."""
-        ...
-
-    def put_result(self, job: str, path: str, number: int, content: bytes) -> None:
-        """Store piece `number` of a result, from 0; each but the last has `RESULT_PIECE` bytes."""
-        ...
-
-    def put_results(self, job: str, record: JsonObject) -> None:
-        """Store the list of the job's results, whose pieces are there already."""
         ...
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:

@@ -238,21 +238,28 @@ class ResultFileHandler(GQHandler):
         The browser saves the file and never shows it: a page that a job wrote must not act in the user's name.
         """
         path = self.get_query_argument("path")
+        start = 0
         try:
             connection = await self.extension.connect()
-            start = 0
             while part := await connection.service.result_part(job, f"files/{path}", start):
                 if not start:
-                    self.set_header("Content-Type", "application/octet-stream")
-                    self.set_header("Content-Disposition", f"attachment; filename*=utf-8''{quote(path.split('/')[-1])}")
+                    self._describe_download(path.split("/")[-1])
                 start += len(part)
                 self.write(part)
                 await self.flush()
-            self.finish()
         except (RefusedRequest, ServiceError) as error:
-            if self._headers_written:
-                raise  # the connection is cut, so that the browser does not take a part for the whole
-            self.respond_with_problem(error.status, error.problem.code, error.problem.message)
+            if start:
+                self.detach().close()  # an orderly end would make the browser take a part for the whole file
+            else:
+                self.respond_with_problem(error.status, error.problem.code, error.problem.message)
+        else:
+            if not start:
+                self._describe_download(path.split("/")[-1])
+            self.finish(set_content_type="application/octet-stream")
+
+    def _describe_download(self, name: str) -> None:
+        self.set_header("Content-Type", "application/octet-stream")
+        self.set_header("Content-Disposition", f"attachment; filename*=utf-8''{quote(name)}")
 
 
 class LogHandler(GQHandler):

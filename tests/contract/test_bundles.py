@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.bundles import RESULT_PIECE, BundleStore
+from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBundles, spools
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge, UnusableFile
@@ -30,14 +30,6 @@ class LocalFiles:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log").write_text(text)
 
-    def put_result(self, job: str, path: str, content: bytes) -> None:
-        file = self._folder / "jobs" / job / "results" / path
-        file.parent.mkdir(parents=True)
-        file.write_bytes(content)
-
-    def put_results(self, job: str, record: dict) -> None:
-        (self._folder / "jobs" / job / "results.json").write_text(json.dumps(record))
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -51,13 +43,6 @@ class StoredFiles:
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
         self.bundles.put_log(job, run, task, text)
-
-    def put_result(self, job: str, path: str, content: bytes) -> None:
-        for number, start in enumerate(range(0, len(content), RESULT_PIECE)):
-            self.bundles.put_result(job, path, number, content[start : start + RESULT_PIECE])
-
-    def put_results(self, job: str, record: dict) -> None:
-        self.bundles.put_results(job, record)
 
     def close(self) -> None:
         self.store.close()
@@ -293,20 +278,27 @@ def test_spool_that_is_no_file_is_refused(tmp_path, plant):
         LocalBundles(tmp_path / "state").left_outputs("job-1", "ann", 1, 0)
 
 
-def test_results_are_read_in_parts_and_deleted_with_the_job(kept):
-    kept.bundles.write("job-1", "ann", BUNDLE, 1000)
-    assert kept.bundles.results("job-1", "ann") is None
-    content = bytes(range(256)) * (RESULT_PIECE // 128)  # two pieces
-    kept.put_result("job-1", "vars/0.pickle", content + b"end")
-    kept.put_results("job-1", {"variables": []})
-    assert kept.bundles.results("job-1", "ann") == {"variables": []}
+def test_results_are_read_in_parts_and_deleted_with_the_job(tmp_path, local):
+    local.write("job-1", "ann", BUNDLE, 1000)
+    content = bytes(range(256)) * 40 + b"end"
+    folder = tmp_path / "state" / "jobs" / "job-1"
+    (folder / "results" / "vars").mkdir(parents=True)
+    (folder / "results" / "vars" / "0.pickle").write_bytes(content)
+    (folder / "results.json").write_text(json.dumps({"variables": []}))
+    assert local.results("job-1", "ann") == {"variables": []}
     read = b""
-    while part := kept.bundles.result_part("job-1", "ann", "vars/0.pickle", len(read), 3_000_000):
+    while part := local.result_part("job-1", "ann", "vars/0.pickle", len(read), 3000):
         read += part
-    assert read == content + b"end"
-    kept.bundles.delete("job-1", "ann")
-    assert kept.bundles.results("job-1", "ann") is None
-    assert kept.bundles.result_part("job-1", "ann", "vars/0.pickle", 0, 10) == b""
+    assert read == content
+    local.delete("job-1", "ann")
+    assert local.results("job-1", "ann") is None
+    assert local.result_part("job-1", "ann", "vars/0.pickle", 0, 10) == b""
+
+
+def test_before_there_are_results_there_are_none(bundles):
+    bundles.write("job-1", "ann", BUNDLE, 1000)
+    assert bundles.results("job-1", "ann") is None
+    assert bundles.result_part("job-1", "ann", "vars/0.pickle", 0, 10) == b""
 
 
 @pytest.mark.parametrize("path", ["../bundle.json", "/etc/passwd", "files/../../bundle.json", "", "files//a", "a\0b"])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -172,6 +173,7 @@ def user_code():
         "save": lambda path, epoch: None,
         "train_one_epoch": lambda: None,
         "loss": 0.5,
+        "figure": SimpleNamespace(savefig=lambda place: place.write_bytes(b"")),
     }
 
 

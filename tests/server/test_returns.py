@@ -1,5 +1,9 @@
 """The dialog is proposed what later cells need, a job is sent with the names, and its files are downloads."""
 
+import pytest
+from tornado.httpclient import HTTPClientError
+from tornado.iostream import StreamClosedError
+
 CELLS = ["model = train()\nlog = []", "print(model)", "log = 1"]
 NOTEBOOK = {
     "nbformat": 4,
@@ -38,3 +42,30 @@ async def test_a_file_is_downloaded_whole_and_never_shown(on_hub, service, jp_fe
     assert answer.body == content
     assert answer.headers["Content-Disposition"] == "attachment; filename*=utf-8''%C3%BC.html"
     assert answer.headers["Content-Type"] == "application/octet-stream"
+
+
+async def test_an_empty_file_is_a_download_too(on_hub, service, jp_fetch):
+    service.contents["jobs/job-7f3/results/content", "files/empty.html"] = b""
+    answer = await jp_fetch("jupyter-gq", "jobs", "job-7f3", "file", params={"path": "empty.html"})
+    assert answer.body == b""
+    assert answer.headers["Content-Disposition"] == "attachment; filename*=utf-8''empty.html"
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+
+
+async def test_a_file_that_the_service_refuses_is_a_problem_and_no_download(on_hub, service, fetch):
+    refused = {"code": "not_found", "message": "There is no such job.", "field": None}
+    service.answers["GET", "jobs/job-7f3/results/content"] = (404, refused)
+    assert await fetch("GET", "jobs/job-7f3/file?path=a.png") == (404, refused)
+
+
+class LostAfterTheFirstPart(dict):
+    """Contents that are there for one request only."""
+
+    def get(self, key, default=None):
+        return self.pop(key, default)
+
+
+async def test_a_part_of_a_file_is_never_taken_for_the_whole(on_hub, service, jp_fetch):
+    service.contents = LostAfterTheFirstPart({("jobs/job-7f3/results/content", "files/a.png"): bytes(25)})
+    with pytest.raises((StreamClosedError, HTTPClientError)):
+        await jp_fetch("jupyter-gq", "jobs", "job-7f3", "file", params={"path": "a.png"})

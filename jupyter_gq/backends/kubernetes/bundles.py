@@ -9,14 +9,14 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from jupyter_gq.backends.bundles import RESULT_PIECE, LeftOutputs, PodFiles, encode_bundle, require_inner_path
+from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import OutputPiece, PageSize
 
-_BUNDLE, _LOGS, _RESULTS = "bundle.json", "logs.json", "results.json"
+_BUNDLE, _LOGS = "bundle.json", "logs.json"
 #: Bytes of each task's log that are kept.
 LOG_KEPT = 64 * 1024
 _PAGE = PageSize(entries=1000)
@@ -114,26 +114,13 @@ class StoredBundles:
             self._files.put_file(job, _LOGS, json.dumps({"run": run, "tasks": tasks}).encode())
         self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
 
-    def results(self, job: str, owner: str) -> JsonObject | None:
-        """Return the list of results that the job's runner has sent; None before it has."""
-        return _object(self._files.file(job, _RESULTS))
+    def results(self, job: str, owner: str) -> None:
+        """Return None: results are files of a pod and end with it."""
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
-        """Return a part of one of the results that the job's runner has sent; empty if there is none.
-
-        The part ends where a stored piece ends, so it may be smaller than `size` before the end of the result.
-        """
+        """Return nothing: there are no results. Raises `UnusableFile` as every store does."""
         require_inner_path(path)
-        piece = self._files.file(job, _piece_name(path, start // RESULT_PIECE)) or b""
-        return piece[start % RESULT_PIECE :][:size]
-
-    def put_result(self, job: str, path: str, number: int, content: bytes) -> None:
-        """Store piece `number` of a result, from 0; each but the last has `RESULT_PIECE` bytes."""
-        self._files.put_file(job, _piece_name(require_inner_path(path), number), content)
-
-    def put_results(self, job: str, record: JsonObject) -> None:
-        """Store the list of the job's results, whose pieces are there already."""
-        self._files.put_file(job, _RESULTS, json.dumps(record).encode())
+        return b""
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         """Return nothing: the files of a run end with its pod, and the runner delivers all outputs before that."""
@@ -160,10 +147,6 @@ class StoredBundles:
         """Return the number of the newest run that sent a log, and its tasks that did; (0, []) before the first log."""
         index = _object(self._files.file(job, _LOGS)) or {"run": 0, "tasks": []}
         return index["run"], index["tasks"]
-
-
-def _piece_name(path: str, number: int) -> str:
-    return f"result.{number}.{path}"
 
 
 def _log_name(task: int) -> str:

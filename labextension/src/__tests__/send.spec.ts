@@ -215,15 +215,13 @@ describe('the dialog', () => {
 
   it('shows each warning at its cell, and warnings about all cells at the end', async () => {
     const [load, train] = notebook.cells.map(cell => cell.id);
-    training.server.answer('POST check', {
-      ...aPlan(),
-      warnings: [
-        { code: 'risk', message: 'asks for input', cell_id: train, index: null },
-        { code: 'edited', message: 'was edited since', cell_id: load, index: 0 },
-        { code: 'writes_files', message: 'writes a.csv', cell_id: load, index: 0 },
-        { code: 'slow_prefix', message: 'The cells before took 40 s.', cell_id: null, index: null }
-      ]
-    });
+    const warnings = [
+      { code: 'risk', message: 'asks for input', cell_id: train, index: null },
+      { code: 'edited', message: 'was edited since', cell_id: load, index: 0 },
+      { code: 'writes_files', message: 'writes a.csv', cell_id: load, index: 0 },
+      { code: 'slow_prefix', message: 'The cells before took 40 s.', cell_id: null, index: null }
+    ];
+    training.server.answer('POST check', aPlan({ warnings }));
     await choose();
     expect(all('.jp-gq-targets .jp-gq-replay-note').map(words)).toEqual(['asks for input']);
     expect(all('.jp-gq-replay .jp-gq-replay-note').map(words)).toEqual(['was edited since', 'writes a.csv']);
@@ -257,7 +255,6 @@ describe('the dialog', () => {
   it('proposes the variables that later cells need, and sends what the field says', async () => {
     training.server.answer('POST check', aPlan({ makes: ['loss', 'model'], returns: ['model'] }));
     await choose();
-    await pause(300);
     expect(field('returns').value).toBe('model');
     expect(words(document.querySelector('#jp-gq-send-returns-hint'))).toBe('this cell makes loss, model');
     await press('Send to training');
@@ -268,7 +265,6 @@ describe('the dialog', () => {
     training.server.answer('POST check', aPlan({ makes: ['model'], returns: ['model'] }));
     training.server.answer('POST send', { code: 'invalid_name', message: 'No.', field: 'returns' }, 422);
     await choose();
-    await pause(300);
     await enter(field('returns'), 'loss, best  model');
     await press('Send to training');
     expect(training.server.bodies.at(-1)).toMatchObject({ returns: ['loss', 'best', 'model'] });

@@ -182,6 +182,7 @@ async function goToCell(
  * Load the variables of a job by a cell below the cell of the job, which runs in the user's kernel.
  *
  * The user sees the code that runs, and can run it again after a restart. A cell with the same code is used again.
+ * See docs/decisions/0117-load-results-by-a-cell-that-the-user-sees.md.
  */
 async function loadResults(
   app: JupyterFrontEnd,
