@@ -149,3 +149,21 @@ def test_odd_messages_of_widgets_stop_nothing(job: Job, service: Service) -> Non
         "print('on')\n",
     )
     assert shown(service.outputs())[-1] == "on\n"
+
+
+def test_malformed_displays_stop_nothing(job: Job, service: Service) -> None:
+    view = "application/vnd.jupyter.widget-view+json"
+    run(
+        job,
+        f"for view in (['a'], 'a', 3, {{}}): display({{{view!r}: view, 'text/plain': 'p'}}, raw=True)\n"
+        "display({'text/plain': 'q'}, raw=True, transient=[1])\n"
+        "shell = get_ipython()\n"
+        "for kind in ('stream', 'display_data', 'update_display_data', 'error', 'clear_output', 'comm_msg', 'odd'):\n"
+        "    for content in ('[1]', {}, {'data': None, 'text': None, 'transient': {'display_id': [1]}, 'wait': {}}):\n"
+        "        if kind != 'clear_output' or content == '[1]':\n"
+        "            shell.kernel.session.send(shell.kernel.iopub_socket, kind, content, parent=shell.parent_header)\n"
+        "print('on')\n",
+    )
+    texts = shown(service.outputs())
+    assert texts[:5] == ["p", "p", "p", "p", "q"]
+    assert texts[-1].endswith("on\n")

@@ -3,24 +3,35 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from queue import Empty
 from typing import cast
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import CellExecutionComplete, CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, from_dict
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.client.outputs import make_notice
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.output.cell_output import CellOutput
+from jupyter_gq.runner.output.messages import read_content
 from jupyter_gq.runner.output.recorder import Recorder
 
 from .exits import EXIT_STATUS_EXPRESSION, Exit, find_last_command, read_exit, read_exit_status
 from .kernel import KernelProcess
 
-#: Seconds to wait for outputs that are still missing when the kernel says that a cell ended.
-LATE_OUTPUT_TIMEOUT = 60
+log = logging.getLogger(__name__)
+
+#: Seconds for which nbclient listens for outputs after the reply of the kernel; later ones are taken here.
+REPLY_TIMEOUT = 1
+#: Seconds to wait, in all, for outputs that are still missing after that. Messages that are there do not wait.
+LATE_OUTPUT_TIMEOUT = 60.0
+#: Seconds between two looks whether the kernel that is waited for still lives.
+_LIFE_INTERVAL = 1.0
+LATE_OUTPUT_LOST = "Output at the end of this cell may be missing here: the kernel did not say that it sent all of it."
 #: Seconds to wait until an idle kernel tells the exit status of the last command.
 LAST_STATUS_TIMEOUT = 10
 
@@ -63,7 +74,7 @@ class CellClient(NotebookClient):
         super().__init__(
             from_dict(notebook),  # type: ignore[no-untyped-call]
             timeout=None,
-            iopub_timeout=LATE_OUTPUT_TIMEOUT,
+            iopub_timeout=REPLY_TIMEOUT,
             record_timing=False,
             coalesce_streams=False,
             store_widget_state=False,
@@ -71,6 +82,8 @@ class CellClient(NotebookClient):
         self.log.setLevel(logging.ERROR)
         self._kernel, self._recorder, self._changed = kernel, recorder, changed
         self._showing: CellOutput | None = None
+        #: Whether the kernel said that it has sent all outputs of the running cell.
+        self._has_all_output = False
 
     async def run_cell(self, cell: CellToRun) -> int | None:
         """Run one cell to its end; return its execution count, None if the kernel gave none.
@@ -79,6 +92,7 @@ class CellClient(NotebookClient):
         """
         node = self.nb.cells[cell.index]
         self._showing = self._recorder.cell_output(cell.id, cell.role)
+        self._has_all_output = False
         try:
             await self.async_execute_cell(node, cell.index)
         except CellExecutionError as error:
@@ -112,7 +126,55 @@ class CellClient(NotebookClient):
         count = self.nb.cells[cell.index].get("execution_count")
         return count if isinstance(count, int) and 0 <= count < 2**63 else None
 
+    async def _take_late_output(self, request: str, cell: NotebookNode, cell_index: int) -> None:
+        """Take the messages of a request that are still missing after its reply; show a notice if some do not come.
+
+        A runner that is slower than the kernel may have many of them before it; nbclient has ceased to listen. Only
+        the time without a message counts as waiting.
+        """
+        waited = 0.0
+        while not self._has_all_output:
+            began = monotonic()
+            try:
+                msg = await cast(AsyncKernelClient, self.kc).get_iopub_msg(timeout=_LIFE_INTERVAL)
+            except Empty:
+                msg = None
+            waited += monotonic() - began
+            if msg is not None:
+                self._take_message(msg, request, cell, cell_index)
+            if waited >= LATE_OUTPUT_TIMEOUT or (msg is None and self._kernel.exit_code is not None):
+                self._show_loss()
+                return
+
+    def _show_loss(self) -> None:
+        assert self._showing is not None
+        log.warning("The kernel did not say that it sent all output of a cell; some may be lost.")
+        self._showing.add(make_notice(LATE_OUTPUT_LOST))
+        self._changed()
+
+    def _take_message(self, msg: JsonObject, request: str, cell: NotebookNode, cell_index: int) -> None:
+        """Process a message from iopub if it answers the request; the last one says that there will be no more."""
+        parent = msg["parent_header"]
+        if isinstance(parent, dict) and parent.get("msg_id") == request:
+            try:
+                self.process_message(msg, cell, cell_index)
+            except CellExecutionComplete:
+                self._has_all_output = True
+
     # The following methods override nbclient where it would put outputs into the notebook.
+
+    async def _async_poll_output_msg(self, parent_msg_id: str, cell: NotebookNode, cell_index: int) -> None:
+        while not self._has_all_output:
+            msg = await cast(AsyncKernelClient, self.kc).get_iopub_msg(timeout=None)
+            self._take_message(msg, parent_msg_id, cell, cell_index)
+
+    def process_message(self, msg: JsonObject, cell: NotebookNode, cell_index: int) -> NotebookNode | None:
+        """Process a message of the running cell; ignore one whose content is malformed."""
+        content = read_content(str(msg["msg_type"]), msg["content"])
+        if content is None:
+            log.debug("A malformed message of type %s is ignored.", msg["msg_type"])
+            return None
+        return super().process_message({**msg, "msg_type": str(msg["msg_type"]), "content": content}, cell, cell_index)
 
     def output(
         self, outs: list[NotebookNode], msg: JsonObject, display_id: str | None, cell_index: int
@@ -150,7 +212,9 @@ class CellClient(NotebookClient):
             self._changed()
 
     async def _check_raise_for_error(self, cell: NotebookNode, cell_index: int, exec_reply: JsonObject | None) -> None:
-        end = read_exit(exec_reply["content"]) if exec_reply is not None else None
+        assert exec_reply is not None
+        await self._take_late_output(exec_reply["parent_header"]["msg_id"], cell, cell_index)
+        end = read_exit(exec_reply["content"])
         if end is not None:
             raise CellExited(end)
         await super()._check_raise_for_error(cell, cell_index, exec_reply)

@@ -4,6 +4,7 @@ A kernel answers `ok` in both cases. `exit(1)` leaves a trace in the payload of 
 into `keepkernel`. A failing command leaves its status in the variable `_exit_code`.
 """
 
+import re
 from dataclasses import dataclass
 
 from jupyter_gq.domain.json_types import JsonMapping
@@ -38,7 +39,7 @@ def read_exit(content: JsonMapping) -> Exit | None:
     if content.get("status") == "error":
         return make_exit(content.get("evalue", "")) if content.get("ename") == "SystemExit" else None
     for payload in content.get("payload") or []:
-        if payload.get("source") == "ask_exit":
+        if isinstance(payload, dict) and payload.get("source") == "ask_exit":
             return make_exit(payload.get("keepkernel"))
     return None
 
@@ -54,4 +55,4 @@ def read_exit_status(content: JsonMapping, name: str) -> int:
     """Return the exit status that the user expression `name` has in a reply; 0 if the kernel does not know it."""
     found = (content.get("user_expressions") or {}).get(name) or {}
     text = str((found.get("data") or {}).get("text/plain", ""))
-    return int(text) if text.lstrip("-").isdecimal() else 0
+    return int(text) if re.fullmatch("-?[0-9]{1,9}", text) else 0

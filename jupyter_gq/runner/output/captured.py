@@ -11,6 +11,7 @@ from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.json_types import JsonObject
 
 from .cell_output import CellOutput, Entry, Output, append_text
+from .messages import make_output, read_content
 
 #: The maximum number of characters of consecutive captured text; the end is kept.
 LONGEST_TEXT = 64 * 1024
@@ -28,11 +29,6 @@ class WidgetView:
     cell: CellOutput
     entry: Entry
     model: str
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the cell still has this display."""
-        return self.cell.has(self.entry)
 
 
 @dataclass(slots=True, eq=False)
@@ -143,15 +139,11 @@ class CapturedOutputs:
 def find_outputs(value: object) -> Iterator[Output]:
     """Yield the outputs in the `outputs` of a widget's state; parts that are no outputs are left out."""
     for each in value if isinstance(value, list | tuple) else ():
-        if not isinstance(each, dict):
-            continue
-        match each:
-            case {"output_type": "stream", "name": str(), "text": str()}:
-                yield each
-            case {"output_type": "display_data" | "execute_result", "data": dict()}:
-                yield each
-            case {"output_type": "error", "ename": str(), "evalue": str(), "traceback": list()}:
-                yield each
+        kind = str(each.get("output_type")) if isinstance(each, dict) else ""
+        content = read_content(kind, each)
+        output = None if content is None else make_output(kind, content)
+        if output is not None:
+            yield output
 
 
 def _is_same_stream(last: Output, output: Output) -> bool:

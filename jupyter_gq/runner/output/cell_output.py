@@ -56,20 +56,19 @@ class OutputBounds:
 class Entry:
     """An output of a cell. The entry stays the same object if the output moves or gets another content."""
 
-    __slots__ = ("output", "size")
+    __slots__ = ("is_kept", "is_stream", "output", "size")
 
     def __init__(self, output: Output) -> None:
+        #: Whether the cell still has this output: not cleared, and not dropped beyond the bounds.
+        self.is_kept = True
         self.replace(output)
 
     def replace(self, output: Output) -> None:
         """Replace the content of the output and measure its size."""
         self.output: Output = output
+        #: Whether the output is text of a stream, which may continue.
+        self.is_stream: bool = output["output_type"] == "stream"
         self.size: int = len(output["text"]) if self.is_stream else measure_output(output)
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether the output is text of a stream, which may continue."""
-        return bool(self.output["output_type"] == "stream")
 
 
 class CellOutput:
@@ -105,12 +104,9 @@ class CellOutput:
         """The approximate size of the outputs in bytes."""
         return sum(entry.size for entry in self.entries)
 
-    def has(self, entry: Entry) -> bool:
-        """Return whether an output is still here: not cleared, and not dropped beyond the bounds."""
-        return any(known is entry for known in self.entries)
-
     def restore(self, outputs: Iterable[Output]) -> None:
         """Replace all outputs by those of an earlier run; the next pieces send them again, so that both sides agree."""
+        self._forget(self.entries)
         self.entries = [Entry(self._limit(output)) for output in outputs]
         self._resend_all = True
         self._apply_bounds()
@@ -142,13 +138,13 @@ class CellOutput:
         dropped.
         """
         self._close_stream()
-        index = next((i for i, known in enumerate(self.entries) if known is entry), None)
-        if index is None:
+        if not entry.is_kept:
             return
         entry.replace(self._limit(output))
         if id(entry) in self._carrier:
             self._carrier[id(entry)]["output"] = entry.output
         else:
+            index = next(i for i, known in enumerate(self.entries) if known is entry)
             place = index + len(self._make_notices())
             piece = {"op": "replace", **self._about, "index": place, "output": entry.output}
             self._add_piece(piece, entry)
@@ -157,6 +153,7 @@ class CellOutput:
     def clear(self) -> None:
         """Remove all outputs, and replace the pending pieces by one that clears the cell."""
         self._stream = None
+        self._forget(self.entries)
         self.entries = []
         self._left_out_text = self._left_out_displays = 0
         self._resend_all = False
@@ -298,10 +295,15 @@ class CellOutput:
                 self._left_out_text += entry.size
             else:
                 self._left_out_displays += 1
-        dropped = {id(entry) for entry in gone}
-        self.entries = [entry for entry in self.entries if id(entry) not in dropped]
+        self._forget(gone)
+        self.entries = [entry for entry in self.entries if entry.is_kept]
         self._resend_all = True
         self._drop_pieces()
+
+    @staticmethod
+    def _forget(gone: Iterable[Entry]) -> None:
+        for entry in gone:
+            entry.is_kept = False
 
     def _make_notices(self) -> list[Output]:
         """Return the notice about outputs that were left out, in a list; an empty list if none was."""

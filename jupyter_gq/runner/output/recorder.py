@@ -12,7 +12,8 @@ from jupyter_gq.runner.delivery.budget import Budget
 
 from .captured import CapturedOutputs, WidgetView, find_outputs
 from .cell_output import CellOutput, Entry, Output, OutputBounds, Piece
-from .widgets import VIEW, Widgets
+from .messages import find_view, make_output, without_view
+from .widgets import Widgets
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,8 @@ class Recorder:
         self._cells: dict[str, CellOutput] = {}
         self._displays: dict[str, list[tuple[CellOutput, Entry]]] = {}
         self._widgets = Widgets()
-        self._views: list[WidgetView] = []
+        #: The displays of each widget that was displayed.
+        self._views: dict[str, list[WidgetView]] = {}
         self._captured: dict[str, CapturedOutputs] = {}
         self._flushed_at = now - 3600.0
 
@@ -63,18 +65,18 @@ class Recorder:
         if output is None:
             log.debug("Output of type %s is not kept.", kind)
             return
-        widget = content.get("data", {}).get(VIEW)
+        widget = find_view(content)
         if widget is not None:
-            output = self._widget_output(output, str(widget.get("model_id")))
+            output = _show_text(output, self._widgets.render(widget))
         entry = to.add(output)
         if widget is not None:
-            self._add_view(WidgetView(cell=to, entry=entry, model=str(widget.get("model_id"))))
+            self._add_view(WidgetView(cell=to, entry=entry, model=widget))
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs with this display id; do nothing if there are none."""
-        content = {**content, "data": _without_widget(content["data"])}
+        content = {**content, "data": without_view(content["data"])}
         for cell, entry in self._displays.get(display_id, ()):
             cell.update(entry, {**entry.output, "data": content["data"], "metadata": content.get("metadata", {})})
         for captured in self._captured.values():
@@ -86,10 +88,7 @@ class Recorder:
 
     def capture(self, model: str, content: JsonObject, kind: str, display_id: str | None) -> None:
         """Add an output to those that an Output widget captured, and show it where the widget is shown."""
-        if kind == "stream":
-            output: Output | None = {"output_type": kind, "name": content["name"], "text": content["text"]}
-        else:
-            output = make_output(kind, content)
+        output = make_output(kind, content)
         if output is not None:
             self._captured_by(model).append(output, display_id, self._views_of(model))
 
@@ -106,19 +105,23 @@ class Recorder:
     def apply_comm(self, kind: str, content: JsonObject) -> bool:
         """Apply a comm message to the widgets and to the outputs that show them; return whether they may have changed.
 
-        `kind` is the type of the message. Output widgets show the outputs that the kernel puts into their state.
+        `kind` is the type of the message. Output widgets show the outputs that the kernel puts into their state. Only
+        the changed widget and the boxes that contain it are rendered, each once however often it is displayed.
         """
-        if not self._apply_to_widgets(kind, content):
+        model = str(content.get("comm_id"))
+        if not self._apply_to_widgets(kind, model, content):
             return False
-        for view in self._views:
-            output = self._widget_output(view.entry.output, view.model)
-            if output != view.entry.output:
-                view.cell.update(view.entry, output)
+        for root in self._widgets.find_containing(model):
+            views = self._displays_of(root)
+            text = self._widgets.render(root) if views else None
+            for view in views:
+                output = _show_text(view.entry.output, text)
+                if output != view.entry.output:
+                    view.cell.update(view.entry, output)
         return True
 
-    def _apply_to_widgets(self, kind: str, content: JsonObject) -> bool:
-        """Apply a comm message to the widgets, and return whether one may look different now."""
-        model = str(content.get("comm_id"))
+    def _apply_to_widgets(self, kind: str, model: str, content: JsonObject) -> bool:
+        """Apply a comm message to the widget `model`, and return whether a widget may look different now."""
         if kind == "comm_close":
             return self._widgets.close(model)
         state = self._widgets.apply(content)
@@ -131,19 +134,21 @@ class Recorder:
 
     def _views_of(self, model: str) -> list[WidgetView]:
         """Return the displays of a widget, alone or in boxes, that are still shown."""
-        return [view for view in self._views if view.is_shown and self._widgets.contains(view.model, model)]
+        return [view for root in self._widgets.find_containing(model) for view in self._displays_of(root)]
+
+    def _displays_of(self, root: str) -> list[WidgetView]:
+        """Return the displays of a widget by itself that are still shown, and forget the others."""
+        if root not in self._views:
+            return []
+        self._views[root] = [view for view in self._views[root] if view.entry.is_kept]
+        return self._views[root]
 
     def _add_view(self, view: WidgetView) -> None:
         """Add the display of a widget, and show beside it what the Output widgets in it have captured."""
-        self._views.append(view)
-        for model, captured in self._captured.items():
-            if self._widgets.contains(view.model, model):
-                captured.show(view)
-
-    def _widget_output(self, output: Output, model: str) -> Output:
-        """Return the output with the text of the widget `model` as its data; unchanged if the widget has no text."""
-        text = self._widgets.render(model)
-        return output if text is None else {**output, "data": {"text/plain": text}}
+        self._views.setdefault(view.model, []).append(view)
+        for model in self._widgets.find_contained(view.model):
+            if model in self._captured:
+                self._captured[model].show(view)
 
     def seconds_until_flush(self, now: float) -> float | None:
         """Return in how many seconds `flush` should be called; 0 = now, None = nothing changed."""
@@ -173,29 +178,6 @@ class Recorder:
         return sum(cell.pending_size for cell in self._cells.values())
 
 
-def make_output(kind: str, content: JsonObject) -> Output | None:
-    """Return the nbformat display, result or error of a message; None for streams and types that are no outputs."""
-    match kind:
-        case "display_data":
-            return {"output_type": kind, **_shown(content)}
-        case "execute_result":
-            count = content.get("execution_count")
-            return {"output_type": kind, **_shown(content), "execution_count": count}
-        case "error":
-            return {"output_type": kind, **{name: content[name] for name in ("ename", "evalue", "traceback")}}
-        case _:
-            return None
-
-
-def _shown(content: JsonObject) -> JsonObject:
-    return {"data": _without_widget(content["data"]), "metadata": content.get("metadata", {})}
-
-
-def _without_widget(data: JsonObject) -> JsonObject:
-    """Return the data without the view of a widget if another form is left.
-
-    A widget lives in its kernel, which cannot be reached from the notebook; its text is shown instead.
-    """
-    if VIEW in data and len(data) > 1:
-        return {kind: value for kind, value in data.items() if kind != VIEW}
-    return data
+def _show_text(output: Output, text: str | None) -> Output:
+    """Return the output with the text of a widget as its data; unchanged if the widget has no text."""
+    return output if text is None else {**output, "data": {"text/plain": text}}

@@ -7,19 +7,24 @@ widget (`captured`). For all other widgets the kernel's own text is kept.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import unescape
 from itertools import chain, repeat
 from textwrap import indent
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-VIEW = "application/vnd.jupyter.widget-view+json"
 _CHILD = "IPY_MODEL_"
 _TAGS = re.compile(r"<[^>]*>")
 _BAR_LENGTH = 20
 #: Boxes in boxes deeper than this are not followed; a box may even contain itself.
 _DEEPEST = 8
+#: Most parts of one rendering. Boxes that share their children have few widgets but very many parts.
+MOST_PARTS = 200
+#: Characters of text that count as one part, so that the bound of the parts also bounds the text.
+_TEXT_OF_A_PART = 1024
+#: Last line of a rendering that does not show all parts.
+_CUT = "[...]"
 _OUTPUT = "OutputModel"
 #: What stands between the children of a box, by the name of its model.
 _SEPARATORS = {
@@ -41,6 +46,8 @@ class Widgets:
 
     def __init__(self) -> None:
         self._state: dict[str, JsonObject] = {}
+        #: The boxes that each widget is directly in.
+        self._boxes: dict[str, dict[str, None]] = {}
         #: Output widgets that capture outputs, with the message whose outputs they capture; the innermost is the last.
         self._capturing: list[tuple[str, str]] = []
         #: Output widgets that have ceased to capture, each once.
@@ -55,7 +62,7 @@ class Widgets:
         if not isinstance(state, Mapping):
             return None
         model = str(content.get("comm_id"))
-        self._state.setdefault(model, {}).update(state)
+        self._update_state(model, state)
         if "msg_id" in state and self.is_output(model):
             self._capturing = [each for each in self._capturing if each[0] != model]
             if state["msg_id"]:
@@ -63,6 +70,19 @@ class Widgets:
             else:
                 self._ended[model] = None
         return state
+
+    def _update_state(self, model: str, state: JsonMapping) -> None:
+        known = self._state.setdefault(model, {})
+        if "children" in state:
+            self._move_children(model, before=known, after=state)
+        known.update(state)
+
+    def _move_children(self, model: str, *, before: JsonMapping, after: JsonMapping) -> None:
+        """Note which widgets are no longer in a box and which are now, given two states of the box."""
+        for child in _children(before):
+            self._boxes.get(child, {}).pop(model, None)
+        for child in _children(after):
+            self._boxes.setdefault(child, {})[model] = None
 
     def take_ended(self) -> list[str]:
         """Return the Output widgets that have ceased to capture since the last call."""
@@ -73,6 +93,7 @@ class Widgets:
         """Mark a widget as closed; return whether it was known."""
         if model not in self._state:
             return False
+        self._move_children(model, before=self._state[model], after={})
         self._state[model] = {"_model_name": _CLOSED}
         self._capturing = [each for each in self._capturing if each[0] != model]
         return True
@@ -85,18 +106,35 @@ class Widgets:
         """Return the Output widget that captures what is sent in answer to a message; None if none does."""
         return next((model for model, captured in reversed(self._capturing) if captured == message), None)
 
-    def contains(self, root: str, model: str) -> bool:
-        """Return whether the widget `root` is `model`, or a box with that widget in it, or in its boxes."""
-        seen, following = {root}, [root]
-        while following:
-            children = set(_children(self._state.get(following.pop(), {}))) - seen
-            seen |= children
-            following += children
-        return model in seen
+    def find_containing(self, model: str) -> list[str]:
+        """Return the widget `model`, the boxes that it is in, the boxes that these are in, and so on, each once."""
+        return _follow(model, lambda each: self._boxes.get(each, ()))
+
+    def find_contained(self, model: str) -> list[str]:
+        """Return the widget `model`, and if it is a box, its children, their children, and so on, each once."""
+        return _follow(model, lambda each: _children(self._state.get(each, {})))
 
     def render(self, model: str) -> str | None:
-        """Return the text of the widget `model`; None if it cannot be rendered as text."""
-        return self._render(model, 0)
+        """Return the text of the widget `model`; None if it cannot be rendered as text.
+
+        If the widget has more than `MOST_PARTS` parts, the text shows the first ones and ends with the line "[...]".
+        """
+        return _Rendering(self._state).render(model)
+
+
+class _Rendering:
+    """One rendering of a widget as text; its work is bounded."""
+
+    def __init__(self, state: Mapping[str, JsonObject]) -> None:
+        """Begin without parts; `state` has the state of each known widget."""
+        self._state = state
+        self._parts_left = MOST_PARTS
+        self._is_cut = False
+
+    def render(self, model: str) -> str | None:
+        """Return the text of the widget; None if it cannot be rendered as text."""
+        text = self._render(model, 0)
+        return text if text is None or not self._is_cut else f"{text}\n{_CUT}"
 
     def _render(self, model: str, depth: int) -> str | None:
         """Return the text of a widget that lies in `depth` boxes; None if it cannot be rendered as text."""
@@ -105,10 +143,9 @@ class Widgets:
             return None
         match str(state.get("_model_name")):
             case name if name in _SEPARATORS:
-                parts = [self._render(child, depth + 1) for child in _children(state)]
-                titled = [_add_title(title, part) for title, part in zip(_titles(state), parts, strict=False)]
-                rendered = [part for part in titled if part is not None]
-                return _SEPARATORS[name].join(rendered) if rendered else None
+                titled = zip(_titles(state), self._render_children(state, depth), strict=False)
+                parts = [_add_title(title, part) for title, part in titled if part is not None]
+                return _SEPARATORS[name].join(parts) if parts else None
             case "HTMLModel" | "LabelModel" | "HTMLMathModel":
                 return unescape(_TAGS.sub("", str(state.get("value", ""))))
             case name if depth == 0 and name in (_OUTPUT, _CLOSED):
@@ -118,10 +155,34 @@ class Widgets:
             case _:
                 return _render_control(state)
 
+    def _render_children(self, state: JsonMapping, depth: int) -> Iterator[str | None]:
+        """Yield the text of each child of a box that lies in `depth` boxes, until the rendering has all its parts."""
+        for child in _children(state):
+            if self._parts_left <= 0:
+                self._is_cut = True
+                return
+            self._parts_left -= 1
+            text = self._render(child, depth + 1)
+            self._parts_left -= len(text or "") // _TEXT_OF_A_PART
+            yield text
 
-def _children(state: JsonMapping) -> list[str]:
+
+def _follow(model: str, find_next: Callable[[str], Iterable[str]]) -> list[str]:
+    """Return the widget and all widgets that `find_next` leads to from there, each once."""
+    found, following = {model: None}, [model]
+    while following:
+        for each in find_next(following.pop()):
+            if each not in found:
+                found[each] = None
+                following.append(each)
+    return list(found)
+
+
+def _children(state: JsonMapping) -> Iterator[str]:
+    """Yield the children of a box in their order; widgets that are no boxes have none."""
     children = state.get("children")
-    return [str(child).removeprefix(_CHILD) for child in children] if isinstance(children, list | tuple) else []
+    for child in children if isinstance(children, list | tuple) else ():
+        yield str(child).removeprefix(_CHILD)
 
 
 def _titles(state: JsonMapping) -> Iterator[str]:
@@ -130,9 +191,9 @@ def _titles(state: JsonMapping) -> Iterator[str]:
     return chain(map(str, titles) if isinstance(titles, list | tuple) else (), repeat(""))
 
 
-def _add_title(title: str, part: str | None) -> str | None:
-    """Return the text of a tab with its title in front; None if the tab cannot be rendered."""
-    return part if part is None or not title else f"{title}\n{indent(part, '  ')}"
+def _add_title(title: str, part: str) -> str:
+    """Return the text of a tab with its title in front."""
+    return part if not title else f"{title}\n{indent(part, '  ')}"
 
 
 def _render_control(state: JsonMapping) -> str | None:
@@ -160,7 +221,7 @@ def _render_bar(state: JsonMapping) -> str | None:
     try:
         least, most = float(state.get("min", 0)), float(state.get("max", 100))
         part = (float(state.get("value", 0)) - least) / (most - least)
-    except (TypeError, ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
     full = round(_BAR_LENGTH * min(1.0, max(0.0, part)))
     return f"|{'█' * full}{' ' * (_BAR_LENGTH - full)}|"

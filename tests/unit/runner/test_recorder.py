@@ -1,11 +1,17 @@
 """The first change is sent at once, a flood is delayed, the end of a cell is always sent."""
 
+import sys
+from types import FrameType
+
 import pytest
 
 from jupyter_gq.client.outputs import fold
 from jupyter_gq.runner.delivery.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
 from jupyter_gq.runner.output.cell_output import OutputBounds
-from jupyter_gq.runner.output.recorder import FLUSH_INTERVAL, OVER_BUDGET_WAIT, Recorder, make_output
+from jupyter_gq.runner.output.messages import VIEW, make_output, read_content
+from jupyter_gq.runner.output.recorder import FLUSH_INTERVAL, OVER_BUDGET_WAIT, Recorder
+
+VIEWS = {"data": {VIEW: {"model_id": "a"}, "text/plain": "p"}, "metadata": {}, "transient": {}}
 
 
 def a_stream(text: str) -> dict[str, str]:
@@ -88,3 +94,67 @@ def test_budget_is_full_then_fast_then_slow() -> None:
     budget.spend(SLOW_AFTER)
     wait = SLOW_AFTER / SLOW_RATE
     assert not budget.allows(BURST, wait / 2)
+
+
+def open_and_update_bars(number: int) -> int:
+    """Display that many progress bars, each in a box, then update each once; return the calls within the widgets."""
+    recorder = Recorder(lambda pieces: None, now=0.0)
+    cell = recorder.cell_output("c", "target")
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.endswith("widgets.py")
+
+    sys.setprofile(count)
+    try:
+        for name in range(number):
+            recorder.apply_comm("comm_open", a_state(f"bar-{name}", _model_name="IntProgressModel", value=0))
+            recorder.apply_comm(
+                "comm_open", a_state(f"box-{name}", _model_name="HBoxModel", children=[f"IPY_MODEL_bar-{name}"])
+            )
+            recorder.append(cell, {"data": {VIEW: {"model_id": f"box-{name}"}, "text/plain": ""}}, "display_data", None)
+        for name in range(number):
+            recorder.apply_comm("comm_msg", a_state(f"bar-{name}", value=100))
+    finally:
+        sys.setprofile(None)
+    assert all("█" * 20 in output["data"]["text/plain"] for output in recorder.outputs("c"))
+    return calls
+
+
+def a_state(model: str, **state: object) -> dict:
+    return {"comm_id": model, "data": {"state": state}}
+
+
+def test_a_message_of_a_widget_costs_what_it_changes() -> None:
+    assert open_and_update_bars(1000) <= 11 * open_and_update_bars(100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "read"),
+    [
+        ("display_data", {"data": {VIEW: ["a"], "text/plain": "p"}}, {"text/plain": "p"}),
+        ("display_data", {"data": {VIEW: "a", "text/plain": 3}, "metadata": None}, {"text/plain": "3"}),
+        ("execute_result", {"data": {VIEW: {"model_id": 3}, "text/plain": "p"}, "transient": [1]}, {"text/plain": "p"}),
+        ("display_data", {"data": {"application/json": [1]}, "execution_count": "x"}, {"application/json": [1]}),
+    ],
+)
+def test_malformed_parts_of_a_display_are_left_out_and_the_rest_is_shown(kind: str, content: dict, read: dict) -> None:
+    assert read_content(kind, content) == {"data": read, "metadata": {}, "transient": {}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("display_data", {"data": None}), ("display_data", {"data": {VIEW: 3}}), ("stream", {}), ("comm_msg", [1])],
+)
+def test_messages_that_show_nothing_are_ignored(kind: str, content: object) -> None:
+    assert read_content(kind, content) is None
+
+
+def test_fields_of_other_types_become_text() -> None:
+    assert read_content("stream", {"name": 3, "text": 4}) == {"name": "stdout", "text": "4"}
+    assert read_content("error", {"ename": 1, "traceback": [2]}) == {"ename": "1", "evalue": "", "traceback": ["2"]}
+    display = read_content("display_data", {"data": {}, "transient": {"display_id": [7]}})
+    assert display == {"data": {}, "metadata": {}, "transient": {"display_id": "[7]"}}
+    assert read_content("display_data", VIEWS) == VIEWS
+    assert read_content("status", {}) == {"execution_state": "None"}

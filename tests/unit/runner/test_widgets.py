@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.runner.output.widgets import Widgets
+from jupyter_gq.runner.output.widgets import MOST_PARTS, Widgets
 
 
 def widgets(**models: dict) -> Widgets:
@@ -72,6 +72,7 @@ def test_tabs_are_rendered_with_their_titles() -> None:
         {"_model_name": "SliderModel", "description": "dates", "value": [{}, {}]},
         {"_model_name": "SliderModel", "description": "", "value": 3},
         {"_model_name": "IntProgressModel", "max": 0, "value": 0},
+        {"_model_name": "IntProgressModel", "max": 10**400, "value": 0},
         {"_model_name": "HBoxModel", "children": ["IPY_MODEL_x"]},
         {},
     ],
@@ -86,3 +87,41 @@ def test_messages_without_state_change_nothing() -> None:
     assert known.apply({"comm_id": "x", "data": {"method": "custom"}}) is None
     assert known.apply({"comm_id": "x"}) is None
     assert known.render("x") is None
+
+
+def test_boxes_of_shared_widgets_are_cut_at_a_number_of_parts() -> None:
+    known = widgets(
+        a={"_model_name": "LabelModel", "value": "label"},
+        box0={"_model_name": "HBoxModel", "children": ["IPY_MODEL_a"] * 30},
+    )
+    for number in range(7):
+        state = {"_model_name": "VBoxModel", "children": [f"IPY_MODEL_box{number}"] * 3}
+        known.apply({"comm_id": f"box{number + 1}", "data": {"state": state}})
+    text = known.render("box7")
+    assert 100 < text.count("label") <= MOST_PARTS
+    assert text.endswith("\n[...]")
+    assert known.render("box0") == " ".join(["label"] * 30)
+
+
+def test_long_parts_count_as_several() -> None:
+    known = widgets(
+        a={"_model_name": "LabelModel", "value": "x" * 100_000},
+        box={"_model_name": "VBoxModel", "children": ["IPY_MODEL_a"] * MOST_PARTS},
+    )
+    assert len(known.render("box")) < 400_000
+
+
+def test_the_boxes_of_a_widget_follow_its_moves() -> None:
+    known = widgets(
+        a={"_model_name": "LabelModel"},
+        row={"_model_name": "HBoxModel", "children": ["IPY_MODEL_a"]},
+        page={"_model_name": "VBoxModel", "children": ["IPY_MODEL_row", "IPY_MODEL_page"]},
+    )
+    assert known.find_containing("a") == ["a", "row", "page"]
+    assert known.find_contained("page") == ["page", "row", "a"]
+    known.apply({"comm_id": "row", "data": {"state": {"children": []}}})
+    assert known.find_containing("a") == ["a"]
+    known.apply({"comm_id": "row", "data": {"state": {"children": ["IPY_MODEL_a"]}}})
+    assert known.find_containing("a") == ["a", "row", "page"]
+    known.close("row")
+    assert known.find_containing("a") == ["a"]
