@@ -123,7 +123,7 @@ class Widgets:
 
 
 class _Rendering:
-    """One rendering of a widget as text; its work is bounded."""
+    """A rendering of a widget as text, with bounded work."""
 
     def __init__(self, state: Mapping[str, JsonObject]) -> None:
         """Begin without parts; `state` has the state of each known widget."""
