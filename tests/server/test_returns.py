@@ -1,5 +1,7 @@
 """The dialog is proposed what later cells need, a job is sent with the names, and its files are downloads."""
 
+import json
+
 import pytest
 from tornado.httpclient import HTTPClientError
 from tornado.iostream import StreamClosedError
@@ -52,10 +54,13 @@ async def test_an_empty_file_is_a_download_too(on_hub, service, jp_fetch):
     assert answer.headers["Content-Type"] == "application/octet-stream"
 
 
-async def test_a_file_that_the_service_refuses_is_a_problem_and_no_download(on_hub, service, fetch):
+async def test_a_file_that_the_service_refuses_is_a_problem_and_no_download(on_hub, service, jp_fetch):
     refused = {"code": "not_found", "message": "There is no such job.", "field": None}
     service.answers["GET", "jobs/job-7f3/results/content"] = (404, refused)
-    assert await fetch("GET", "jobs/job-7f3/file?path=a.png") == (404, refused)
+    place = ("jupyter-gq", "jobs", "job-7f3", "file")
+    answer = await jp_fetch(*place, params={"path": "a.png"}, raise_error=False)
+    assert (answer.code, json.loads(answer.body)) == (404, refused)
+    assert "Content-Disposition" not in answer.headers
 
 
 class LostAfterTheFirstPart(dict):
