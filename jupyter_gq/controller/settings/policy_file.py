@@ -69,7 +69,9 @@ class PolicyFile:
             self._policy = first
             self._log_warnings()
         else:
-            self._policy.restore(ConfigFileError(self._describe_hang(look, first)))
+            # The thread may not have begun, and then only `early` knows the file that hangs.
+            files = {**first.identities(), **({} if early is None else early.executed)}
+            self._policy.restore(ConfigFileError(self._describe_hang(look, files)))
             self._threads, self._pending = [look], (look, first)
 
     @property
@@ -119,7 +121,7 @@ class PolicyFile:
         if look.has_ended():
             return self._adopt(look, policy)
         if look.is_overdue():
-            self._hang = self._describe_hang(look, policy)
+            self._hang = self._describe_hang(look, policy.identities())
         return False
 
     async def _look(self) -> None:
@@ -175,12 +177,11 @@ class PolicyFile:
             "and start the service again."
         )
 
-    def _describe_hang(self, look: Reading[bool], policy: LoadedPolicy) -> str:
-        """Return the sentence about a look that is overdue, with the line where it waits."""
+    def _describe_hang(self, look: Reading[bool], files: Collection[Path]) -> str:
+        """Return the sentence about a look that is overdue, with the line of these files where it waits."""
         if self._do_too_many_hang():
             return self._describe_last_hang()
-        files = policy.identities()
-        place = look.find_line(files) or next(reversed(files), self._path)
+        place = look.find_line(files) or next(reversed(list(files)), self._path)
         return (
             f"{place}: the file has not been read within {reading.READ_TIMEOUT:g} s. Something there waits: a line "
             "such as a look-up without a deadline, or a file system that does not answer. Mend the file."
