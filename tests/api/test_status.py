@@ -119,7 +119,7 @@ async def test_head_answers_as_get_without_a_body(serve):
     [
         ("PUT", "jobs", "GET, POST"),
         ("GET", "jobs/preview", "POST"),
-        ("PATCH", "jobs/job-1", "DELETE, GET"),
+        ("PUT", "jobs/job-1", "DELETE, GET, PATCH"),
         ("POST", "me", "GET"),
         ("OPTIONS", "tickets", "POST"),
     ],

@@ -126,7 +126,7 @@ def test_kernel_has_no_secret_of_the_runner_and_knows_its_gang(cluster):
     variables = dict(line.partition("=")[::2] for line in text.splitlines())
     assert {name: variables[name] for name in gang} == gang
     ours = {name for name in variables if name.startswith("GQ_")}
-    assert ours == {"GQ_JOB_ID", "GQ_RUN_DIR", "GQ_CHECKPOINT_DIR", "GQ_STOP_GRACE"}
+    assert ours == {"GQ_JOB_ID", "GQ_RUN_DIR", "GQ_CHECKPOINT_DIR", "GQ_RESULTS_DIR", "GQ_STOP_GRACE"}
     assert variables["GQ_CHECKPOINT_DIR"] == str(pods[0].folder / "checkpoint")
     assert "copies" not in text
     assert cluster.log(job).startswith("== task 0 ==")
