@@ -165,7 +165,9 @@ class JobNotices:
         """Try to send a notice; return whether it is settled: sent, or given up after the last attempt."""
         try:
             await unsent.notifier.send(unsent.notice)
-        except BackendError as error:
+        except Exception as error:  # a way that fails in any manner must hold up no other
+            if not isinstance(error, BackendError):
+                log.exception("a notice could not be sent by %s", unsent.notifier.name)
             if unsent.attempts == len(RETRIES):
                 log.warning("the notice about job %s is given up: %s", unsent.notice.job, error)
                 return True

@@ -114,6 +114,24 @@ async def test_a_way_that_is_away_holds_up_no_other_and_sends_later(world: World
     assert (mail.jobs, hook.jobs) == ([job], [job])
 
 
+class BrokenWay(Mailbox):
+    """A way that fails as no way should."""
+
+    async def send(self, notice: Notice) -> None:
+        self.attempts += 1
+        raise RuntimeError("a defect")
+
+
+async def test_a_broken_way_holds_up_no_other(world: World) -> None:
+    broken, mail = BrokenWay("webhook"), Mailbox()
+    sending = notices(world, broken, mail)
+    await sending.deliver()
+    job = await run_to_its_end(world)
+    await sending.deliver()
+    await sending.deliver()
+    assert (broken.attempts, mail.jobs) == (1, [job])
+
+
 async def test_an_unsent_notice_outlives_the_service_with_the_way_that_has_not_sent_it(world: World) -> None:
     mail, hook = Mailbox("mail"), Mailbox("webhook")
     sending = notices(world, mail, hook)
