@@ -70,7 +70,7 @@ def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
     except BaseException as error:  # the administrator's code may raise anything
         where = f"{path}, line {_line_of_traceback(error, executed)}"
         said = ": ".join(filter(None, [type(error).__name__, str(error)]))
-        raise ConfigFileError(f"{where}: {said}. Mend that line.") from error
+        raise ConfigFileError(f"{where}: {said.rstrip('.')}. Mend that line.") from error
 
 
 def _line_of_traceback(error: BaseException, executed: Collection[Path]) -> int | str:

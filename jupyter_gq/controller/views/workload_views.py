@@ -99,6 +99,8 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
     """Return the view of a job for a list, from its record and the data in `context`."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
+    # The last place of a job that ended is worth seeing; a job that waits has none.
+    place = None if workload.state is State.PENDING else detail.place
     return JobSummary(
         id=workload.id,
         name=workload.name,
@@ -115,14 +117,14 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         sentence=job_sentence(record, phase, context),
         position=_position(workload, context),
         expected_start=context.expected_start if workload.state is State.PENDING else None,
-        held_since=workload.hold.at if workload.hold else None,
+        held_since=workload.hold.at if workload.hold and workload.state not in FINAL else None,
         over_quota=format_gpus(context.over_quota) if context.over_quota and workload.holds else None,
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,
         finished_at=workload.finished_at,
         run=workload.run,
-        devices=_device_names(detail.place),
-        node=detail.place.node if detail.place else None,
+        devices=_device_names(place),
+        node=place.node if place else None,
         server=detail.server,
         notebook_path=detail.notebook_path,
         progress=_progress_view(detail.progress),

@@ -134,8 +134,8 @@ async def test_a_file_that_was_executed_early_is_executed_again_only_if_it_has_c
 
 
 async def test_an_error_of_the_early_execution_is_the_error_of_the_file(path):
-    path.write_text("raise KeyboardInterrupt\n")
-    with pytest.raises(ConfigFileError, match=r"line 1: KeyboardInterrupt\. Mend that line"):
+    path.write_text("raise KeyboardInterrupt('stopped.')\n")
+    with pytest.raises(ConfigFileError, match=r"line 1: KeyboardInterrupt: stopped\. Mend that line"):
         load(path, None, EarlyExecution(path))
     path.unlink()
     early = EarlyExecution(path)

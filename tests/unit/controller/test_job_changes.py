@@ -146,6 +146,18 @@ async def test_a_job_that_makes_room_can_be_held_meanwhile_and_released_before_i
     assert len(world.backend.stops) == 1
 
 
+async def test_a_held_job_shows_no_devices_and_a_cancelled_one_no_hold(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    assert world.job(job).devices
+    change(world, ANN, job, held=True)
+    await world.step(3)
+    held = world.job(job)
+    assert (held.devices, held.node, held.held_since is None) == ([], None, False)
+    world.controller.jobs.cancel(ANN, job)
+    assert world.job(job).held_since is None
+
+
 async def test_a_job_released_while_it_is_paused_waits_as_all_others_once_it_has_stopped(world):
     world.backend._told_to_stop = lambda run: None  # it takes its time
     job = world.send(ANN, "vision")
