@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from .amount import NO_GPU, Instant, MilliGpu
+from .amount import NO_GPU, Instant, MiB, MilliGpu, Seconds
 from .workload import Backoff, TaskPlacement
 
 #: Reason of an `Eviction` that nobody ordered: the notebook's server failed.
@@ -28,6 +28,36 @@ class Eviction:
     #: Name of the queue, job or user that got the devices; None if there is none.
     by: str | None
     at: Instant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspension:
+    """The suspension of a notebook's share: decided, and then in effect until the share is back."""
+
+    #: Explanation for the owner: for whom and why.
+    sentence: str
+    #: Id of the workload for which the share is suspended; None = for no workload.
+    by: str | None
+    #: When the scheduler decided it.
+    decided_at: Instant
+    #: When the devices were found to be free; None = the share is still in use.
+    since: Instant | None = None
+    #: Host memory that the saved GPU state takes; None = unknown.
+    memory: MiB | None = None
+    #: Duration of the move to host memory; None = unknown.
+    seconds: Seconds | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuspensionRefusal:
+    """The failure of the last attempts to suspend a share. The share is in use as before."""
+
+    #: Why the last attempt failed, for the owner.
+    sentence: str
+    #: Number of failed attempts in a row.
+    times: int
+    #: End of the backoff: no attempt before it.
+    until: Instant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,6 +166,10 @@ class WorkloadDetail:
     named_devices: Mapping[str, str] = field(default_factory=dict)
     #: Text of the idle warning while there is one.
     warning: str = ""
+    #: The suspension of the share, from the decision until the share is back; None = the share is not suspended.
+    suspension: Suspension | None = None
+    #: Why the last attempt to suspend the share failed; None = the last attempt did not fail.
+    unsuspendable: SuspensionRefusal | None = None
 
     #: Stored keys that this release does not know, kept for the release that wrote them. Values are JSON.
     unknown: Mapping[str, object] = field(default_factory=dict)

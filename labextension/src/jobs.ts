@@ -33,9 +33,16 @@ export const NOTEBOOK_LOOKS: Readonly<Record<NotebookPhase, IPhaseLook>> = {
   waiting: { word: 'Waiting', tone: 'quiet', icon: 'clock' },
   starting: { word: 'Starting', tone: 'active', icon: 'spinner' },
   running: { word: 'Running', tone: 'good', icon: 'check' },
+  suspended: { word: 'Suspended', tone: 'warn', icon: 'pause' },
+  resuming: { word: 'Resuming', tone: 'active', icon: 'spinner' },
   stopping: { word: 'Stopping', tone: 'quiet', icon: 'stop' },
   stopped: { word: 'Stopped', tone: 'quiet', icon: 'stop' }
 };
+
+/** Return whether the server of a notebook in this phase runs, whether its share is in use or suspended. */
+export function hasServer(phase: NotebookPhase): boolean {
+  return phase === 'running' || phase === 'suspended' || phase === 'resuming';
+}
 
 const FINAL: ReadonlySet<JobPhase> = new Set<JobPhase>(['done', 'failed', 'cancelled']);
 

@@ -334,7 +334,7 @@ export interface components {
             owner: string;
             gpus: string;
             /** @enum {string} */
-            phase: "waiting" | "starting" | "running" | "stopping" | "stopped";
+            phase: "waiting" | "starting" | "running" | "suspended" | "resuming" | "stopping" | "stopped";
             sentence: string;
             position: number | null;
             submitted_at: number;
@@ -352,6 +352,10 @@ export interface components {
             /** @description Start of the idleness; None = in use, or unknown. */
             idle_since: number | null;
             warning: components["schemas"]["IdleWarning"] | null;
+            /** @description Present while the share is suspended or comes back (phases suspended, resuming). */
+            suspension: components["schemas"]["SuspensionView"] | null;
+            /** @description Why the share was not suspended at the last attempt, in one sentence; empty: no failure. */
+            unsuspendable: string;
             /** @description A problem of the running notebook, in one sentence; empty: none. */
             trouble: string;
             eviction: components["schemas"]["Eviction"] | null;
@@ -588,6 +592,17 @@ export interface components {
             server: string;
             hub: boolean;
         };
+        /** @description The suspension of a notebook's share: its GPU state is in host memory, and its devices are lent. */
+        SuspensionView: {
+            /** @description When the devices were given up. */
+            since: number;
+            /** @description For whom and why, and what brings the share back. */
+            sentence: string;
+            /** @description Host memory that the saved GPU state takes. */
+            memory_mib: number | null;
+            /** @description About how long the state takes to return to free devices; None = unknown. */
+            expected_seconds: number | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -638,3 +653,4 @@ export type ResultPath = components['schemas']['ResultPath'];
 export type ResultVariable = components['schemas']['ResultVariable'];
 export type SendRequest = components['schemas']['SendRequest'];
 export type ServerStatus = components['schemas']['ServerStatus'];
+export type SuspensionView = components['schemas']['SuspensionView'];

@@ -31,6 +31,7 @@ from .notebooks import (
     NotebookPhase,
     NotebookView,
     ProcessReport,
+    SuspensionView,
     TicketRequest,
     TicketView,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "ResultVariable",
     "SentOutputEvent",
     "ServiceEvent",
+    "SuspensionView",
     "TaskDeviceCheck",
     "TicketRequest",
     "TicketView",

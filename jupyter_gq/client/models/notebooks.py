@@ -10,7 +10,7 @@ from jupyter_gq.client.strict_model import StrictModel
 
 from .evictions import Eviction
 
-NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
+NotebookPhase = Literal["waiting", "starting", "running", "suspended", "resuming", "stopping", "stopped"]
 
 
 class IdleWarning(BaseModel):
@@ -19,6 +19,17 @@ class IdleWarning(BaseModel):
     expire_at: float
     sentence: str
     keep_seconds: float = Field(description="Seconds that 'Keep it' would add now; 0 = the bound is reached.")
+
+
+class SuspensionView(BaseModel):
+    """The suspension of a notebook's share: its GPU state is in host memory, and its devices are lent."""
+
+    since: float = Field(description="When the devices were given up.")
+    sentence: str = Field(description="For whom and why, and what brings the share back.")
+    memory_mib: int | None = Field(default=None, description="Host memory that the saved GPU state takes.")
+    expected_seconds: float | None = Field(
+        default=None, description="About how long the state takes to return to free devices; None = unknown."
+    )
 
 
 class NotebookView(BaseModel):
@@ -48,6 +59,13 @@ class NotebookView(BaseModel):
     )
     idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
     warning: IdleWarning | None = None
+    suspension: SuspensionView | None = Field(
+        default=None, description="Present while the share is suspended or comes back (phases suspended, resuming)."
+    )
+    unsuspendable: str = Field(
+        default="",
+        description="Why the share was not suspended at the last attempt, in one sentence; empty: no failure.",
+    )
     trouble: str = Field(default="", description="A problem of the running notebook, in one sentence; empty: none.")
     eviction: Eviction | None = None
 

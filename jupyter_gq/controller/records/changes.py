@@ -13,7 +13,7 @@ from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.states import Event
 from jupyter_gq.domain.workload import Activity, Backoff, Hold, Request, Stop, TaskPlacement
-from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress
+from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress, Suspension, SuspensionRefusal
 from jupyter_gq.store.protocol import Record
 
 
@@ -54,6 +54,8 @@ class DetailChange(TypedDict, total=False):
     given_back: bool
     named_devices: Mapping[str, str]
     warning: str
+    suspension: Suspension | None
+    unsuspendable: SuspensionRefusal | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

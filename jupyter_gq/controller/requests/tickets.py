@@ -108,7 +108,7 @@ class Tickets:
         workload = record.workload
         if workload.state in FINAL or workload.stop is not None:
             raise Conflict(_ENDED)
-        expected = workload.state in {State.STARTING, State.RUNNING}
+        expected = workload.state in {State.STARTING, State.RUNNING, State.SUSPENDED, State.RESUMING}
         if not expected and workload.request.devices:
             raise Conflict("This ticket still waits for its share; start the server when it is admitted.")
         attachment = self._context.backend_of(Kind.NOTEBOOK).capabilities.process_attachment

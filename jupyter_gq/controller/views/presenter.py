@@ -12,7 +12,7 @@ from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.store.protocol import Record
 
@@ -22,6 +22,8 @@ from .overview import over_quota_by_job
 from .workload_views import ViewContext
 
 Shown = TypeVar("Shown")
+#: States of a notebook whose server may run.
+_HAS_SHARE = frozenset({State.STARTING, State.RUNNING, State.SUSPENDED, State.RESUMING})
 
 
 class Presenter:
@@ -34,6 +36,8 @@ class Presenter:
         self._announcements = Announcements()
         #: Milli-GPU of each job above its queue's quota, by id.
         self._over_quota: Mapping[str, int] = {}
+        #: The devices of suspended notebooks, and the revision of the records of which they are.
+        self._lent: tuple[int, frozenset[str]] = (-1, frozenset())
         #: What is wrong with running workloads, by id, as it was announced last.
         self._troubles: Mapping[str, str] = {}
 
@@ -56,7 +60,7 @@ class Presenter:
         STARTING, the additions to the server's pod are there too, if servers are pods.
         """
         workload = record.workload
-        ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
+        ready = workload.state in _HAS_SHARE or not workload.request.devices
         environment = self._context.environment(workload) if ready else {}
         view = workload_views.ticket_view(record, self.view_context(record), environment)
         preparation = self._context.backend_of(workload.kind).capabilities.pod_preparation
@@ -135,12 +139,29 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
             devices=self._devices,
             idle=context.settings.policy.idle,
+            is_borrower=self._is_borrower(workload),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
             disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
         )
+
+    def _is_borrower(self, workload: Workload) -> bool:
+        """Return whether a job holds a device of which a suspended notebook has lent its part."""
+        if workload.kind is not Kind.TRAINING or not workload.holds:
+            return False
+        lent = self._lent_devices()
+        return any(device in lent for task in workload.placement for device in task.devices)
+
+    def _lent_devices(self) -> frozenset[str]:
+        """Return the ids of the devices of suspended notebooks, computed again only after a change of a record."""
+        records = self._context.records
+        if self._lent[0] != records.revision:
+            suspended = (each.workload for each in records.notebooks() if each.workload.state is State.SUSPENDED)
+            devices = frozenset(name for each in suspended for task in each.placement for name in task.devices)
+            self._lent = records.revision, devices
+        return self._lent[1]
 
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
         """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.

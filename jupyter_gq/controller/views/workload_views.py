@@ -12,7 +12,6 @@ from jupyter_gq.client.models import (
     JobPhase,
     JobSummary,
     JobView,
-    NotebookPhase,
     NotebookView,
     Progress,
     TicketView,
@@ -30,6 +29,8 @@ from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.store.protocol import Record
 
+from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
+
 #: The sentence of a workload that the last decision did not know.
 NOT_YET_CONSIDERED = "Waiting: it has just arrived and is considered next."
 
@@ -44,19 +45,6 @@ _JOB_PHASES: Mapping[State, JobPhase] = {
     State.SUCCEEDED: "done",
     State.FAILED: "failed",
     State.CANCELLED: "cancelled",
-}
-#: An admitted ticket still waits, since its server may start only when the backend expects it.
-_NOTEBOOK_PHASES: Mapping[State, NotebookPhase] = {
-    State.PENDING: "waiting",
-    State.ADMITTED: "waiting",
-    State.STARTING: "starting",
-    State.RUNNING: "running",
-    State.SUSPENDED: "running",
-    State.RESUMING: "running",
-    State.STOPPING: "stopping",
-    State.SUCCEEDED: "stopped",
-    State.FAILED: "stopped",
-    State.CANCELLED: "stopped",
 }
 
 
@@ -82,6 +70,8 @@ class ViewContext:
     disk: MiB | None = None
     #: What is wrong with the running workload; "" = nothing.
     trouble: str = ""
+    #: Whether a job runs on devices that a suspended notebook has lent.
+    is_borrower: bool = False
     #: How strongly a notebook's share is enforced.
     enforcement: str = limits.ENFORCEMENT_LEVEL
 
@@ -169,7 +159,10 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     if workload.stop is not None:
         return _append_trouble(workload.stop.sentence, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
-    return f"Starting on {place}." if phase == "starting" else _append_trouble(f"Running on {place}.", context.trouble)
+    if phase == "starting":
+        return f"Starting on {place}."
+    running = f"Running on {place}. {LENT}" if context.is_borrower else f"Running on {place}."
+    return _append_trouble(running, context.trouble)
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:
@@ -183,7 +176,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         server=workload.name,
         owner=workload.owner,
         gpus=format_gpus(workload.milli),
-        phase=_NOTEBOOK_PHASES[workload.state],
+        phase=notebook_phase(workload),
         sentence=notebook_sentence(record, context),
         position=_position(workload, context),
         submitted_at=workload.submitted_at,
@@ -197,6 +190,8 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         enforcement=context.enforcement,
         idle_since=_idle_since(workload),
         warning=warning,
+        suspension=suspension_view(record),
+        unsuspendable=record.detail.unsuspendable.sentence if record.detail.unsuspendable else "",
         trouble=context.trouble,
         eviction=eviction_view(record.detail.eviction),
     )
@@ -210,9 +205,9 @@ def _memory_quota(workload: Workload, device: Device | None) -> int | None:
 
 
 def notebook_sentence(record: Record, context: ViewContext) -> str:
-    """Return the sentence about a notebook: why it waits, stops or has ended, or which share it has."""
+    """Return the sentence about a notebook: why it waits, is suspended, stops or has ended, or which share it has."""
     workload = record.workload
-    match _NOTEBOOK_PHASES[workload.state]:
+    match notebook_phase(workload):
         case "waiting" if workload.state is State.ADMITTED:
             return "Your share is reserved; the server starts next."
         case "waiting":
@@ -223,6 +218,8 @@ def notebook_sentence(record: Record, context: ViewContext) -> str:
             return _append_trouble(
                 f"The server has {_share_phrase(workload, record.detail.place, context)}.", context.trouble
             )
+        case "suspended" | "resuming":
+            return _append_trouble(suspension_sentence(record), context.trouble)
         case "stopping":
             told = workload.stop.sentence if workload.stop else "The server is being stopped."
             return _append_trouble(told, context.trouble)
@@ -243,7 +240,7 @@ def ticket_view(record: Record, context: ViewContext, environment: Mapping[str, 
         id=workload.id,
         server=workload.name,
         gpus=format_gpus(workload.milli),
-        phase=_NOTEBOOK_PHASES[workload.state],
+        phase=notebook_phase(workload),
         sentence=notebook_sentence(record, context),
         position=position,
         ahead=None if position is None else position - 1,

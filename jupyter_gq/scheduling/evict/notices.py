@@ -99,7 +99,7 @@ def describe_suspension(notebook: Workload, by: Workload | None, idle_for: float
     waiting = "" if by is None else f" and is lent to {describe_with_amount(by, gang.smallest(by))}"
     return (
         f"Suspended: your {describe_gpus(gang.held(notebook))} was idle for {describe_duration(idle_for)}{waiting}. "
-        "Nothing is lost; the next cell waits a few seconds and goes on."
+        "Nothing is lost: the next cell that you run brings it back."
     )
 
 

@@ -90,6 +90,8 @@ export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {
     enforcement: 'cooperative',
     idle_since: null,
     warning: null,
+    suspension: null,
+    unsuspendable: '',
     trouble: '',
     eviction: null,
     ...given

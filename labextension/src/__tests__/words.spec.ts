@@ -1,5 +1,5 @@
 import { listGpuChoices, formatGpus, parseMilli, computePortion } from '../amounts';
-import { formatShare, formatWarning } from '../live/share';
+import { describeShare, formatShare, formatWarning } from '../live/share';
 import { stripControls } from '../plain';
 import {
   formatAge,
@@ -87,6 +87,13 @@ describe('the share of this server', () => {
       'GPU 0.5 · 6.1 / 10 GB'
     );
     expect(formatShare(aNotebook({ gpus: '0' }), 0)).toBe('CPU only');
+  });
+
+  it('is named suspended or resuming, with the sentence of the service in the tooltip', () => {
+    const suspended = aNotebook({ phase: 'suspended', sentence: 'Lent to bob.', memory_used_mib: 1 });
+    expect(formatShare(suspended, 0)).toBe('GPU 0.5 · suspended');
+    expect(describeShare(suspended)).toMatch(/^Lent to bob\. Click/);
+    expect(formatShare(aNotebook({ phase: 'resuming' }), 0)).toBe('GPU 0.5 · resuming');
   });
 
   it('is counted down to an absolute time, first in the message', () => {

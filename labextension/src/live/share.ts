@@ -1,7 +1,7 @@
 /** The share of this notebook server as text. Pure. */
 
 import { formatGpus, parseMilli } from '../amounts';
-import { formatMemory } from '../jobs';
+import { NOTEBOOK_LOOKS, formatMemory } from '../jobs';
 import { formatClock, formatCountdown, formatMinutes } from '../times';
 import type { NotebookView } from '../wire';
 
@@ -11,6 +11,9 @@ export function formatShare(notebook: NotebookView, now: number): string {
     return 'CPU only';
   }
   const parts = [`GPU ${notebook.gpus}`];
+  if (notebook.phase === 'suspended' || notebook.phase === 'resuming') {
+    return [...parts, NOTEBOOK_LOOKS[notebook.phase].word.toLowerCase()].join(' · ');
+  }
   if (notebook.memory_used_mib !== null) {
     parts.push(formatMemory(notebook));
   }
@@ -22,6 +25,9 @@ export function formatShare(notebook: NotebookView, now: number): string {
 
 /** Return the share in full sentences, for a tooltip. */
 export function describeShare(notebook: NotebookView): string {
+  if (notebook.phase === 'suspended' || notebook.phase === 'resuming') {
+    return `${notebook.sentence} Click for your notebooks and jobs.`;
+  }
   const parts = [
     `This notebook server holds ${formatGpus(notebook.gpus)}.`,
     notebook.model === null ? '' : `On ${notebook.model}.`,

@@ -1,6 +1,6 @@
 /** The present knowledge about the scheduler: an immutable snapshot and its changes. Pure. */
 
-import { mergeJobs } from '../jobs';
+import { hasServer, mergeJobs } from '../jobs';
 import type { JobList, JobSummary, Me, NotebookView, QueueView } from '../wire';
 
 /** A snapshot. */
@@ -82,12 +82,12 @@ export function applyNotebook(state: ILiveState, notebook: NotebookView): ILiveS
   return { ...state, notebooks: notebooks.sort((one, other) => other.submitted_at - one.submitted_at) };
 }
 
-/** Return the running notebook of the server that this page came from; null if there is none. */
+/** Return the notebook of the running server that this page came from; null if there is none. */
 export function findNotebookHere(state: ILiveState): NotebookView | null {
   const nameOf = (server: string): string => (server === '-' ? '' : server);
   return (
     state.notebooks.find(
-      notebook => notebook.phase === 'running' && nameOf(notebook.server) === nameOf(state.server)
+      notebook => hasServer(notebook.phase) && nameOf(notebook.server) === nameOf(state.server)
     ) ?? null
   );
 }

@@ -15,6 +15,8 @@ from jupyter_gq.domain.workload_detail import (
     Place,
     Progress,
     SourceCell,
+    Suspension,
+    SuspensionRefusal,
     WorkloadDetail,
 )
 from jupyter_gq.store.codec import (
@@ -33,6 +35,13 @@ DATA = Path(__file__).parents[2] / "data"
 @pytest.mark.parametrize("workload", [a_job("digits", "vision", "2", tasks=3), a_notebook("ann")])
 def test_what_is_written_is_read(workload):
     assert decode_workload(encode_workload(workload)) == workload
+
+
+def test_a_suspension_and_its_refusal_are_read_as_they_were_written():
+    suspension = Suspension(sentence="Lent.", by=None, decided_at=Instant(5.0), seconds=Seconds(2))
+    refusal = SuspensionRefusal(sentence="No room.", times=2, until=Instant(9.0))
+    detail = WorkloadDetail(suspension=suspension, unsuspendable=refusal)
+    assert decode_detail(encode_detail(detail)) == detail
 
 
 def test_a_field_of_a_newer_release_is_ignored():
@@ -92,7 +101,8 @@ def test_rows_from_before_details_were_typed_are_read():
     assert decode_detail(job["detail"]) == JOB
     assert decode_detail(notebook["detail"]) == NOTEBOOK
     covered = {each.name for each in fields(WorkloadDetail) if getattr(JOB, each.name) or getattr(NOTEBOOK, each.name)}
-    assert covered == {each.name for each in fields(WorkloadDetail)} - {"unknown", "returns"}  # `returns` came later
+    later = {"returns", "suspension", "unsuspendable"}
+    assert covered == {each.name for each in fields(WorkloadDetail)} - {"unknown"} - later
 
 
 def test_a_release_with_untyped_details_reads_what_is_written_now():

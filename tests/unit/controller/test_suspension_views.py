@@ -1,0 +1,59 @@
+"""What the owner of a suspended notebook and the owner of a job on its devices read."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.controller.views.suspension_views import (
+    COMES_BACK,
+    notebook_phase,
+    suspension_sentence,
+    suspension_view,
+)
+from jupyter_gq.domain.amount import MiB, Seconds
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Stop
+from jupyter_gq.domain.workload_detail import Suspension, WorkloadDetail
+from jupyter_gq.store.protocol import Record
+from tests.builders import NOW, a_notebook, idle, running
+
+LENT_TO_BOB = Suspension(
+    sentence="Lent to bob.", by="job", decided_at=NOW, since=NOW, memory=MiB(9), seconds=Seconds(8)
+)
+
+
+def a_record(state: State, suspension: Suspension | None = LENT_TO_BOB, **fields) -> Record:
+    notebook = replace(idle(running(a_notebook("ann"), "box-0"), 100), state=state, **fields)
+    return Record(workload=notebook, detail=WorkloadDetail(suspension=suspension))
+
+
+def used(record: Record) -> Record:
+    activity = replace(record.workload.activity, busy=True)
+    return replace(record, workload=replace(record.workload, activity=activity))
+
+
+def test_a_suspended_share_says_since_when_for_whom_and_how_long_its_return_takes():
+    view = suspension_view(a_record(State.SUSPENDED))
+    assert (view.since, view.sentence, view.memory_mib, view.expected_seconds) == (NOW, "Lent to bob.", 9, 8)
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
+def test_a_share_in_use_has_no_suspension_even_while_one_is_decided(state):
+    assert suspension_view(a_record(state)) is None
+    assert suspension_view(a_record(State.SUSPENDED, replace(LENT_TO_BOB, since=None))) is None
+
+
+def test_the_sentence_follows_the_share_on_its_way_back():
+    suspended = a_record(State.SUSPENDED)
+    assert suspension_sentence(suspended) == "Lent to bob."
+    assert suspension_sentence(used(suspended)) == COMES_BACK
+    assert "about 8 s" in suspension_sentence(a_record(State.RESUMING))
+    assert "about" not in suspension_sentence(a_record(State.RESUMING, replace(LENT_TO_BOB, seconds=None)))
+
+
+def test_a_suspended_notebook_that_is_told_to_end_is_stopping():
+    stop = Stop(reason=EvictReason.STOPPED_BY_USER, sentence="", by=None, at=NOW, requeue=False)
+    assert notebook_phase(a_record(State.SUSPENDED).workload) == "suspended"
+    assert notebook_phase(a_record(State.SUSPENDED, stop=stop).workload) == "stopping"
+    assert notebook_phase(a_record(State.RESUMING).workload) == "resuming"
