@@ -2,8 +2,7 @@
 
 Rules
 -----
-- Identity: a process is identified by its id and its start time, because ids are used again.
-- Zombies: a zombie is dead, because it holds neither memory nor devices.
+- Identity: a process is identified by its id and its start time (see `devices.processes`).
 - Marks: processes that left their parent and their session are found by a variable in their environment, the mark.
 """
 
@@ -12,34 +11,15 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+from jupyter_gq.devices.processes import Process, read_process
+
 _PROC = Path("/proc")
-#: States of dead processes in /proc/<pid>/stat.
-_DEAD = frozenset("ZXx")
 #: Age in seconds up to which a cached process table is used if no process has ended.
 _MAX_TABLE_AGE = 3.0
 #: Bytes of an environment that are read.
 _MOST_ENVIRONMENT = 256 * 1024
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Process:
-    """A process of this machine."""
-
-    pid: int
-    #: Start time in clock ticks since the start of the machine.
-    ticks: int
-    parent: int
-    session: int
-    dead: bool
-
-    @property
-    def started(self) -> float:
-        """The start time in seconds since the epoch, as psutil gives it."""
-        return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
 
 
 class ProcessTable:
@@ -132,19 +112,6 @@ class ProcessTableCache:
         return process is not None and process.ticks == ticks and not process.dead
 
 
-def read_process(pid: int) -> Process | None:
-    """Return the process with this pid as it is now, which may be a zombie; None if there is none."""
-    try:
-        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The name is in parentheses and may itself contain spaces and parentheses.
-    fields = stat[stat.rindex(")") + 2 :].split()
-    return Process(
-        pid=pid, ticks=int(fields[19]), parent=int(fields[1]), session=int(fields[3]), dead=fields[0] in _DEAD
-    )
-
-
 def environment_of(pid: int) -> dict[str, str] | None:
     """Return the environment with which a process was started; None if it is gone or may not be read.
 
@@ -195,14 +162,6 @@ def _open_handle(pid: int) -> int | None:
         raise
 
 
-def boot_id() -> str:
-    """Return an id that differs after each start of the machine, when clock ticks begin anew; "" if unknown."""
-    try:
-        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
 def reap(children: Collection[int]) -> dict[int, int]:
     """Reap the child processes that have ended; return their exit codes, negative if a signal ended the child."""
     codes: dict[int, int] = {}
@@ -212,10 +171,3 @@ def reap(children: Collection[int]) -> dict[int, int]:
             if done:
                 codes[pid] = os.waitstatus_to_exitcode(status)
     return codes
-
-
-@cache
-def _boot_time() -> float:
-    """Return when the machine was started, in seconds since the epoch."""
-    lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
-    return float(next(line for line in lines if line.startswith("btime ")).split()[1])

@@ -67,6 +67,32 @@ class NvmlProbe:
             if pid in memory
         )
 
+    def free_memory(self, device: str) -> MiB | None:
+        """Return the memory of the device in MiB, rounded down, that no process holds; None if that is unknown."""
+        if self._open() is not None:
+            return None
+        try:
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            return MiB(self._nvml.nvmlDeviceGetMemoryInfo(handle).free // _MIB)
+        except self._nvml.NVMLError:
+            return None
+
+    def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
+        """Return a sentence if the device is partitioned or one of the processes uses it through MPS; else None."""
+        if self._open() is not None:
+            return None
+        with suppress(self._nvml.NVMLError):  # a device that cannot be partitioned has no such mode
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            current, _pending = self._nvml.nvmlDeviceGetMigMode(handle)
+            if current == self._nvml.NVML_DEVICE_MIG_ENABLE:
+                return "The GPU is partitioned (MIG), and the driver suspends no process on a partitioned GPU."
+        with suppress(self._nvml.NVMLError):
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            clients = {each.pid for each in self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)}
+            if clients & set(pids):
+                return "The program uses the GPU through MPS, and the driver does not suspend programs under MPS."
+        return None
+
     def _read_devices(self) -> tuple[ProbeStatus, tuple[DeviceInfo, ...]]:
         """Return the state of the driver and its devices; no devices unless the state is OK."""
         problem = self._open()

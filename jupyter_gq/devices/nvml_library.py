@@ -21,6 +21,10 @@ class Memory(Protocol):
     def total(self) -> int:
         """The total memory, in bytes."""
 
+    @property
+    def free(self) -> int:
+        """The memory that no process holds, in bytes."""
+
 
 class RunningProcess(Protocol):
     """A process that uses a device."""
@@ -55,6 +59,7 @@ class Nvml(Protocol):
 
     NVMLError: type[NvmlError]
     NVML_SUCCESS: int
+    NVML_DEVICE_MIG_ENABLE: int
     NVML_ERROR_NOT_FOUND: int
     NVML_ERROR_LIBRARY_NOT_FOUND: int
     NVML_ERROR_DRIVER_NOT_LOADED: int
@@ -85,6 +90,9 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetMinorNumber(self, handle: Handle) -> int:
         """Return the number N of the device file /dev/nvidiaN."""
+
+    def nvmlDeviceGetMigMode(self, handle: Handle) -> Sequence[int]:
+        """Return the present and the pending mode of partitioning of a device."""
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: Handle) -> Sequence[RunningProcess]:
         """Return the processes that compute on a device."""

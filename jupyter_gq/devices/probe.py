@@ -71,3 +71,14 @@ class DeviceProbe(Protocol):
         A simulated probe returns each process that is alive, and its CPU use since the last call as the utilisation.
         """
         ...
+
+    def free_memory(self, device: str) -> MiB | None:
+        """Return the memory of the device in MiB, rounded down, that no process holds; None if that is unknown."""
+        ...
+
+    def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
+        """Return a sentence if the driver shows that it cannot suspend these processes on the device; else None.
+
+        Devices that are partitioned (MIG) and processes that use the device through MPS are such obstacles.
+        """
+        ...

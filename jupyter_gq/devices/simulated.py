@@ -1,17 +1,12 @@
 """Simulated devices: for the demo, for tests, and for trying a policy before the hardware arrives.
 
 The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that
-the process reports. `jupyter_gq.simulate_memory` writes whole MiB as text to the file
-`<temporary folder>/jupyter-gq-sim-<uid>/<pid>`.
+the process reports (see `simulated_memory`). A process that is suspended has none.
 """
 
-import os
 import re
-import stat
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import psutil
 from traitlets import Bunch, Enum, TraitError, Unicode, validate
@@ -21,6 +16,8 @@ from jupyter_gq.domain.amount import MiB
 
 from .limits import SIMULATED_PREFIX
 from .probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from .processes import read_process
+from .simulated_memory import SimulatedFault, has_fault, memory_on_device, read_record, reported_memory
 
 #: Memory of known models, as nvidia-smi shows it.
 MODELS: dict[str, MiB] = {
@@ -42,10 +39,6 @@ MODELS: dict[str, MiB] = {
 MAX_DEVICES = 1024
 _ENTRY = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<model>\S+)")  # noqa: RUF001 - people type the sign too
 _MEMORY = re.compile(r".+-(?P<gb>\d{1,4})GB", re.IGNORECASE)
-#: Bytes of a memory report that are read.
-_MAX_REPORT_BYTES = 32
-#: MiB; a process may report any number.
-_MAX_REPORT = 2**31
 #: Shortest time in seconds over which CPU use is measured; over less time the figure is noise.
 _MIN_WINDOW = 0.5
 
@@ -85,6 +78,8 @@ class SimulatedProbe:
 
     def status(self) -> ProbeStatus:
         """Return OK with the simulated models and the reason, or NO_DEVICES if the setting names no device."""
+        if self._is_lost():
+            return ProbeStatus(state=ProbeState.LOST, detail="Simulated: a GPU fell off the bus, as a fault says.")
         models = Counter(device.model for device in self._devices)
         what = ", ".join(f"{count}x {model}" for model, count in models.items()) or "no devices"
         return ProbeStatus(
@@ -92,29 +87,44 @@ class SimulatedProbe:
         )
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices in order of their index."""
-        return self._devices
+        """Return the devices in order of their index; an empty tuple if a fault says that they are lost."""
+        return () if self._is_lost() else self._devices
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
         """Return the simulated use of each of these processes that is alive; None if the device is unknown.
 
-        The figures do not depend on the device.
+        The figures do not depend on the device, except after a resume on another one.
         """
-        if all(known.uuid != device for known in self._devices):
+        if self._find(device) is None:
             return None
         self._watched = {pid: watched for pid, watched in self._watched.items() if watched.process.is_running()}
-        found = (self._usage(pid) for pid in pids)
+        found = (self._usage(pid, device) for pid in pids)
         return tuple(usage for usage in found if usage is not None)
 
-    def _usage(self, pid: int) -> Usage | None:
-        """Return the use of a process; None if the process has ended or may not be read."""
+    def free_memory(self, device: str) -> MiB | None:
+        """Return the memory of the device less that of the processes that hold it; None if the device is unknown."""
+        found = self._find(device)
+        return None if found is None else MiB(max(0, found.memory - memory_on_device(device)))
+
+    def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
+        """Return None: nothing that the probe of simulated devices sees is in the way of a suspension."""
+        return None
+
+    def _find(self, device: str) -> DeviceInfo | None:
+        """Return the device with this id; None if there is none, or if a fault says that the devices are lost."""
+        return next((known for known in self.devices() if known.uuid == device), None)
+
+    def _is_lost(self) -> bool:
+        return bool(self._devices) and has_fault(SimulatedFault.NVML_LOST)
+
+    def _usage(self, pid: int, device: str) -> Usage | None:
+        """Return the use of a device by a process; None if the process has ended or may not be read."""
         try:
             if pid not in self._watched:
                 self._watched[pid] = _WatchedProcess(psutil.Process(pid))
             watched = self._watched[pid]
-            return Usage(
-                pid=pid, memory=_reported_memory(watched.process), utilisation=watched.cpu_percent(self._now())
-            )
+            memory = _memory_on_device(watched.process, device)
+            return Usage(pid=pid, memory=memory, utilisation=watched.cpu_percent(self._now()))
         except psutil.Error:
             self._watched.pop(pid, None)
             return None
@@ -185,24 +195,13 @@ def _memory_of_model(model: str) -> MiB:
     return MiB(int(match["gb"]) * 1024)
 
 
-def _reported_memory(process: psutil.Process) -> MiB:
-    """Return the memory in MiB that the process reported in its file; 0 if there is no valid report.
+def _memory_on_device(process: psutil.Process, device: str) -> MiB:
+    """Return the memory in MiB that a process reports; 0 if it is suspended, or was resumed on another device.
 
     Raises `psutil.Error` if the process has ended.
     """
-    uid = process.uids().real
-    path = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{uid}", str(process.pid))
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    found = read_process(process.pid)
+    if found is None:
         return MiB(0)
-    try:
-        found = os.fstat(handle)
-        # A file that is older than the process was left by an earlier process with the same id.
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_mtime < process.create_time() - 1:
-            return MiB(0)
-        return MiB(min(_MAX_REPORT, max(0, int(os.read(handle, _MAX_REPORT_BYTES)))))
-    except (OSError, ValueError):
-        return MiB(0)
-    finally:
-        os.close(handle)
+    record = read_record(found.id)
+    return reported_memory(process) if record.holds_memory and device not in record.moves else MiB(0)

@@ -17,8 +17,9 @@ import pytest
 
 from jupyter_gq.backends.local.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
-from jupyter_gq.backends.processes import ProcessTable, boot_id
+from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement

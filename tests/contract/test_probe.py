@@ -58,3 +58,13 @@ def test_usage_is_of_the_given_processes(probe):
 
 def test_usage_of_a_missing_device_is_unknown(probe):
     assert probe.usage("GPU-that-is-not-there", [os.getpid()]) is None
+
+
+def test_free_memory_is_at_most_the_memory_of_the_device(probe):
+    for device in probe.devices():
+        assert 0 <= probe.free_memory(device.uuid) <= device.memory
+        assert probe.suspension_obstacle(device.uuid, [os.getpid()]) is None
+
+
+def test_free_memory_of_a_missing_device_is_unknown(probe):
+    assert probe.free_memory("GPU-that-is-not-there") is None

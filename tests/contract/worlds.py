@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 
 from jupyter_gq.backends.local import LocalBundles, LocalOptions, LocalRuns
-from jupyter_gq.backends.processes import ProcessTable, read_process
+from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.backends.servers import ServerRuns
+from jupyter_gq.devices.processes import read_process
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.builders import a_job, a_notebook
 from tests.kept_logs import LOGS

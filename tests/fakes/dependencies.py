@@ -102,6 +102,12 @@ class FakeProbe:
             return None
         return tuple(Usage(pid=pid, memory=MiB(1024), utilisation=self.used[pid]) for pid in pids if pid in self.used)
 
+    def free_memory(self, device: str) -> MiB | None:
+        return None if self.blind else MiB(1024)
+
+    def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
+        return None
+
 
 class FixedSettings:
     """Settings that only the test replaces."""

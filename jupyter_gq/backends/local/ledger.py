@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from jupyter_gq.backends.processes import boot_id
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.workload import TaskPlacement
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.backends.processes import read_process
 from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.connections.limits import restore_file_limit
+from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.errors import BackendError, StorageFull, UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 

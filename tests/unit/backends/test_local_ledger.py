@@ -3,7 +3,7 @@
 import json
 
 from jupyter_gq.backends.local.ledger import Ledger, Run
-from jupyter_gq.backends.processes import boot_id
+from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.workload import TaskPlacement
 
 

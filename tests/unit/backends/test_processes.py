@@ -9,15 +9,8 @@ import sys
 import psutil
 import pytest
 
-from jupyter_gq.backends.processes import (
-    Process,
-    ProcessTable,
-    ProcessTableCache,
-    environment_of,
-    read_process,
-    send_signal,
-    user_of,
-)
+from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, environment_of, send_signal, user_of
+from jupyter_gq.devices.processes import Process, read_process
 
 
 def a_process(pid, parent=1, session=None, dead=False, ticks=100):

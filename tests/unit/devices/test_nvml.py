@@ -19,6 +19,8 @@ class FakeNvml:
     def __init__(self, **fails):
         self.fails = {name: getattr(pynvml, f"NVML_ERROR_{error}") for name, error in fails.items()}
         self.running = []
+        self.clients = []
+        self.mig_mode = [0, 0]
         self.samples = []
         self.since = None
 
@@ -39,12 +41,13 @@ class FakeNvml:
             "nvmlDeviceGetCount": lambda: 2,
             "nvmlDeviceGetHandleByIndex": lambda index: index,
             "nvmlDeviceGetHandleByUUID": self.handle_by_uuid,
-            "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(total=40 * GIB - 1),
+            "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(total=40 * GIB - 1, free=30 * GIB - 1),
             "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
             "nvmlDeviceGetMinorNumber": lambda handle: 1 - handle,
             "nvmlDeviceGetName": lambda _: "NVIDIA A100-SXM4-40GB",
             "nvmlDeviceGetComputeRunningProcesses": lambda _: self.running,
-            "nvmlDeviceGetMPSComputeRunningProcesses": lambda _: [],
+            "nvmlDeviceGetMPSComputeRunningProcesses": lambda _: self.clients,
+            "nvmlDeviceGetMigMode": lambda _: self.mig_mode,
             "nvmlDeviceGetProcessUtilization": self.utilisation,
         }
         return answers[name](*arguments)
@@ -165,3 +168,26 @@ def test_probe_of_this_machine_raises_nothing():
     probe = NvmlProbe(now=lambda: 0.0)
     assert isinstance(probe.status().state, ProbeState)
     assert (probe.devices() == ()) == (probe.status().state is not ProbeState.OK)
+
+
+def test_free_memory_is_rounded_down():
+    assert probe_of(FakeNvml()).free_memory("GPU-0") == 30 * 1024 - 1
+
+
+@pytest.mark.parametrize("fails", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetMemoryInfo"])
+def test_free_memory_is_unknown_if_the_driver_fails(fails):
+    assert probe_of(FakeNvml(**{fails: "GPU_IS_LOST"})).free_memory("GPU-0") is None
+
+
+def test_partitioned_device_is_an_obstacle_to_a_suspension():
+    nvml = FakeNvml()
+    assert probe_of(nvml).suspension_obstacle("GPU-0", [7]) is None
+    nvml.mig_mode = [1, 0]
+    assert "(MIG)" in probe_of(nvml).suspension_obstacle("GPU-0", [7])
+
+
+def test_use_through_mps_is_an_obstacle_to_a_suspension():
+    nvml = FakeNvml(nvmlDeviceGetMigMode="NOT_SUPPORTED")
+    nvml.clients = [SimpleNamespace(pid=7, usedGpuMemory=GIB)]
+    assert probe_of(nvml).suspension_obstacle("GPU-0", [8]) is None
+    assert "MPS" in probe_of(nvml).suspension_obstacle("GPU-0", [7, 8])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.processes import read_process
+from jupyter_gq.devices.processes import read_process
 from tests.patience import scaled, until
 
 ROOT = Path(__file__).parents[3]

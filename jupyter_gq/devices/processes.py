@@ -1,0 +1,81 @@
+"""The identity of processes of this machine, as /proc shows them.
+
+Rules
+-----
+- Identity: a process is identified by its id and its start time, because ids are used again.
+- Zombies: a zombie is dead, because it holds neither memory nor devices.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_PROC = Path("/proc")
+#: States of dead processes in /proc/<pid>/stat.
+_DEAD = frozenset("ZXx")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ProcessId:
+    """A process id with the start time of the process, so that a recycled id is not taken for the same process."""
+
+    pid: int
+    #: Start time in clock ticks since the start of the machine.
+    ticks: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """A process of this machine."""
+
+    pid: int
+    #: Start time in clock ticks since the start of the machine.
+    ticks: int
+    parent: int
+    session: int
+    dead: bool
+
+    @property
+    def id(self) -> ProcessId:
+        """The id with the start time."""
+        return ProcessId(self.pid, self.ticks)
+
+    @property
+    def started(self) -> float:
+        """The start time in seconds since the epoch, as psutil gives it."""
+        return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
+
+
+def read_process(pid: int) -> Process | None:
+    """Return the process with this pid as it is now, which may be a zombie; None if there is none."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The name is in parentheses and may itself contain spaces and parentheses.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return Process(
+        pid=pid, ticks=int(fields[19]), parent=int(fields[1]), session=int(fields[3]), dead=fields[0] in _DEAD
+    )
+
+
+def is_running(process: ProcessId) -> bool:
+    """Tell whether exactly this process runs: its id was not used again, and it is no zombie."""
+    found = read_process(process.pid)
+    return found is not None and not found.dead and found.ticks == process.ticks
+
+
+def boot_id() -> str:
+    """Return an id that differs after each start of the machine, when clock ticks begin anew; "" if unknown."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+@cache
+def _boot_time() -> float:
+    """Return when the machine was started, in seconds since the epoch."""
+    lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
+    return float(next(line for line in lines if line.startswith("btime ")).split()[1])

@@ -1,0 +1,217 @@
+"""Every checkpointer takes a process through the same states, gives its memory back, and refuses what it must."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState
+from jupyter_gq.devices.processes import ProcessId, read_process
+from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
+from jupyter_gq.devices.simulated_checkpointer import SimulatedCheckpointer
+from jupyter_gq.devices.simulated_memory import SimulatedFault, clear_fault, set_fault
+from jupyter_gq.domain.amount import Seconds
+
+#: Uses the memory that its input says, as a kernel does.
+KERNEL = """
+import sys, jupyter_gq
+for line in sys.stdin:
+    jupyter_gq.simulate_memory(int(line))
+    print("done", flush=True)
+"""
+
+
+class SimulatedWorld:
+    """A machine with two simulated devices and processes on the first one."""
+
+    devices = ("GPU-sim-0", "GPU-sim-1")
+
+    def __init__(self):
+        self.slept = []
+        self.probe = SimulatedProbe(parse_devices("2x A100-40GB"), why="test.", now=lambda: 1000.0)
+        self.kernels = []
+
+    def checkpointer(self):
+        """Return a new checkpointer, as a restarted service has it."""
+        return SimulatedCheckpointer(self.probe, sleep=self.slept.append)
+
+    def start(self, mib):
+        """Start a process that uses `mib` MiB of the first device."""
+        kernel = subprocess.Popen(
+            [sys.executable, "-c", KERNEL],
+            env={**os.environ, "JUPYTER_GQ_DEVICES": self.devices[0]},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.kernels.append(kernel)
+        print(mib, file=kernel.stdin, flush=True)
+        assert kernel.stdout.readline() == "done\n"
+        return read_process(kernel.pid).id
+
+    def end(self, process):
+        (kernel,) = (each for each in self.kernels if each.pid == process.pid)
+        kernel.communicate()
+
+    def fail(self, fault, process):
+        set_fault(fault, [process.pid])
+
+    def mend(self, fault):
+        clear_fault(fault)
+
+    def used(self, process, device=0):
+        """Return the MiB of a device that the probe shows for the process."""
+        return sum(use.memory for use in self.probe.usage(self.devices[device], [process.pid]))
+
+    def close(self):
+        for kernel in self.kernels:
+            kernel.communicate()
+
+
+WORLDS = {"simulated": SimulatedWorld}
+
+
+@pytest.fixture(params=WORLDS, ids=str)
+def world(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    world = WORLDS[request.param]()
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def process(world):
+    return world.start(1000)
+
+
+@pytest.fixture
+def checkpointer(world):
+    return world.checkpointer()
+
+
+def suspend(checkpointer, process):
+    checkpointer.lock(process, Seconds(1))
+    checkpointer.checkpoint(process)
+
+
+def refused(problem, call, *arguments):
+    """Check that a call is refused for this reason, with a sentence."""
+    with pytest.raises(CheckpointError) as found:
+        call(*arguments)
+    assert found.value.problem is problem
+    assert str(found.value).endswith(".")
+
+
+def test_support_says_what_the_machine_can_do(checkpointer):
+    support = checkpointer.support()
+    assert support.available
+    assert support.detail.endswith(".")
+
+
+def test_process_goes_through_the_states(checkpointer, process):
+    assert checkpointer.state(process) is CheckpointState.RUNNING
+    checkpointer.lock(process, Seconds(1))
+    assert checkpointer.state(process) is CheckpointState.LOCKED
+    checkpointer.checkpoint(process)
+    assert checkpointer.state(process) is CheckpointState.CHECKPOINTED
+    checkpointer.restore(process, {})
+    assert checkpointer.state(process) is CheckpointState.LOCKED
+    checkpointer.unlock(process)
+    assert checkpointer.state(process) is CheckpointState.RUNNING
+
+
+def test_memory_leaves_the_device_and_comes_back(world, checkpointer, process):
+    free = world.probe.free_memory(world.devices[0])
+    assert world.used(process) == 1000
+    suspend(checkpointer, process)
+    assert world.used(process) == 0
+    assert world.probe.free_memory(world.devices[0]) == free + 1000
+    checkpointer.restore(process, {})
+    assert world.used(process) == 1000
+    assert world.probe.free_memory(world.devices[0]) == free
+
+
+def test_memory_can_come_back_on_another_device(world, checkpointer, process):
+    if not checkpointer.support().can_move:
+        pytest.skip("this machine cannot move the state of a process to another device")
+    first, second = world.devices
+    free = [world.probe.free_memory(device) for device in world.devices]
+    for moves in ({first: second}, {second: first}):
+        suspend(checkpointer, process)
+        checkpointer.restore(process, moves)
+        checkpointer.unlock(process)
+        if moves == {first: second}:
+            assert (world.used(process, 0), world.used(process, 1)) == (0, 1000)
+            assert [world.probe.free_memory(device) for device in world.devices] == [free[0] + 1000, free[1] - 1000]
+    assert [world.probe.free_memory(device) for device in world.devices] == free
+
+
+def test_state_outlives_the_program_that_caused_it(world, process):
+    suspend(world.checkpointer(), process)
+    successor = world.checkpointer()
+    assert successor.uses_device(process)
+    assert successor.state(process) is CheckpointState.CHECKPOINTED
+    assert world.used(process) == 0
+    successor.restore(process, {})
+    successor.unlock(process)
+
+
+def test_call_in_another_state_is_refused_and_changes_nothing(checkpointer, process):
+    for call in (checkpointer.checkpoint, checkpointer.unlock, lambda each: checkpointer.restore(each, {})):
+        refused(CheckpointProblem.WRONG_STATE, call, process)
+        assert checkpointer.state(process) is CheckpointState.RUNNING
+    checkpointer.lock(process, Seconds(1))
+    refused(CheckpointProblem.WRONG_STATE, checkpointer.lock, process, Seconds(1))
+    assert checkpointer.state(process) is CheckpointState.LOCKED
+
+
+def test_process_without_device_memory_is_none_of_the_driver(checkpointer):
+    other = read_process(os.getpid()).id
+    assert not checkpointer.uses_device(other)
+    refused(CheckpointProblem.NO_PROCESS, checkpointer.state, other)
+    refused(CheckpointProblem.NO_PROCESS, checkpointer.lock, other, Seconds(1))
+
+
+def test_recycled_id_is_refused(checkpointer, process):
+    earlier = ProcessId(process.pid, process.ticks - 1)
+    assert not checkpointer.uses_device(earlier)
+    refused(CheckpointProblem.NO_PROCESS, checkpointer.lock, earlier, Seconds(1))
+    assert checkpointer.state(process) is CheckpointState.RUNNING
+
+
+def test_process_that_has_ended_is_refused(world, checkpointer, process):
+    suspend(checkpointer, process)
+    world.end(process)
+    assert not checkpointer.uses_device(process)
+    refused(CheckpointProblem.NO_PROCESS, checkpointer.restore, process, {})
+
+
+def test_lock_that_times_out_leaves_the_process_running(world, checkpointer, process):
+    world.fail(SimulatedFault.LOCK_TIMEOUT, process)
+    refused(CheckpointProblem.BUSY, checkpointer.lock, process, Seconds(0.1))
+    assert checkpointer.state(process) is CheckpointState.RUNNING
+    world.mend(SimulatedFault.LOCK_TIMEOUT)
+    checkpointer.lock(process, Seconds(1))
+
+
+def test_managed_memory_is_not_supported(world, checkpointer, process):
+    world.fail(SimulatedFault.MANAGED_MEMORY, process)
+    checkpointer.lock(process, Seconds(1))
+    refused(CheckpointProblem.UNSUPPORTED, checkpointer.checkpoint, process)
+    assert checkpointer.state(process) in (CheckpointState.LOCKED, CheckpointState.FAILED)
+
+
+def test_restore_without_room_loses_the_process(world, checkpointer, process):
+    suspend(checkpointer, process)
+    world.fail(SimulatedFault.RESTORE_OOM, process)
+    refused(CheckpointProblem.OUT_OF_MEMORY, checkpointer.restore, process, {})
+    world.mend(SimulatedFault.RESTORE_OOM)
+    refused(CheckpointProblem.LOST, checkpointer.restore, process, {})
+
+
+def test_restore_onto_a_full_device_loses_the_process(world, checkpointer, process):
+    suspend(checkpointer, process)
+    world.start(world.probe.free_memory(world.devices[0]) - 999)
+    refused(CheckpointProblem.OUT_OF_MEMORY, checkpointer.restore, process, {})
