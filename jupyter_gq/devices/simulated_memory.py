@@ -49,7 +49,7 @@ class SimulatedFault(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulatedRecord:
-    """What the simulated driver did to a process."""
+    """The record of the acts of the simulated driver on one process."""
 
     state: CheckpointState = CheckpointState.RUNNING
     #: New device by former device, of all restores so far.

@@ -89,11 +89,11 @@ class Suspension:
 
 
 class Recovered(StrEnum):
-    """What a share is after `recover`."""
+    """The state of a share after `recover`."""
 
     RUNNING = "RUNNING"
     SUSPENDED = "SUSPENDED"
-    LOST = "LOST"  # its GPU state is lost, or all its processes have ended
+    LOST = "LOST"  # the GPU state is lost, or all processes have ended
 
 
 class Suspender(Protocol):
