@@ -39,7 +39,14 @@ _NAME = rf"{NAME_CHARACTER}{{1,255}}"
 QUERY_TEXT = rf"^{NAME_CHARACTER}*$"
 _ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 #: The form of each variable part of a path. A request with another form is refused before its token is looked at.
-PATH_PARTS: Mapping[str, str] = {"job": _ID, "ticket": _ID, "node": _NAME, "server": _NAME, "drain": _NAME}
+PATH_PARTS: Mapping[str, str] = {
+    "job": _ID,
+    "ticket": _ID,
+    "node": _NAME,
+    "server": _NAME,
+    "drain": _NAME,
+    "queue": _NAME,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -120,6 +120,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="queues/{queue}/jobs",
+        access=Access.READ,
+        summary="The jobs of all users in a queue and those below it that have not ended, for its managers and admins.",
+        run=jobs.list_queue,
+        response=models.JobList,
+        refusals=(404,),
+        query=(LIMIT, BEFORE),
+    ),
+    Route(
+        method="GET",
         path="devices",
         access=Access.READ,
         summary="All devices; only admins see who holds them.",

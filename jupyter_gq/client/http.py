@@ -96,6 +96,13 @@ class ServiceClient:
         """
         return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner)
 
+    async def jobs_of_queue(self, queue: str, limit: int | None = None, before: str | None = None) -> models.JobList:
+        """Return one page of the unfinished jobs of all users in a queue and those below it, newest first.
+
+        For managers of the queue and admins; status 404 for others. For `limit` and `before` see `jobs`.
+        """
+        return await self._get(models.JobList, join_path("queues", queue, "jobs"), limit=limit, before=before)
+
     async def preview(self, request: models.JobRequest) -> models.Preview:
         """Return what would happen if this job were sent now; nothing is stored."""
         return self._read(models.Preview, await self._send("POST", "jobs/preview", request))

@@ -1,6 +1,7 @@
 """The user's jobs: all pages of the list, one job by its id or a part of it, and the table for people."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobList, JobSummary, JobView
@@ -24,11 +25,23 @@ class JobNotFound(CommandRefused):
 
 async def list_jobs(client: ServiceClient, owner: str | None = None) -> JobList:
     """Return all jobs of the user, newest first; `owner` is for administrators, as in `ServiceClient.jobs`."""
-    found = await client.jobs(limit=_PAGE, owner=owner)
-    jobs, before = list(found.jobs), found.next
-    while before is not None:
-        page = await client.jobs(limit=_PAGE, before=before, owner=owner)
-        jobs, before = [*jobs, *page.jobs], page.next
+    return await _read_all(lambda before: client.jobs(limit=_PAGE, before=before, owner=owner))
+
+
+async def list_jobs_of_queues(client: ServiceClient, queues: Sequence[str]) -> JobList:
+    """Return the jobs of all users in these queues that have not ended, newest first; for managers of the queues."""
+    found = [await _read_all(partial(client.jobs_of_queue, queue, _PAGE)) for queue in queues]
+    jobs = {job.id: job for listed in found for job in listed.jobs}
+    return JobList(jobs=sorted(jobs.values(), key=lambda job: job.submitted_at, reverse=True))
+
+
+async def _read_all(read: Callable[[str | None], Awaitable[JobList]]) -> JobList:
+    """Return the jobs of all pages; `read` returns the page after this job, and for None the first one."""
+    found = page = await read(None)
+    jobs = list(found.jobs)
+    while page.next is not None:
+        page = await read(page.next)
+        jobs += page.jobs
     return JobList(jobs=jobs, next=None, disk=found.disk)
 
 

@@ -3,12 +3,13 @@
 import argparse
 from typing import get_args
 
-from jupyter_gq.client.models import JobPhase
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.models import JobList, JobPhase
 
 from .answers import add_output_argument, print_json, print_lines, terminal_width
 from .clock import now
 from .connection import add_service_arguments, ask_service
-from .job_lists import ENDED, format_jobs, list_jobs
+from .job_lists import ENDED, format_jobs, list_jobs, list_jobs_of_queues
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"only jobs in this state, one of {', '.join(phases)}; may be repeated",
     )
     parser.add_argument("--queue", action="append", help="only jobs of this queue; may be repeated")
-    parser.add_argument("--owner", help='for administrators: jobs of this user, or with "*" of everybody')
+    parser.add_argument(
+        "--owner",
+        help='for administrators: jobs of this user, or with "*" of everybody; --owner "*" --queue QUEUE, without '
+        "--all, is also for the managers of that queue",
+    )
     add_output_argument(parser, "the object JobList of the API")
     add_service_arguments(parser)
 
@@ -35,12 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises `CommandRefused` if the service cannot be asked or refuses.
     """
-    found = ask_service(arguments, lambda client: list_jobs(client, arguments.owner))
+    found = ask_service(arguments, lambda client: _find_jobs(client, arguments))
     jobs = [
         job
         for job in found.jobs
         if (job.phase in arguments.state if arguments.state else arguments.all or job.phase not in ENDED)
-        and (not arguments.queue or job.queue in arguments.queue)
     ]
     if arguments.output == "json":
         print_json(found.model_copy(update={"jobs": jobs}))
@@ -52,10 +56,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def _find_jobs(client: ServiceClient, arguments: argparse.Namespace) -> JobList:
+    """Return the jobs of the owner and the queues that the options name, in any state.
+
+    Ended jobs may be missing if the options would not show them. The jobs of everybody in a queue include those in the
+    queues below it.
+    """
+    wants_ended = arguments.all or not ENDED.isdisjoint(arguments.state or ())
+    if arguments.owner == "*" and arguments.queue and not wants_ended:
+        return await list_jobs_of_queues(client, arguments.queue)
+    found = await list_jobs(client, arguments.owner)
+    jobs = [job for job in found.jobs if not arguments.queue or job.queue in arguments.queue]
+    return found.model_copy(update={"jobs": jobs})
+
+
 def _describe_none(arguments: argparse.Namespace, all_jobs: int) -> str:
     """Return the sentence for an empty list: what was looked for, and what shows more."""
-    if not all_jobs:
-        return "There are no jobs. `jupyter-gq submit` sends one."
     if arguments.state or arguments.queue:
         return "No job matches these options."
+    if not all_jobs:
+        return "There are no jobs. `jupyter-gq submit` sends one."
     return "No job waits or runs. `jupyter-gq jobs --all` also lists jobs that have ended."

@@ -159,7 +159,7 @@ class FuzzedService:
         )
         try:
             await hub.start()
-            self.parts = {"server": "lab", "node": PODS["agent"].node, "drain": "GPU-nowhere"}
+            self.parts = {"server": "lab", "node": PODS["agent"].node, "drain": "GPU-nowhere", "queue": "vision"}
             await self._renew()
             tokens = HubAuthenticator(hub.url, SERVICE_TOKEN)
             server = make_server(application_of(world.controller, tokens, PREFIX, pods=authenticator()))

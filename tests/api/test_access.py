@@ -29,6 +29,7 @@ PODS = {("POST", "jobs/{job}/token"): Access.POD, ("POST", "agents/{node}/report
 READS = {
     ("GET", "me"),
     ("GET", "queues"),
+    ("GET", "queues/{queue}/jobs"),
     ("GET", "devices"),
     ("GET", "jobs"),
     ("POST", "jobs/preview"),
@@ -76,7 +77,7 @@ IDS = [f"{route.method} {route.path}" for route in ROUTES]
 
 def path_of(route: Route) -> str:
     return "api/v1/" + route.path.format_map(
-        {"job": "job-1", "ticket": "nb-1", "server": "-", "node": "node-a", "drain": "0"}
+        {"job": "job-1", "ticket": "nb-1", "server": "-", "node": "node-a", "drain": "0", "queue": "vision"}
     )
 
 

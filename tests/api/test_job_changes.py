@@ -45,6 +45,21 @@ async def test_a_job_is_moved_and_changed_by_one_request(people, world, bundle):
         await people["ann"].move(job.id, "nlp")
 
 
+async def test_a_manager_lists_the_jobs_of_the_queue_and_a_member_does_not(serve, managed, bundle):
+    served = await serve(managed.controller)
+    clients = {name: ServiceClient(served.url, name) for name in ("ann", "dora", "dora-own")}
+    try:
+        job, _ = await clients["ann"].submit(submission(bundle))
+        found = await clients["dora"].jobs_of_queue("vision")
+        assert [(each.id, each.owner) for each in found.jobs] == [(job.id, "ann")]
+        for name in ("ann", "dora-own"):
+            with pytest.raises(ServiceError, check=lambda error: error.status == 404):
+                await clients[name].jobs_of_queue("vision")
+    finally:
+        for client in clients.values():
+            client.close()
+
+
 async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_their_own(serve, managed, bundle):
     served = await serve(managed.controller)
     clients = {name: ServiceClient(served.url, name) for name in ("ann", "dora", "dora-own")}

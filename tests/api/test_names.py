@@ -116,7 +116,7 @@ async def test_no_route_tells_names_of_others_to_a_reader_who_may_not_see_them(s
             job = world.controller.jobs.submit(caller, request, None)[0].id
     await world.steps(5)
     ticket = json.loads((await served.ask("GET", "api/v1/notebooks", "bob")).body)["notebooks"][0]["id"]
-    parts = {"job": job, "ticket": ticket, "server": "-", "node": "box", "drain": "box"}
+    parts = {"job": job, "ticket": ticket, "server": "-", "node": "box", "drain": "box", "queue": "vision"}
     asked = [(route.method, route.path.format_map(parts), None) for route in READABLE]
     asked.append(("POST", "jobs/preview", {"queue": "nlp", "gpus": "1"}))
     asked.append(("POST", "tickets", {"server": "another", "gpus": "0.25"}))

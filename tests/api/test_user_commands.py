@@ -86,7 +86,11 @@ async def test_an_administrator_sees_the_jobs_of_all_with_their_owners(say, peop
     await send(people, bundle)
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "root")
     assert "  ann    " in (await say("jobs", "--owner", "*"))[1]
+    assert "  ann    " in (await say("jobs", "--owner", "*", "--queue", "vision"))[1]
+    assert (await say("jobs", "--owner", "*", "--queue", "nlp"))[1] == "No job matches these options.\n"
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "bob")
+    code, _, err = await say("jobs", "--owner", "*", "--queue", "vision")
+    assert (code, "There is no queue 'vision' that you manage." in err) == (3, True)
     code, _, err = await say("jobs", "--owner", "ann")
     assert (code, "custom:gq:admin" in err) == (3, True)
 

@@ -18,6 +18,15 @@ def list_jobs(call: Call) -> Reply:
     return Reply(body=jobs)
 
 
+def list_queue(call: Call) -> Reply:
+    """Answer with a page of the unfinished jobs of a queue, newest first, to those who may change them."""
+    return Reply(
+        body=call.services.jobs.list_queue(
+            call.caller, call.path["queue"], limit=call.integer("limit"), before=call.optional_text("before")
+        )
+    )
+
+
 def requested_owner(call: Call) -> str | None:
     """Return whose objects a list shows, by the query `owner`: a user's name, "*" = all, or None = the caller's own.
 

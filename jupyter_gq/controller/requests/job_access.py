@@ -44,6 +44,17 @@ def find_changeable_job(context: Context, caller: Caller, job: str) -> Record:
     return record
 
 
+def require_manager(context: Context, caller: Caller, queue: str) -> None:
+    """Raise `NotFound` unless the training queue exists and the caller is one of its managers or an admin.
+
+    A caller whose token is limited to own objects manages no queue.
+    """
+    known = any(entry.queue.name == queue for entry in context.settings.training)
+    manages = not caller.own_only and context.settings.manages(caller, queue)
+    if not known or not (caller.admin or manages):
+        raise NotFound(f"There is no queue {queue!r} that you manage.")
+
+
 def _find(context: Context, job: str) -> Record | None:
     """Return the record of a job; None if there is none, or if it is being deleted."""
     record = None if job in context.deleting else context.records.get(job)

@@ -53,7 +53,7 @@ from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, W
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
-from .job_access import find_changeable_job, find_job
+from .job_access import find_changeable_job, find_job, require_manager
 from .job_checks import check_limits_of_queue, check_limits_of_user, check_priority, find_usable_queue
 from .job_resources import explain_default, with_host_resources
 from .output_limits import OutputLimits
@@ -186,6 +186,31 @@ class Jobs:
         more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)
         return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
+
+    def list_queue(self, caller: Caller, queue: str, *, limit: int, before: str | None) -> JobList:
+        """Return at most `limit` jobs of all users in a queue and those below it, newest first, without ended ones.
+
+        `before` is as in `list`, except that a job that has ended meanwhile is refused too: begin with the first page.
+        Raises `NotFound` unless the caller may change the jobs of that queue.
+        """
+        require_manager(self._context, caller, queue)
+        leaves = self._context.settings.leaves_below(queue)
+        waiting = [
+            record
+            for record in self._context.records.unfinished()
+            if record.workload.kind is Kind.TRAINING and record.workload.queue in leaves
+        ]
+        newest = sorted(waiting, key=lambda record: (-record.workload.submitted_at, record.workload.id))
+        begin = 0
+        if before is not None:
+            names = [record.workload.id for record in newest]
+            if before not in names:
+                raise NotFound(f"before: there is no unfinished job {before!r} in {queue}. Begin with the first page.")
+            begin = names.index(before) + 1
+        page = newest[begin : begin + limit]
+        jobs = self._presenter.show_each(page, self._presenter.job_summary)
+        more = begin + limit < len(newest)
+        return JobList(jobs=jobs, next=page[-1].workload.id if more else None)
 
     def _describe_disk(self, owner: str | None) -> str:
         """Return a phrase on the disk space of a user's jobs, or of those of all users; "" if it is not measured."""

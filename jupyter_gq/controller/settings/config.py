@@ -168,6 +168,14 @@ class Settings:
         parents = {entry.queue.parent for entry in self.training}
         return tuple(entry for entry in self.training if entry.queue.name not in parents)
 
+    def leaves_below(self, queue: str) -> frozenset[str]:
+        """Return the names of the training queues that take jobs and are this queue or below it."""
+        below = {queue}
+        for entry in self.training:  # parents come before their children
+            if entry.queue.parent in below:
+                below.add(entry.queue.name)
+        return frozenset(entry.queue.name for entry in self.leaves() if entry.queue.name in below)
+
     def manages(self, caller: Caller, queue: str) -> bool:
         """Return whether the caller is a manager of the training queue of that name."""
         return any(entry.queue.name == queue and entry.is_managed_by(caller) for entry in self.training)

@@ -238,6 +238,13 @@ def test_who_may_send_jobs_where():
     assert set(settings.leaves_of("bob", frozenset({"nlp"}))) == {"open", "by_group", "below"}
 
 
+def test_the_leaves_below_a_queue_are_those_that_take_jobs():
+    settings = build(**queues(lab={}, vision={"parent": "lab"}, nlp={"parent": "lab"}, other={}))
+    assert settings.leaves_below("lab") == {"vision", "nlp"}
+    assert settings.leaves_below("nlp") == {"nlp"}
+    assert settings.leaves_below("none") == frozenset()
+
+
 def test_managers_and_the_highest_priority_come_from_the_queue_above():
     settings = build(
         **queues(
