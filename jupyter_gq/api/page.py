@@ -156,7 +156,7 @@ class PageData(_Browser):
             raise NotLeading(self._wiring.status.explain_unready())
         owner = "*" if caller.admin else None
         health = self._wiring.status.check_health()
-        jobs = services.jobs.list(caller, limit=MOST_JOBS, before=None, owner=owner)
+        jobs = services.job_lists.list_jobs(caller, limit=MOST_JOBS, before=None, owner=owner)
         content = PageContent(
             me=services.overview.describe_user(caller),
             devices=services.overview.list_devices(caller).devices,

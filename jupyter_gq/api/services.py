@@ -11,6 +11,7 @@ from jupyter_gq.controller.events import Broker
 from jupyter_gq.controller.requests.audit import AuditReader
 from jupyter_gq.controller.requests.drains import Drains
 from jupyter_gq.controller.requests.job_changes import JobChanges
+from jupyter_gq.controller.requests.job_lists import JobLists
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
 from jupyter_gq.controller.requests.tickets import Tickets
@@ -27,6 +28,11 @@ class Services(Protocol):
     @property
     def jobs(self) -> Jobs:
         """Jobs, for their owners and for their runners."""
+        ...
+
+    @property
+    def job_lists(self) -> JobLists:
+        """Lists of jobs, for their owners, for managers and for admins."""
         ...
 
     @property

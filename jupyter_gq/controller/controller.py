@@ -61,6 +61,7 @@ from .requests.audit import AuditReader
 from .requests.device_checks import DeviceChecks
 from .requests.drains import Drains
 from .requests.job_changes import JobChanges
+from .requests.job_lists import JobLists
 from .requests.jobs import Jobs
 from .requests.pods import JobPods, NodeAgents
 from .requests.status import ServiceStatus
@@ -137,6 +138,7 @@ class Controller:
     # The objects that answer requests; see `api.services`.
     status: ServiceStatus = field(init=False)
     jobs: Jobs = field(init=False)
+    job_lists: JobLists = field(init=False)
     job_changes: JobChanges = field(init=False)
     pods: JobPods = field(init=False)
     agents: NodeAgents = field(init=False)
@@ -197,6 +199,7 @@ class Controller:
         self.pods = JobPods(context, checks)
         self.agents = NodeAgents(context=context, changed=self._changed)
         self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
+        self.job_lists = JobLists(context, self._presenter)
         self.job_changes = JobChanges(context, self._presenter)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
         self.drains = Drains(context)

@@ -25,9 +25,9 @@ class Raises:
     def __init__(self, error: Exception) -> None:
         self.error = error
         self.acts: list[tuple[str, tuple[Any, ...]]] = []
-        self.status = self.jobs = self.job_changes = self.pods = self.agents = self.tickets = self.drains = (
-            self.audit
-        ) = self.overview = self.events = _Part(self)
+        part = _Part(self)
+        self.jobs = self.job_lists = self.job_changes = self.pods = self.tickets = self.events = part
+        self.status = self.agents = self.drains = self.audit = self.overview = part
         self.mentions = AllNames()
 
 

@@ -12,7 +12,7 @@ MAX_KEY = 200
 
 def list_jobs(call: Call) -> Reply:
     """Answer with a page of the caller's jobs, newest first; admins may ask for the jobs of another user or of all."""
-    jobs = call.services.jobs.list(
+    jobs = call.services.job_lists.list_jobs(
         call.caller, limit=call.integer("limit"), before=call.optional_text("before"), owner=requested_owner(call)
     )
     return Reply(body=jobs)
@@ -21,7 +21,7 @@ def list_jobs(call: Call) -> Reply:
 def list_queue(call: Call) -> Reply:
     """Answer with a page of the unfinished jobs of a queue, newest first, to those who may change them."""
     return Reply(
-        body=call.services.jobs.list_queue(
+        body=call.services.job_lists.list_queue(
             call.caller, call.path["queue"], limit=call.integer("limit"), before=call.optional_text("before")
         )
     )

@@ -13,7 +13,6 @@ from jupyter_gq.client.models import (
     CellRef,
     Heartbeat,
     JobError,
-    JobList,
     JobRequest,
     JobResults,
     JobSubmission,
@@ -53,7 +52,7 @@ from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, W
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
-from .job_access import find_changeable_job, find_job, require_manager
+from .job_access import find_changeable_job, find_job
 from .job_checks import check_limits_of_queue, check_limits_of_user, check_priority, find_usable_queue
 from .job_resources import explain_default, with_host_resources
 from .output_limits import OutputLimits
@@ -165,57 +164,6 @@ class Jobs:
     def show(self, caller: Caller, job: str) -> JobView:
         """Return the present view of a job that the caller may change."""
         return self._presenter.job(find_changeable_job(self._context, caller, job))
-
-    def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
-        """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
-
-        `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
-        ignored. `before` is the id of the last job of the previous page. Raises `NotFound` if there is no such job that
-        the caller may see: a page without jobs would look like the end.
-        """
-        if before is not None:
-            self._require_visible(caller, before)
-        listed_owner = caller.user
-        if owner is not None and caller.admin:
-            listed_owner = owner
-        whose = None if listed_owner == "*" else listed_owner
-        store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
-        found = store.list(page, kind=Kind.TRAINING, owner=whose, before=before)
-        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found]
-        last = found[-1].workload.id if found else None
-        more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
-        jobs = self._presenter.show_each(shown, self._presenter.job_summary)
-        return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
-
-    def list_queue(self, caller: Caller, queue: str, *, limit: int, before: str | None) -> JobList:
-        """Return at most `limit` jobs of all users in a queue and those below it, newest first, without ended ones.
-
-        `before` is as in `list`, except that a job that has ended meanwhile is refused too: begin with the first page.
-        Raises `NotFound` unless the caller may change the jobs of that queue.
-        """
-        require_manager(self._context, caller, queue)
-        leaves = self._context.settings.leaves_below(queue)
-        waiting = [
-            record
-            for record in self._context.records.unfinished()
-            if record.workload.kind is Kind.TRAINING and record.workload.queue in leaves
-        ]
-        newest = sorted(waiting, key=lambda record: (-record.workload.submitted_at, record.workload.id))
-        begin = 0
-        if before is not None:
-            names = [record.workload.id for record in newest]
-            if before not in names:
-                raise NotFound(f"before: there is no unfinished job {before!r} in {queue}. Begin with the first page.")
-            begin = names.index(before) + 1
-        page = newest[begin : begin + limit]
-        jobs = self._presenter.show_each(page, self._presenter.job_summary)
-        more = begin + limit < len(newest)
-        return JobList(jobs=jobs, next=page[-1].workload.id if more else None)
-
-    def _describe_disk(self, owner: str | None) -> str:
-        """Return a phrase on the disk space of a user's jobs, or of those of all users; "" if it is not measured."""
-        limit, uses = self._context.settings.max_user_disk, self._context.disk_uses
-        return uses.describe_users(limit) if owner is None else uses.describe_user(owner, limit)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.
@@ -345,12 +293,6 @@ class Jobs:
         settings, member = self._context.settings, replace(caller, admin=False)
         (queue,) = (entry for entry in settings.leaves() if entry.queue.name == job.queue)
         return not queue.admits(member.user, member.groups) or job.priority > queue.highest_priority(member)
-
-    def _require_visible(self, caller: Caller, before: str) -> None:
-        """Raise `NotFound` if the job at which a page begins does not exist, or if the caller may not see it."""
-        record = self._context.records.get(before)
-        if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
-            raise NotFound(f"before: there is no job {before!r}. Begin with the first page.")
 
     def _find_image(self, caller: Caller, submission: JobSubmission) -> str:
         """Return the container image of the caller's server from which the job is sent; "" if it is unknown."""

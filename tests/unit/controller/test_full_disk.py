@@ -74,12 +74,12 @@ async def test_user_above_the_limit_sends_no_new_job_until_files_are_deleted(wor
 async def test_disk_space_of_a_user_is_shown_to_the_user_and_that_of_all_to_admins(world):
     world.settings.change(max_user_disk=MiB(2048))
     first, second = world.send(ANN, "vision", "0.5"), world.send(CAROL, "vision", "0.5")
-    assert world.controller.jobs.list(ANN, limit=10, before=None).disk == "", "nothing was measured"
+    assert world.controller.job_lists.list_jobs(ANN, limit=10, before=None).disk == "", "nothing was measured"
     world.bundles.used = {first: MiB(512), second: MiB(1024)}
     world.bundles.kept["without a record"] = {}
     await world.controller.disk_limit.measure()
-    assert world.controller.jobs.list(ANN, limit=10, before=None).disk == "512 MiB of at most 2 GiB"
-    everybody = world.controller.jobs.list(ADMIN, limit=10, before=None, owner="*")
+    assert world.controller.job_lists.list_jobs(ANN, limit=10, before=None).disk == "512 MiB of at most 2 GiB"
+    everybody = world.controller.job_lists.list_jobs(ADMIN, limit=10, before=None, owner="*")
     assert everybody.disk == "carol 1 GiB, ann 512 MiB; at most 2 GiB each"
 
 
@@ -92,7 +92,7 @@ async def test_one_round_measures_a_bounded_number_of_jobs_that_do_not_run_the_o
         world.bundles.used = dict.fromkeys(jobs, MiB(used))
         world.clock.forward(60)
         await world.controller.disk_limit.measure()
-        found.append(world.controller.jobs.list(ANN, limit=10, before=None).disk)
+        found.append(world.controller.job_lists.list_jobs(ANN, limit=10, before=None).disk)
     assert found == ["2 GiB", "3 GiB", "2.5 GiB"]
 
 

@@ -240,21 +240,25 @@ async def test_a_manager_of_another_queue_sees_no_job(world):
 
 async def test_a_manager_lists_the_unfinished_jobs_of_the_queue_page_by_page(world):
     ended, *jobs = [world.send(ANN, "vision") for _ in range(4)]
-    world.send(BOB, "nlp")
+    elsewhere = world.send(BOB, "nlp")
     world.controller.jobs.cancel(ANN, ended)
     listed, before = [], None
     while True:
-        page = world.controller.jobs.list_queue(DORA, "vision", limit=2, before=before)
+        page = world.controller.job_lists.list_queue(DORA, "vision", limit=2, before=before)
         listed += [job.id for job in page.jobs]
         before = page.next
         if before is None:
             break
         assert len(page.jobs) == 2
     assert sorted(listed) == sorted(jobs)
-    everything = world.controller.jobs.list_queue(ADMIN, "vision", limit=500, before=None)
+    everything = world.controller.job_lists.list_queue(ADMIN, "vision", limit=500, before=None)
     assert [job.id for job in everything.jobs] == listed
-    with pytest.raises(NotFound, match="Begin with the first page"):
-        world.controller.jobs.list_queue(DORA, "vision", limit=2, before=ended)
+    world.controller.jobs.cancel(ANN, listed[0])
+    after_ended = world.controller.job_lists.list_queue(DORA, "vision", limit=500, before=listed[0])
+    assert [job.id for job in after_ended.jobs] == listed[1:]
+    for unknown in ("job-none", elsewhere):
+        with pytest.raises(NotFound, match="Begin with the first page"):
+            world.controller.job_lists.list_queue(DORA, "vision", limit=2, before=unknown)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +269,7 @@ async def test_a_manager_lists_the_unfinished_jobs_of_the_queue_page_by_page(wor
 async def test_nobody_else_lists_the_jobs_of_a_queue(world, who, queue):
     world.send(ANN, "vision")
     with pytest.raises(NotFound, match="no queue"):
-        world.controller.jobs.list_queue(who, queue, limit=2, before=None)
+        world.controller.job_lists.list_queue(who, queue, limit=2, before=None)
 
 
 async def test_a_manager_sees_the_job_and_none_of_its_output(world):

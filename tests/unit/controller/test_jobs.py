@@ -185,8 +185,10 @@ async def test_somebody_elses_job_does_not_exist(world):
         with pytest.raises(NotFound):
             ask(ANN, "job-none")
     assert world.controller.jobs.show(ADMIN, job).owner == "ann"
-    assert world.controller.jobs.list(BOB, limit=10, before=None, owner="ann").jobs == []
-    assert [each.id for each in world.controller.jobs.list(ADMIN, limit=10, before=None, owner="*").jobs] == [job]
+    assert world.controller.job_lists.list_jobs(BOB, limit=10, before=None, owner="ann").jobs == []
+    assert [each.id for each in world.controller.job_lists.list_jobs(ADMIN, limit=10, before=None, owner="*").jobs] == [
+        job
+    ]
 
 
 async def test_a_notebook_is_no_job(world):
@@ -199,9 +201,9 @@ async def test_a_notebook_is_no_job(world):
 
 async def test_pages_follow_one_another(world):
     sent = [world.send(ANN, "vision") for _ in range(5)]
-    first = world.controller.jobs.list(ANN, limit=2, before=None)
-    second = world.controller.jobs.list(ANN, limit=2, before=first.next)
-    third = world.controller.jobs.list(ANN, limit=2, before=second.next)
+    first = world.controller.job_lists.list_jobs(ANN, limit=2, before=None)
+    second = world.controller.job_lists.list_jobs(ANN, limit=2, before=first.next)
+    third = world.controller.job_lists.list_jobs(ANN, limit=2, before=second.next)
     shown = [job.id for page in (first, second, third) for job in page.jobs]
     assert sorted(shown) == sorted(sent)
     assert third.next is None

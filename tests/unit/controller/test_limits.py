@@ -104,7 +104,7 @@ async def test_a_page_of_jobs_or_output_ends_at_its_size_and_the_next_one_goes_o
     assert ([each["seq"] for each in first.events], first.last_seq) == ([1], 4)
     found, before = [], None
     while True:
-        page = world.controller.jobs.list(ANN, limit=10, before=before)
+        page = world.controller.job_lists.list_jobs(ANN, limit=10, before=before)
         found += [job.id for job in page.jobs]
         if page.next is None:
             break

@@ -25,7 +25,7 @@ def damage(world: World, job: str, column: str, document: str) -> None:
 
 
 def listed(world: World) -> list[str]:
-    return [job.id for job in world.controller.jobs.list(ADMIN, limit=10, before=None, owner="*").jobs]
+    return [job.id for job in world.controller.job_lists.list_jobs(ADMIN, limit=10, before=None, owner="*").jobs]
 
 
 @pytest.mark.parametrize("column", ["document", "detail"])
@@ -51,8 +51,8 @@ async def test_pages_go_on_behind_records_that_cannot_be_read(world):
         damage(world, world.send(ANN, "vision"), "document", "{")
         world.clock.forward(1)
     newest = world.send(ANN, "vision")
-    first = world.controller.jobs.list(ANN, limit=1, before=None)
-    second = world.controller.jobs.list(ANN, limit=1, before=first.next)
+    first = world.controller.job_lists.list_jobs(ANN, limit=1, before=None)
+    second = world.controller.job_lists.list_jobs(ANN, limit=1, before=first.next)
     assert [each.id for each in (*first.jobs, *second.jobs)] == [newest, oldest]
 
 

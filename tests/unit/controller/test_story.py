@@ -91,7 +91,7 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     # 8. Ann's job is done; the panel says what ran and why it was paused.
     world.backend.end(ann_job)
     await world.step(2)
-    done = world.controller.jobs.list(ANN, limit=10, before=None).jobs[0]
+    done = world.controller.job_lists.list_jobs(ANN, limit=10, before=None).jobs[0]
     assert (done.phase, done.node, done.run) == ("done", "box", 2)
     assert done.eviction is not None
     assert world.backend.copies.most_common(1)[0][1] == 1

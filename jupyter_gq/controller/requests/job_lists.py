@@ -1,0 +1,85 @@
+"""The lists of jobs: those of a user or of all users, and those that managers see of their queues."""
+
+from collections.abc import Collection
+
+from jupyter_gq.client.models import JobList
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.views.presenter import Presenter
+from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.domain.workload import Kind
+from jupyter_gq.store.protocol import PageSize, Record
+
+from .job_access import require_manager
+
+
+class JobLists:
+    """The requests for lists of jobs. A list holds only jobs that the caller may see."""
+
+    def __init__(self, context: Context, presenter: Presenter) -> None:
+        self._context, self._presenter = context, presenter
+
+    def list_jobs(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
+        """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
+
+        `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
+        ignored. `before` is the id of the last job of the previous page. Raises `NotFound` if there is no such job that
+        the caller may see: a page without jobs would look like the end.
+        """
+        if before is not None:
+            self._require_visible(caller, before)
+        listed_owner = caller.user
+        if owner is not None and caller.admin:
+            listed_owner = owner
+        whose = None if listed_owner == "*" else listed_owner
+        store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
+        found = store.list(page, kind=Kind.TRAINING, owner=whose, before=before)
+        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found]
+        last = found[-1].workload.id if found else None
+        more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
+        jobs = self._presenter.show_each(shown, self._presenter.job_summary)
+        return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
+
+    def list_queue(self, caller: Caller, queue: str, *, limit: int, before: str | None) -> JobList:
+        """Return at most `limit` jobs of all users in a queue and those below it, newest first, without ended ones.
+
+        `before` is as in `list_jobs`. Raises `NotFound` unless the caller may change the jobs of that queue.
+        """
+        require_manager(self._context, caller, queue)
+        leaves = self._context.settings.leaves_below(queue)
+        last_shown = None if before is None else self._age(before, leaves)
+        left = [
+            record
+            for record in self._context.records.unfinished()
+            if record.workload.queue in leaves and (last_shown is None or _age(record) < last_shown)
+        ]
+        page = sorted(left, key=_age, reverse=True)[:limit]
+        jobs = self._presenter.show_each(page, self._presenter.job_summary)
+        return JobList(jobs=jobs, next=page[-1].workload.id if len(left) > len(page) else None)
+
+    def _age(self, job: str, queues: Collection[str]) -> tuple[float, str]:
+        """Return what orders a job of these queues by its age, also an ended one; raise `NotFound` for any other."""
+        record = self._context.records.get(job)
+        if record is None or record.workload.queue not in queues:
+            raise _no_such_page(job)
+        return _age(record)
+
+    def _describe_disk(self, owner: str | None) -> str:
+        """Return a phrase on the disk space of a user's jobs, or of those of all users; "" if it is not measured."""
+        limit, uses = self._context.settings.max_user_disk, self._context.disk_uses
+        return uses.describe_users(limit) if owner is None else uses.describe_user(owner, limit)
+
+    def _require_visible(self, caller: Caller, before: str) -> None:
+        """Raise `NotFound` if the job at which a page begins does not exist, or if the caller may not see it."""
+        record = self._context.records.get(before)
+        if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
+            raise _no_such_page(before)
+
+
+def _age(record: Record) -> tuple[float, str]:
+    """Return what orders records by their age; the newest has the largest."""
+    return record.workload.submitted_at, record.workload.id
+
+
+def _no_such_page(before: str) -> NotFound:
+    return NotFound(f"before: there is no job {before!r}. Begin with the first page.")
