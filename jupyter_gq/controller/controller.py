@@ -54,6 +54,7 @@ from .loop.observe import Observer
 from .loop.observed_runs import ObservedRuns
 from .loop.past_usage import PastUsage
 from .loop.retention import Retention
+from .loop.run_time_limit import end_overdue_jobs
 from .loop.store_outage import StoreOutage
 from .records.records import Records
 from .requests.activity import ActivityLog
@@ -263,6 +264,7 @@ class Controller:
         await self._observer.record(observed)
         self.drains.forget_uncordoned()
         self.tickets.expire()
+        end_overdue_jobs(self._context)
         self._activity.sample()
         self._past_usage.update()
         decision = self._decider.decide()

@@ -17,6 +17,7 @@ class EvictReason(StrEnum):
     NODE_EMPTIED = "NODE_EMPTIED"  # the node or device is drained, or left the pool
     PAUSED_BY_USER = "PAUSED_BY_USER"  # held while it ran; it goes on after its release
     STOPPED_BY_USER = "STOPPED_BY_USER"
+    RUN_TIME_LIMIT = "RUN_TIME_LIMIT"  # the job has run for as long as it, or a job of its queue, may run
 
 
 class PendingReason(StrEnum):

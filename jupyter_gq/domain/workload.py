@@ -133,6 +133,15 @@ class Hold:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunTimeLimit:
+    """The longest time that a job may run, over all of its runs, as a person set it for this job."""
+
+    seconds: Seconds
+    #: Name of the user who set it.
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Backoff:
     """A pause of a pending workload, which begins when a backend refuses the place that was decided for it."""
 
@@ -225,6 +234,12 @@ class Workload:
     backoff: Backoff | None = None
     #: While the workload is held, no cycle considers it as long as it waits; None = nobody holds it.
     hold: Hold | None = None
+    #: None = nobody limits the running time of this job; its queue may.
+    run_time_limit: RunTimeLimit | None = None
+    #: Seconds for which earlier runs ran.
+    ran: float = 0.0
+    #: When the present run began to run, after its start; None = it does not run.
+    running_since: Instant | None = None
 
     @property
     def log_fields(self) -> Mapping[str, str | int]:
@@ -251,6 +266,10 @@ class Workload:
     def is_backing_off(self, now: Instant) -> bool:
         """Tell whether the workload is PENDING and the pause after the last refused place is not over at `now`."""
         return self.state is State.PENDING and self.backoff is not None and now < self.backoff.until
+
+    def running_time(self, now: Instant) -> Seconds:
+        """Return the seconds for which all runs ran until `now`, without starts and pauses."""
+        return Seconds(self.ran + (0.0 if self.running_since is None else max(0.0, now - self.running_since)))
 
     @property
     def comes_back(self) -> bool:

@@ -49,6 +49,7 @@ class SendRequest(CellsRequest):
     memory: str | int | float | None = None
     gpu_model: str | None = None
     expected_seconds: float | None = None
+    max_seconds: float | None = None
     tasks: int = 1
     priority: int = 0
     returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")

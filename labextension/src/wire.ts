@@ -181,6 +181,11 @@ export interface components {
              * @default null
              */
             expected_seconds?: number | null;
+            /**
+             * @description Seconds that the job may run, over all runs and not counting pauses; then it saves its state and ends. The limit of its queue counts if it is smaller. Default: no limit of its own.
+             * @default null
+             */
+            max_seconds?: number | null;
         };
         /** @description The results of a job that has ended. */
         JobResults: {
@@ -213,6 +218,8 @@ export interface components {
             priority: number;
             /** @description Seconds that the owner expects the job to run. */
             expected_seconds: number | null;
+            /** @description Seconds that the job may run: the smaller of its limit and that of its queue. */
+            max_seconds: number | null;
             /** @enum {string} */
             phase: "waiting" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "done" | "failed" | "cancelled";
             /** @description One sentence: why the job waits, was paused or failed, or what it does. */
@@ -261,6 +268,8 @@ export interface components {
             priority: number;
             /** @description Seconds that the owner expects the job to run. */
             expected_seconds: number | null;
+            /** @description Seconds that the job may run: the smaller of its limit and that of its queue. */
+            max_seconds: number | null;
             /** @enum {string} */
             phase: "waiting" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "done" | "failed" | "cancelled";
             /** @description One sentence: why the job waits, was paused or failed, or what it does. */
@@ -498,6 +507,8 @@ export interface components {
             member: boolean;
             /** @description The highest priority that the asking user may give to a job in this queue. */
             max_priority: number;
+            /** @description Seconds that a job of this queue may run, over all of its runs; None = no limit. */
+            max_seconds: number | null;
         };
         /** @description An execution in the present session of a kernel. */
         RanCell: {
@@ -577,6 +588,8 @@ export interface components {
             gpu_model?: string | null;
             /** @default null */
             expected_seconds?: number | null;
+            /** @default null */
+            max_seconds?: number | null;
             /** @default 1 */
             tasks?: number;
             /** @default 0 */

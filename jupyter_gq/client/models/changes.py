@@ -39,6 +39,14 @@ class JobChange(StrictModel):
         description='For each task: 0, a fraction such as "0.25", or a whole number. Not while the job runs.',
     )
 
+    max_seconds: float | None = Field(
+        default=None,
+        ge=0,
+        le=10 * 366 * 24 * 3600,
+        description="Seconds that the job may run, over all runs; 0 = no limit of its own. The limit of its queue "
+        "counts if it is smaller.",
+    )
+
     @model_validator(mode="after")
     def _names_a_change(self) -> Self:
         """Raise a validation error if no field is named."""

@@ -49,6 +49,13 @@ class JobRequest(StrictModel):
         le=10 * 366 * 24 * 3600,
         description="Seconds that the job will probably run, for forecasts; a longer run is not ended.",
     )
+    max_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=10 * 366 * 24 * 3600,
+        description="Seconds that the job may run, over all runs and not counting pauses; then it saves its state and "
+        "ends. The limit of its queue counts if it is smaller. Default: no limit of its own.",
+    )
 
 
 class JobSubmission(JobRequest):
@@ -93,6 +100,9 @@ class JobSummary(BaseModel):
     tasks: int
     priority: int
     expected_seconds: float | None = Field(default=None, description="Seconds that the owner expects the job to run.")
+    max_seconds: float | None = Field(
+        default=None, description="Seconds that the job may run: the smaller of its limit and that of its queue."
+    )
     phase: JobPhase
     sentence: str = Field(description="One sentence: why the job waits, was paused or failed, or what it does.")
     position: int | None = Field(default=None, description="Place in the queue, from 1, while the job waits.")

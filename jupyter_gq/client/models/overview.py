@@ -43,6 +43,9 @@ class QueueView(BaseModel):
     max_priority: int = Field(
         default=0, description="The highest priority that the asking user may give to a job in this queue."
     )
+    max_seconds: float | None = Field(
+        default=None, description="Seconds that a job of this queue may run, over all of its runs; None = no limit."
+    )
 
 
 class QueueList(BaseModel):

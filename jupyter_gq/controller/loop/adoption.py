@@ -26,6 +26,8 @@ from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
 
+from .run_end import count_running_time
+
 #: The events by which a workload loses the run that its record names, before it adopts another one.
 _LEAVES = {
     State.ADMITTED: Event.REQUEUED,
@@ -56,7 +58,10 @@ def adopt(record: Record, seen: Observation, now: Instant, *, forgetful: bool) -
     workload that was told to end for good keeps its state and its stop.
     """
     workload = record.workload
-    run = WorkloadChange(run=seen.run, placement=seen.placement, started_at=Instant(min(seen.since, now)))
+    started = Instant(min(seen.since, now))
+    run = WorkloadChange(
+        run=seen.run, placement=seen.placement, started_at=started, **count_running_time(workload, started)
+    )
     token_hash = seen.token_hash or None
     if workload.stop is not None and not workload.stop.requeue:
         return [Change(workload=workload.id, fields=run, token_hash=token_hash)]

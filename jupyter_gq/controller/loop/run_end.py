@@ -29,7 +29,7 @@ from jupyter_gq.backends.protocol import Observation, Outcome, Phase
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Backoff, Kind
+from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.domain.workload_detail import ENDED, Eviction
 from jupyter_gq.store.protocol import Record
 
@@ -79,7 +79,8 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
         return [*changes, _end_run(record, state, result)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
         detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()
-        changes.append(Change(workload=workload.id, event=Event.STARTED, detail=detail))
+        fields = WorkloadChange(running_since=Instant(min(seen.since, now)))
+        changes.append(Change(workload=workload.id, event=Event.STARTED, fields=fields, detail=detail))
     return changes
 
 
@@ -178,7 +179,9 @@ def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) ->
     return Change(
         workload=record.workload.id,
         event=event,
-        fields=WorkloadChange(placement=(), stop=None, activity=None, requeued_at=at),
+        fields=WorkloadChange(
+            placement=(), stop=None, activity=None, requeued_at=at, **count_running_time(record.workload, at)
+        ),
         detail=detail,
     )
 
@@ -188,6 +191,11 @@ def _finish(record: Record, event: Event, result: RunEnd, sentence: str | None) 
     return Change(
         workload=record.workload.id,
         event=event,
-        fields=WorkloadChange(placement=(), finished_at=result.at),
+        fields=WorkloadChange(placement=(), finished_at=result.at, **count_running_time(record.workload, result.at)),
         detail=DetailChange() if sentence is None else DetailChange(sentence=sentence),
     )
+
+
+def count_running_time(workload: Workload, at: Instant) -> WorkloadChange:
+    """Return the fields that add the run which ended at `at` to the running time of its workload."""
+    return WorkloadChange(ran=workload.running_time(at), running_since=None)

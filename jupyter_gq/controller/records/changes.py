@@ -12,7 +12,7 @@ from jupyter_gq.domain import states
 from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.states import Event
-from jupyter_gq.domain.workload import Activity, Backoff, Hold, Request, Stop, TaskPlacement
+from jupyter_gq.domain.workload import Activity, Backoff, Hold, Request, RunTimeLimit, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress, Suspension, SuspensionRefusal
 from jupyter_gq.store.protocol import Record
 
@@ -33,6 +33,9 @@ class WorkloadChange(TypedDict, total=False):
     checkpointed_at: Instant
     stop: Stop | None
     hold: Hold | None
+    run_time_limit: RunTimeLimit | None
+    ran: float
+    running_since: Instant | None
     activity: Activity | None
 
 

@@ -22,6 +22,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.run_time_limits import make_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_gpus, parse_request
 from jupyter_gq.domain.audit import Action
@@ -55,7 +56,7 @@ class JobChanges:
         record = find_changeable_job(self._context, caller, job)
         self._check_unfinished(record)
         before, now = record.workload, self._context.clock.now()
-        after = self._apply(before, wanted)
+        after = self._apply(caller, before, wanted)
         self._check_request(caller, before, after)
         changes = [*_request_changes(caller, before, after, now), *_hold_changes(caller, after, wanted.held, now)]
         if changes:
@@ -73,16 +74,19 @@ class JobChanges:
         if workload.stop is not None and not workload.stop.requeue:
             raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
 
-    def _apply(self, workload: Workload, wanted: JobChange) -> Workload:
-        """Return the workload with the queue, priority and GPUs that are wanted; raise `InvalidAmount` or `NeverFits`.
+    def _apply(self, caller: Caller, workload: Workload, wanted: JobChange) -> Workload:
+        """Return the workload with the queue, priority, limit and GPUs that are wanted.
 
-        An amount of GPUs equal to the present one changes nothing.
+        Raises `InvalidAmount` or `NeverFits` for GPUs that the job cannot ask for. An amount equal to the present one
+        changes nothing.
         """
         changed = replace(
             workload,
             queue=workload.queue if wanted.queue is None else wanted.queue,
             priority=workload.priority if wanted.priority is None else wanted.priority,
         )
+        if wanted.max_seconds is not None and wanted.max_seconds != _own_limit(workload):
+            changed = replace(changed, run_time_limit=make_run_time_limit(wanted.max_seconds, caller))
         gpus = None if wanted.gpus is None else parse_request(wanted.gpus)
         if gpus is None or gpus == workload.request.milli:
             return changed
@@ -122,6 +126,9 @@ def _request_changes(caller: Caller, before: Workload, after: Workload, now: Ins
     if after.priority != before.priority:
         details |= {"priority": after.priority, "priority_before": before.priority}
         fields["priority"] = after.priority
+    if after.run_time_limit != before.run_time_limit:
+        details |= {"max_seconds": _own_limit(after), "max_seconds_before": _own_limit(before)}
+        fields["run_time_limit"] = after.run_time_limit
     if after.request != before.request:
         details |= {"gpus_before": format_gpus(before.milli)}
         fields = WorkloadChange(request=after.request, **place, **fields)
@@ -129,6 +136,11 @@ def _request_changes(caller: Caller, before: Workload, after: Workload, now: Ins
         audit = act_of(caller, Action.JOB_CHANGE, after, now, **details)
         changes.append(Change(workload=after.id, fields=fields, detail=_forget_backoff(fields), audit=audit))
     return changes
+
+
+def _own_limit(workload: Workload) -> float:
+    """Return the seconds that the job may run by its own limit; 0 if it has none."""
+    return 0.0 if workload.run_time_limit is None else workload.run_time_limit.seconds
 
 
 def _forget_backoff(fields: WorkloadChange) -> DetailChange:

@@ -28,6 +28,7 @@ from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.run_time_limits import make_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, format_memory, parse_request
@@ -328,6 +329,7 @@ class Jobs:
             min_members=request.tasks,
             priority=request.priority,
             estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),
+            run_time_limit=make_run_time_limit(request.max_seconds, caller),
             submitted_at=self._context.clock.now(),
         )
         try:

@@ -180,6 +180,10 @@ class Settings:
         """Return whether the caller is a manager of the training queue of that name."""
         return any(entry.queue.name == queue and entry.is_managed_by(caller) for entry in self.training)
 
+    def max_seconds_of(self, queue: str) -> Seconds | None:
+        """Return the longest time that a job of the training queue may run; None if it has no limit, or is unknown."""
+        return next((entry.max_seconds for entry in self.training if entry.queue.name == queue), None)
+
     def defaults_of(self, queue: str) -> Defaults:
         """Return the CPU and memory that tasks in a training queue have if their job names none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())

@@ -28,6 +28,7 @@ KEYS = (
     "users",
     "groups",
     "max_priority",
+    "max_seconds",
     "managers",
     "manager_groups",
 )
@@ -47,6 +48,8 @@ class TrainingQueue:
     manager_groups: frozenset[str] = frozenset()
     #: The highest priority that users who do not manage the queue may give to a job.
     max_priority: int = 0
+    #: The longest time that a job may run, over all of its runs; None = no limit.
+    max_seconds: Seconds | None = None
     #: What each task of a job has that names no CPU or memory.
     defaults: Defaults = Defaults()  # noqa: RUF009 - it is frozen
 
@@ -254,9 +257,9 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: Queu
 
 
 def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQueue | None) -> TrainingQueue:
-    """Return the queue with its own managers and those of the queue above, and with its `max_priority`.
+    """Return the queue with its own managers and those of the queue above, its `max_priority` and its `max_seconds`.
 
-    A queue that sets no `max_priority` has that of the queue above.
+    A queue that sets no `max_priority` has that of the queue above. Of `max_seconds`, the smaller one counts.
     """
     name, above = training.queue.name, above or TrainingQueue(queue=training.queue)
     highest = entry.get("max_priority")
@@ -265,7 +268,17 @@ def _with_managers(training: TrainingQueue, entry: JsonMapping, above: TrainingQ
         managers=_names(name, "managers", entry) | above.managers,
         manager_groups=_names(name, "manager_groups", entry) | above.manager_groups,
         max_priority=above.max_priority if highest is None else _priority(name, highest),
+        max_seconds=min(filter(None, (_max_seconds(name, entry), above.max_seconds)), default=None),
     )
+
+
+def _max_seconds(name: str, entry: JsonMapping) -> Seconds | None:
+    """Return the setting "max_seconds", None if it is not set; raise `SettingsError` unless it is a number above 0."""
+    seconds = _seconds(name, "max_seconds", entry)
+    if seconds is not None and seconds <= 0:
+        fix = "use a number of seconds above 0, or None for no limit"
+        raise SettingsError(TRAIT, entry["max_seconds"], "no job could run", fix, path=(name, "max_seconds"))
+    return seconds
 
 
 def _priority(name: str, value: object) -> int:

@@ -58,6 +58,10 @@ class TrainingQueues(Configurable):
         `max_priority`: highest priority that these users may give to a job, from 0 to 100. Default: the value of the
         nearest queue above that has one, else 0.
 
+        `max_seconds`: seconds that a job may run, over all of its runs and not counting pauses. A job at its limit is
+        told to save its state and ends. A job may have a smaller limit of its own. Default: the value of the nearest
+        queue above that has one, else no limit; of several, the smallest counts.
+
         `managers`, `manager_groups`: names of the users and hub groups that may use this queue and the queues below it
         with any priority up to 100, as administrators may. Default: nobody.""",
     ).tag(config=True)

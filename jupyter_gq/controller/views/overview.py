@@ -229,6 +229,7 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
                 priority=queue.priority,
                 member=queue.name in own,
                 max_priority=entry.highest_priority(caller),
+                max_seconds=entry.max_seconds,
             )
         )
     return views

@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 from jupyter_gq.client.models import JobSummary, JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
+from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.devices import limits
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
@@ -133,7 +134,9 @@ class Presenter:
         workload, context = record.workload, self._context
         if self._devices is None:
             self._devices = {device.id: device for node in context.nodes() for device in node.devices}
+        limit = find_run_time_limit(context.settings, workload)
         return ViewContext(
+            max_seconds=None if limit is None else limit.seconds,
             pending=context.pending.get(workload.id),
             expected_start=context.expected_starts.get(workload.id),
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,

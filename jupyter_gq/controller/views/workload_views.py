@@ -56,6 +56,8 @@ class ViewContext:
     pending: Pending | None = None
     #: When a pending job will probably start; None = unknown.
     expected_start: ExpectedStart | None = None
+    #: Seconds that a job may run, by its own limit and that of its queue; None = no limit.
+    max_seconds: float | None = None
     #: Highest stored sequence number of a job's output; 0 = no output.
     last_seq: int = 0
     #: Milli-GPU of a job above its queue's quota.
@@ -103,6 +105,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         tasks=workload.tasks,
         priority=workload.priority,
         expected_seconds=workload.estimate,
+        max_seconds=context.max_seconds,
         phase=phase,
         sentence=job_sentence(record, phase, context),
         position=_position(workload, context),

@@ -30,6 +30,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     position: null,
     expected_start: null,
     held_since: null,
+    max_seconds: null,
     over_quota: null,
     submitted_at: 1000,
     started_at: 1010,
@@ -115,6 +116,7 @@ export function aQueue(given: Partial<QueueView> = {}): QueueView {
     priority: 0,
     member: true,
     max_priority: 0,
+    max_seconds: null,
     ...given
   };
 }
