@@ -130,6 +130,11 @@ export interface components {
              * @default null
              */
             gpus?: string | number | null;
+            /**
+             * @description Seconds that the job may run, over all runs; 0 = no limit of its own. The limit of its queue counts if it is smaller.
+             * @default null
+             */
+            max_seconds?: number | null;
         };
         /** @description The exception with which the code of a job failed. */
         JobError: {
