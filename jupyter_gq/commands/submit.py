@@ -40,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how long the job will probably run, such as 90m or 12h; for forecasts only, it is not a limit",
     )
+    parser.add_argument(
+        "--max-time",
+        type=parse_duration,
+        metavar="TIME",
+        help="how long the job may run, over all runs and without pauses; then it saves its state and ends "
+        "(default: as the queue says)",
+    )
     parser.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")
     parser.add_argument(
         "--folder",
@@ -99,6 +106,7 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
         tasks=arguments.tasks,
         priority=arguments.priority,
         expected_seconds=arguments.expected,
+        max_seconds=arguments.max_time,
     )
     preview = await client.preview(request)
     json = arguments.output == "json"

@@ -205,14 +205,26 @@ async def test_submit_sends_a_file_and_says_what_happens_next(say, people, world
     assert (code, (await people["ann"].jobs()).jobs) == (0, [])
     assert out.startswith("Starts now, 0.5 over your queue's quota")
     code, out, _ = await say(
-        "submit", str(script), "--gpus", "0.5", "--expected", "2h", "--priority", "-1", "--", "--epochs", "4"
+        "submit",
+        str(script),
+        "--gpus",
+        "0.5",
+        "--expected",
+        "2h",
+        "--max-time",
+        "3h",
+        "--priority",
+        "-1",
+        "--",
+        "--epochs",
+        "4",
     )
     (job,) = (await people["ann"].jobs()).jobs
     assert code == 0
     sent, forecast, advice = out.splitlines()
     assert (sent, forecast) == (f"train ({job.id}) was sent to vision.", "Starts now, within the quota.")
     assert advice == f"`jupyter-gq logs -f {job.id}` follows it."
-    assert (job.gpus, job.expected_seconds, job.priority) == ("0.5", 7200, -1)
+    assert (job.gpus, job.expected_seconds, job.max_seconds, job.priority) == ("0.5", 7200, 10_800, -1)
     arguments, code_sent = (cell["source"] for cell in world.bundles.kept[job.id]["notebook"]["cells"])
     assert "'--epochs', '4'" in arguments
     assert code_sent == "print(1)\n"
