@@ -97,6 +97,19 @@ def test_a_job_that_finishes_although_it_was_told_to_pause_has_finished(tmp_path
     play(tmp_path, FinishesAnyway, story)
 
 
+def test_a_job_that_finishes_at_its_maximum_running_time_is_done(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision", max_seconds=100)
+        await world.step(3)
+        world.clock.forward(100)
+        await world.step(3)
+        assert [stopped for stopped, _, _ in world.backend.stops] == [job]
+        assert world.job(job).phase == "done"
+        assert "maximum running time" not in world.job(job).sentence
+
+    play(tmp_path, FinishesAnyway, story)
+
+
 def test_nothing_is_concluded_from_a_backend_that_cannot_be_observed(tmp_path):
     async def story(world):
         job = world.send(ANN, "vision")

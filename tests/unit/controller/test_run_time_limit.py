@@ -7,7 +7,6 @@ from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal
-from jupyter_gq.domain.states import State
 
 from .world import ADMIN, ANN, World, story_settings
 
@@ -95,19 +94,6 @@ async def test_a_job_that_was_interrupted_beyond_its_limit_does_not_start_again_
     world.clock.forward(200)
     await world.step(3)
     assert world.job(held).phase == "paused"
-
-
-@pytest.mark.parametrize(("outcome", "phase"), [(Outcome.SUCCEEDED, "done"), (Outcome.FAILED, "cancelled")])
-async def test_a_job_that_succeeds_during_the_grace_is_done(world, outcome, phase):
-    job = world.send(ANN, "vision", max_seconds=100)
-    await world.step(3)
-    world.clock.forward(100)
-    await world.controller.step()
-    assert world.sql.get(job).workload.state is State.STOPPING
-    world.backend.end(job, outcome)
-    await world.controller.step()
-    assert world.job(job).phase == phase
-    assert ("maximum running time" in world.job(job).sentence) == (phase == "cancelled")
 
 
 async def test_a_queue_has_the_smallest_limit_on_the_way_up():
