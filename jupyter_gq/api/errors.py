@@ -18,6 +18,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.NotThisRun, 403, None),
     (errors.NotFound, 404, None),
     (errors.NotYours, 403, None),
+    (errors.ManagersOnly, 403, None),
     (errors.Conflict, 409, None),
     (errors.UnusableFile, 409, None),
     (errors.TooLarge, 413, None),

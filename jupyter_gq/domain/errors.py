@@ -154,6 +154,12 @@ class NotYours(UserError):
     code = "not_yours"
 
 
+class ManagersOnly(UserError):
+    """A change of an own job that would undo what a manager of its queue or an administrator decided for it."""
+
+    code = "managers_only"
+
+
 class Conflict(UserError):
     """A request that the present state of the object does not allow."""
 

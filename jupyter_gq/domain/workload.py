@@ -234,8 +234,10 @@ class Workload:
     backoff: Backoff | None = None
     #: While the workload is held, no cycle considers it as long as it waits; None = nobody holds it.
     hold: Hold | None = None
-    #: None = nobody limits the running time of this job; its queue may.
+    #: The limit that the owner chose; None = the owner chose none.
     run_time_limit: RunTimeLimit | None = None
+    #: The limit that a manager of the queue or an administrator set, which the owner cannot exceed; None = none.
+    run_time_bound: RunTimeLimit | None = None
     #: Seconds for which earlier runs ran.
     ran: float = 0.0
     #: When the present run began to run, after its start; None = it does not run.

@@ -469,6 +469,8 @@ export interface components {
             over_quota: string | null;
             /** @description CPU cores that each task would have; None = no request. */
             cpus: string | null;
+            /** @description Seconds that the job could run: the smaller of its limit and that of its queue. */
+            max_seconds: number | null;
             /** @description Memory that each task would have; None = no request. */
             memory: string | null;
         };

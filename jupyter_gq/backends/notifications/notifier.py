@@ -23,11 +23,14 @@ class Notice:
     #: From its submission to its end, with the time that it waited.
     took: Seconds
     finished_at: Instant
+    #: Whether the job was ended because it reached its maximum running time.
+    reached_limit: bool = False
 
     @property
     def subject(self) -> str:
         """A line that says which job ended, and how."""
-        return f"Job {' '.join(strip_controls(self.name).split()) or self.job} is {self.phase}"
+        end = "reached its maximum running time" if self.reached_limit else f"is {self.phase}"
+        return f"Job {' '.join(strip_controls(self.name).split()) or self.job} {end}"
 
 
 class Notifier(Protocol):

@@ -49,7 +49,9 @@ class Notifications(Configurable):
     phases = List(
         Enum(["done", "failed", "cancelled"]),
         ["done", "failed"],
-        help="""Ends of jobs that are reported: `done`, `failed`, `cancelled`. Default: ["done", "failed"].""",
+        help="""Ends of jobs that are reported: `done`, `failed`, `cancelled`. A job that was ended at its
+        maximum running time is reported with those that failed, and with those that were cancelled. Default: ["done",
+        "failed"].""",
     ).tag(config=True)
     min_minutes = Float(
         5.0,

@@ -160,4 +160,7 @@ class Preview(BaseModel):
     position: int | None = None
     over_quota: str | None = None
     cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = no request.")
+    max_seconds: float | None = Field(
+        default=None, description="Seconds that the job could run: the smaller of its limit and that of its queue."
+    )
     memory: str | None = Field(default=None, description="Memory that each task would have; None = no request.")

@@ -11,7 +11,7 @@ not much later.
 
 Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart.
 
-Durations: only jobs that succeeded in one run say how long jobs run.
+Durations: only jobs that succeeded in one run say how long jobs run. No job runs longer than its maximum running time.
 
 See docs/decisions/0053-no-start-time-for-notebooks.md.
 """
@@ -19,13 +19,17 @@ See docs/decisions/0053-no-start-time-for-notebooks.md.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.run_time_limits import find_run_time_limit
+from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.simulation.calibration import WaitRange
+from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.forecaster import Forecaster
 from jupyter_gq.store.protocol import PageSize
@@ -111,7 +115,7 @@ class Forecasts:
             snapshot,
             context.settings.policy,
             now,
-            context.durations.expected,
+            partial(_expect_duration, context.durations, context.settings),
             of=[workload.id for workload in waiting[:FORESEEN]],
             horizon=AHEAD,
         )
@@ -177,6 +181,12 @@ class Forecasts:
             return False
         self._forecaster.record_start(name, workload.started_at)
         return True
+
+
+def _expect_duration(durations: Durations, settings: Settings, workload: Workload, elapsed: Seconds) -> Seconds:
+    """Return for how many seconds a run is expected to last in all; its job is ended at its maximum running time."""
+    expected, limit = durations.expected(workload, elapsed), find_run_time_limit(settings, workload)
+    return expected if limit is None else Seconds(min(expected, max(0.0, limit.seconds - workload.ran)))
 
 
 def _waits(workload: Workload) -> bool:

@@ -24,6 +24,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.store.protocol import StoredEvent
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ RETRIES = (10.0, 60.0, 600.0, 3000.0)
 MOST_LATE = 3600.0
 #: Events that are read and notices that are sent at one time.
 _AT_ONCE = 100
+#: The phases of jobs that have ended.
+_ENDED = frozenset({"done", "failed", "cancelled"})
 #: Name of the document in the store.
 _POSITION = "job_notices"
 #: Ended jobs that are remembered, so that a second event about one is not a second notice.
@@ -133,12 +136,14 @@ class JobNotices:
 
     def _read(self, event: StoredEvent) -> Notice | None:
         """Return the notice about the job of an event; None if the rule wants none."""
-        if event.kind != "job" or event.payload.get("phase") not in self._rule.phases:
+        if event.kind != "job" or event.payload.get("phase") not in _ENDED:
             return None
         try:
             job = JobSummary.model_validate(event.payload)
         except ValidationError:
             return None  # written by another version
+        if not self._is_wanted(job):
+            return None
         if job.finished_at is None or job.finished_at < self._context.clock.now() - MOST_LATE:
             return None
         took = Seconds(job.finished_at - job.submitted_at)
@@ -153,7 +158,13 @@ class JobNotices:
             sentence=self._render(job.sentence, job.owner),
             took=took,
             finished_at=Instant(job.finished_at),
+            reached_limit=_reached_limit(job),
         )
+
+    def _is_wanted(self, job: JobSummary) -> bool:
+        """Return whether the rule wants the end of the job; one at its limit counts as failed and as cancelled."""
+        ends = {job.phase} | ({"failed"} if _reached_limit(job) else set())
+        return not ends.isdisjoint(self._rule.phases)
 
     def _render(self, sentence: str, owner: str) -> str:
         """Return the sentence with the names that the owner of the job may see."""
@@ -184,3 +195,9 @@ class JobNotices:
         for each in self._unsent:
             names.setdefault(each.event, []).append(each.notifier.name)
         return {"event": self._position, "unsent": [[event, ways] for event, ways in names.items()]}
+
+
+def _reached_limit(job: JobSummary) -> bool:
+    """Return whether the job was ended because it reached its maximum running time."""
+    limited = job.eviction is not None and job.eviction.reason == EvictReason.RUN_TIME_LIMIT
+    return limited and job.phase == "cancelled"

@@ -21,6 +21,7 @@ from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.domain.workload_detail import Eviction
 
 from .act import make_stop_change
 
@@ -51,7 +52,8 @@ def _make_end(workload: Workload, limit: EffectiveLimit, now: Instant) -> Change
     """Return the change that ends a job at its limit: at once if it waits, else by telling its run to stop."""
     reason, told = EvictReason.RUN_TIME_LIMIT, limit.sentence
     audit = act_of_scheduler(Action.JOB_EVICT, workload, now, reason=reason.value, sentence=reveal(told))
-    detail = DetailChange(sentence=told)
+    eviction = Eviction(reason=reason.value, sentence=told, by=None, at=now)
+    detail = DetailChange(sentence=told, eviction=eviction)
     if workload.state is State.PENDING:
         fields = WorkloadChange(finished_at=now)
         return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail, audit=audit)

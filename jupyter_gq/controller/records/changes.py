@@ -34,6 +34,7 @@ class WorkloadChange(TypedDict, total=False):
     stop: Stop | None
     hold: Hold | None
     run_time_limit: RunTimeLimit | None
+    run_time_bound: RunTimeLimit | None
     ran: float
     running_since: Instant | None
     activity: Activity | None

@@ -6,6 +6,9 @@ Seeing: the owner of a job, and administrators.
 
 Changing: these, and the managers of the job's queue, who see what they change. They read no output, notebook or log.
 
+Overruling: owners cannot undo what a manager of the queue or an administrator decided for their job: a hold, and a
+limit of the running time.
+
 No hint: a job that the caller may not see or change raises `NotFound`, as if there were none.
 
 See docs/decisions/0108-change-a-job-by-one-patch.md.
@@ -38,21 +41,24 @@ def find_changeable_job(context: Context, caller: Caller, job: str) -> Record:
     if record is None:
         raise _not_found(job)
     workload = record.workload
-    manages = not caller.own_only and context.settings.manages(caller, workload.queue)
-    if not manages and not caller.may_see(workload.owner):
+    if not caller.may_see(workload.owner) and not may_manage(context, caller, workload.queue):
         raise _not_found(job)
     return record
 
 
 def require_manager(context: Context, caller: Caller, queue: str) -> None:
-    """Raise `NotFound` unless the training queue exists and the caller is one of its managers or an admin.
+    """Raise `NotFound` unless the training queue exists and the caller is one of its managers or an admin."""
+    known = any(entry.queue.name == queue for entry in context.settings.training)
+    if not known or not may_manage(context, caller, queue):
+        raise NotFound(f"There is no queue {queue!r} that you manage.")
+
+
+def may_manage(context: Context, caller: Caller, queue: str) -> bool:
+    """Return whether the caller may decide about the jobs of all users in a queue: as an admin, or as its manager.
 
     A caller whose token is limited to own objects manages no queue.
     """
-    known = any(entry.queue.name == queue for entry in context.settings.training)
-    manages = not caller.own_only and context.settings.manages(caller, queue)
-    if not known or not (caller.admin or manages):
-        raise NotFound(f"There is no queue {queue!r} that you manage.")
+    return caller.admin or (not caller.own_only and context.settings.manages(caller, queue))
 
 
 def _find(context: Context, job: str) -> Record | None:

@@ -8,6 +8,9 @@ the audit log for each act. Asking for what is so already changes nothing and is
 Held: a held job that waits is not considered until it is released. A held job that runs is paused as for other work: it
 saves its state, stops, and waits. A released job has its old place in line, by its submission.
 
+Overruling: an owner cannot release what a manager of the queue or an administrator holds, nor exceed the limit that one
+of them set for the running time of the job.
+
 Waiting: a job changes its queue and its GPUs only while it waits. A job that runs is held first, so that its devices
 count for its old queue until they are free.
 
@@ -22,19 +25,20 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.run_time_limits import make_run_time_limit
+from jupyter_gq.controller.run_time_limits import find_own_limit, set_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_gpus, parse_request
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.errors import Conflict
+from jupyter_gq.domain.errors import Conflict, ManagersOnly
 from jupyter_gq.domain.json_types import JsonValue
+from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Hold, Kind, Stop, Workload
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import Record
 
-from .job_access import find_changeable_job
+from .job_access import find_changeable_job, may_manage
 from .job_checks import check_limits_of_queue, check_priority, find_queue, find_usable_queue
 from .job_resources import with_resources_of
 
@@ -58,6 +62,8 @@ class JobChanges:
         before, now = record.workload, self._context.clock.now()
         after = self._apply(caller, before, wanted)
         self._check_request(caller, before, after)
+        if wanted.held is False:
+            self._check_release(caller, before)
         changes = [*_request_changes(caller, before, after, now), *_hold_changes(caller, after, wanted.held, now)]
         if changes:
             self._context.pending.pop(job, None)  # what the last cycle said is no longer true
@@ -74,10 +80,22 @@ class JobChanges:
         if workload.stop is not None and not workload.stop.requeue:
             raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
 
+    def _check_release(self, caller: Caller, workload: Workload) -> None:
+        """Raise `ManagersOnly` if somebody else holds the job, and the caller may not undo that."""
+        hold = workload.hold
+        if hold is None or hold.by == caller.user or may_manage(self._context, caller, workload.queue):
+            return
+        by = mention(hold.by, hold.by, "a manager of the queue or an administrator")
+        raise ManagersOnly(
+            f"The job {workload.name!r} is held by {by}. Only a manager of the queue or an administrator can release "
+            "it."
+        )
+
     def _apply(self, caller: Caller, workload: Workload, wanted: JobChange) -> Workload:
         """Return the workload with the queue, priority, limit and GPUs that are wanted.
 
-        Raises `InvalidAmount` or `NeverFits` for GPUs that the job cannot ask for. An amount equal to the present one
+        Raises `InvalidAmount` or `NeverFits` for GPUs that the job cannot ask for, and `ManagersOnly` for a limit that
+        the caller may not exceed. An amount equal to the present one
         changes nothing.
         """
         changed = replace(
@@ -85,8 +103,9 @@ class JobChanges:
             queue=workload.queue if wanted.queue is None else wanted.queue,
             priority=workload.priority if wanted.priority is None else wanted.priority,
         )
-        if wanted.max_seconds is not None and wanted.max_seconds != _own_limit(workload):
-            changed = replace(changed, run_time_limit=make_run_time_limit(wanted.max_seconds, caller))
+        if wanted.max_seconds is not None:
+            overrules = may_manage(self._context, caller, workload.queue)
+            changed = set_run_time_limit(changed, wanted.max_seconds, caller, overrules=overrules)
         gpus = None if wanted.gpus is None else parse_request(wanted.gpus)
         if gpus is None or gpus == workload.request.milli:
             return changed
@@ -126,9 +145,9 @@ def _request_changes(caller: Caller, before: Workload, after: Workload, now: Ins
     if after.priority != before.priority:
         details |= {"priority": after.priority, "priority_before": before.priority}
         fields["priority"] = after.priority
-    if after.run_time_limit != before.run_time_limit:
-        details |= {"max_seconds": _own_limit(after), "max_seconds_before": _own_limit(before)}
-        fields["run_time_limit"] = after.run_time_limit
+    if (after.run_time_limit, after.run_time_bound) != (before.run_time_limit, before.run_time_bound):
+        details |= {"max_seconds": _own_seconds(after), "max_seconds_before": _own_seconds(before)}
+        fields["run_time_limit"], fields["run_time_bound"] = after.run_time_limit, after.run_time_bound
     if after.request != before.request:
         details |= {"gpus_before": format_gpus(before.milli)}
         fields = WorkloadChange(request=after.request, **place, **fields)
@@ -138,9 +157,10 @@ def _request_changes(caller: Caller, before: Workload, after: Workload, now: Ins
     return changes
 
 
-def _own_limit(workload: Workload) -> float:
-    """Return the seconds that the job may run by its own limit; 0 if it has none."""
-    return 0.0 if workload.run_time_limit is None else workload.run_time_limit.seconds
+def _own_seconds(workload: Workload) -> float:
+    """Return the seconds that the job may run by the limits that were set for it alone; 0 if it has none."""
+    limit = find_own_limit(workload)
+    return 0.0 if limit is None else limit.seconds
 
 
 def _forget_backoff(fields: WorkloadChange) -> DetailChange:
@@ -149,8 +169,13 @@ def _forget_backoff(fields: WorkloadChange) -> DetailChange:
 
 
 def _hold_changes(caller: Caller, workload: Workload, held: bool | None, now: Instant) -> list[Change]:
-    """Return the changes that hold or release a job; none if that is not asked for, or is so already."""
-    if held is None or held is (workload.hold is not None):
+    """Return the changes that hold or release a job; none if that is not asked for, or is so already.
+
+    A hold of the owner becomes the hold of somebody else who asks for it, so that the owner cannot release it.
+    """
+    hold = workload.hold
+    takes_over = held and hold is not None and hold.by == workload.owner != caller.user
+    if held is None or (held is (hold is not None) and not takes_over):
         return []
     return [_make_hold_change(caller, workload, now) if held else _make_release_change(caller, workload, now)]
 

@@ -28,7 +28,7 @@ from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.run_time_limits import make_run_time_limit
+from jupyter_gq.controller.run_time_limits import find_run_time_limit, make_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, format_memory, parse_request
@@ -119,9 +119,12 @@ class Jobs:
         """
         workload = self._build_workload(caller, request, "preview")
         (outlook,) = self._decider.preview(caller, [workload])
+        limit = find_run_time_limit(self._context.settings, workload)
+        warning = "" if limit is None else limit.warn_of(workload.estimate)
         return Preview(
             starts_now=outlook.starts_now,
-            sentence=outlook.sentence,
+            sentence=f"{outlook.sentence} {warning}".rstrip(),
+            max_seconds=None if limit is None else limit.seconds,
             position=outlook.position,
             over_quota=format_gpus(outlook.over_quota) if outlook.over_quota else None,
             cpus=format_optional_cpus(workload.request.cpu_milli),

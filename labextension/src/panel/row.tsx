@@ -151,6 +151,12 @@ function asksForMoreThanGpus(job: JobSummary): boolean {
   );
 }
 
+/** Return why and when the job was paused last; null if it was not, or was ended at its maximum running time. */
+function describePause({ eviction }: JobSummary): string | null {
+  const paused = eviction !== null && eviction.reason !== 'RUN_TIME_LIMIT';
+  return paused ? `${eviction.sentence} (${formatInstant(eviction.at)})` : null;
+}
+
 /** Return the details of a job as terms and values, without those that do not apply to the job. */
 function listDetails(job: JobSummary, now: number): [string, string][] {
   const seconds = computeRunSeconds(job, now);
@@ -170,9 +176,10 @@ function listDetails(job: JobSummary, now: number): [string, string][] {
       'Over quota',
       job.over_quota === null ? null : `${job.over_quota} GPU, may be paused when its owner needs it`
     ],
-    ['Paused', job.eviction === null ? null : `${job.eviction.sentence} (${formatInstant(job.eviction.at)})`],
+    ['Paused', describePause(job)],
     ['Runs', job.run > 1 ? String(job.run) : null],
     ['Time', seconds === null ? null : formatSpan(seconds)],
+    ['At most', job.max_seconds === null ? null : `${formatSpan(job.max_seconds)} over all runs, without pauses`],
     ['Disk', job.disk],
     ['Sent', formatInstant(job.submitted_at)],
     ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],

@@ -50,6 +50,14 @@ async def test_what_its_owner_expects_counts_more_than_history(world: World):
     assert world.job(waits).expected_start.p50 - world.clock.now() == pytest.approx(5000, abs=10)
 
 
+async def test_no_job_is_expected_to_run_longer_than_its_maximum_running_time(world: World):
+    world.send(ANN, "vision", "1", expected_seconds=5000, max_seconds=1000)
+    await world.step(3)
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    assert world.job(waits).expected_start.p50 - world.clock.now() == pytest.approx(1000, abs=10)
+
+
 async def test_nothing_is_said_of_what_runs_or_was_cancelled(world: World):
     runs = world.send(ANN, "vision", "1")
     await world.step(3)

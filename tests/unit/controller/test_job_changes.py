@@ -13,6 +13,7 @@ from jupyter_gq.domain.errors import (
     Conflict,
     InvalidAmount,
     LimitReached,
+    ManagersOnly,
     NeverFits,
     NotAMember,
     NotFound,
@@ -69,6 +70,20 @@ async def test_a_held_job_waits_until_it_is_released(world):
     await world.step(3)
     assert world.job(job).phase == "running"
     assert acts(world, job) == [("ann", Action.JOB_HOLD), ("ann", Action.JOB_RELEASE)]
+
+
+async def test_an_owner_cannot_release_what_an_administrator_holds(world):
+    job = world.send(ANN, "vision")
+    change(world, ANN, job, held=True)
+    change(world, ADMIN, job, held=True)  # takes the hold over
+    with pytest.raises(ManagersOnly, match="Only a manager of the queue or an administrator can release") as refused:
+        change(world, ANN, job, held=False, priority=5)
+    assert "is held by root." in reveal(str(refused.value))
+    assert (world.job(job).held_since is not None, world.job(job).priority) == (True, 0)
+    change(world, ANN, job, held=True)
+    assert "Held by root" in reveal(world.job(job).sentence), "asking for the hold again does not make it one's own"
+    assert change(world, DORA, job, held=False).held_since is None
+    assert acts(world, job) == [("ann", Action.JOB_HOLD), ("root", Action.JOB_HOLD), ("dora", Action.JOB_RELEASE)]
 
 
 async def test_a_released_job_has_its_old_place_in_line(world):
@@ -182,7 +197,7 @@ async def test_what_is_so_already_changes_nothing_and_is_no_act(world):
     change(world, ANN, job, held=False)
     change(world, ANN, job, held=True)
     world.clock.forward(60)
-    change(world, ADMIN, job, held=True)
+    change(world, ANN, job, held=True)
     assert world.sql.get(job).workload.hold == Hold(by="ann", at=world.clock.now() - 60)
     assert acts(world, job) == [("ann", Action.JOB_HOLD)]
 
@@ -213,7 +228,7 @@ async def test_the_owner_the_managers_of_the_queue_and_admins_may_change_a_job(w
     job = world.send(ANN, "vision")
     for who, name in ((DORA, "dora"), (ADMIN, "root")):
         assert reveal(change(world, who, job, held=True).sentence).startswith(f"Held by {name} since")
-        change(world, ANN, job, held=False)
+        change(world, who, job, held=False)
     marks = [entry.details for entry in world.sql.audit(AuditFilter(object=job, action=Action.JOB_HOLD))[::-1]]
     assert [(m.get("as_manager"), m.get("as_admin")) for m in marks] == [(True, None), (None, True)]
     assert reveal(world.controller.jobs.cancel(DORA, job).sentence) == "Cancelled by dora."

@@ -64,6 +64,23 @@ async def test_jobs_that_ended_before_the_first_look_are_not_reported(world: Wor
     assert mail.sent == []
 
 
+async def test_the_end_at_the_maximum_running_time_is_reported_as_no_cancelled_job_is(world: World) -> None:
+    mail, done = Mailbox("a"), Mailbox("b")
+    sendings = [notices(world, mail), notices(world, done, phases="done")]
+    for sending in sendings:
+        await sending.deliver()
+    job = world.send(ANN, "vision", max_seconds=90)
+    await world.step(3, seconds=60)
+    world.controller.jobs.cancel(ANN, world.send(ANN, "vision"))
+    await world.step(3)
+    for sending in sendings:
+        await sending.deliver()
+    [notice] = mail.sent
+    assert (notice.job, notice.phase, done.sent) == (job, "cancelled", [])
+    assert notice.subject == "Job digits reached its maximum running time"
+    assert notice.sentence.startswith("Ended: it reached the maximum running time of 90 s that you set for it.")
+
+
 async def test_only_wanted_ends_and_long_jobs_are_reported(world: World) -> None:
     every, failed, long = Mailbox("a"), Mailbox("b"), Mailbox("c")
     sendings = [

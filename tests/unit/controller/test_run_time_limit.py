@@ -1,14 +1,18 @@
 """Jobs end at their maximum running time, with their state saved and a sentence that says whose limit it was."""
 
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import JobChange
+from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.audit import Action, AuditFilter
+from jupyter_gq.domain.errors import ManagersOnly
 from jupyter_gq.domain.mentions import reveal
 
-from .world import ADMIN, ANN, World, story_settings
+from .world import ADMIN, ANN, World, a_submission, story_settings
 
 pytestmark = pytest.mark.asyncio
 
@@ -61,6 +65,55 @@ async def test_a_limit_that_is_set_while_the_job_runs_counts_at_once_and_can_be_
     await world.step(3)
     assert "400 s" not in world.job(job).sentence
     assert "6 min that root set for it" in reveal(world.job(job).sentence)
+
+
+async def test_an_owner_may_lower_but_neither_raise_nor_lift_what_an_administrator_set(world):
+    def ask(who: Caller, seconds: float) -> float | None:
+        return world.controller.job_changes.change(who, job, JobChange(max_seconds=seconds)).max_seconds
+
+    job = world.send(ANN, "vision", max_seconds=3000)
+    assert ask(ADMIN, 400) == 400
+    for more in (0, 401, 3000):
+        with pytest.raises(ManagersOnly) as refused:
+            ask(ANN, more)
+        assert "6 min of the job 'digits' was set by root." in reveal(str(refused.value))
+        assert "a manager of the queue or an administrator can raise or lift it" in str(refused.value)
+    assert ask(ANN, 100) == 100
+    with pytest.raises(ManagersOnly):
+        ask(ANN, 500)
+    assert ask(ANN, 300) == 300, "the owner may raise their own choice up to the bound"
+    assert ask(ANN, 400) == 400
+    assert ask(ADMIN, 0) is None
+    assert ask(ANN, 900) == 900
+
+
+async def test_a_manager_may_lift_the_limit_that_bounds_their_own_job_unless_the_token_is_limited(world):
+    queue = {"quota": "0.5", "groups": ["vision"], "managers": ["ann"]}
+    world.settings.current = story_settings(TrainingQueues={"queues": {"vision": queue}})
+    job = world.send(ANN, "vision")
+    world.controller.job_changes.change(ADMIN, job, JobChange(max_seconds=400))
+    with pytest.raises(ManagersOnly):
+        world.controller.job_changes.change(replace(ANN, own_only=True), job, JobChange(max_seconds=0))
+    assert world.controller.job_changes.change(ANN, job, JobChange(max_seconds=0)).max_seconds is None
+
+
+async def test_nobody_exceeds_the_limit_of_the_queue(world):
+    limited(world, 300)
+    job = world.send(ANN, "vision", max_seconds=9000)
+    for who in (ANN, ADMIN):
+        assert world.controller.job_changes.change(who, job, JobChange(max_seconds=8000)).max_seconds == 300
+
+
+async def test_a_preview_says_that_a_job_will_end_sooner_than_expected(world):
+    limited(world, 300)
+    asked = a_submission("vision", expected_seconds=1000)
+    preview = world.controller.jobs.preview(ANN, asked)
+    assert preview.max_seconds == 300
+    assert preview.sentence.endswith(
+        "It ends after the maximum running time of 5 min that an administrator set for the queue vision, sooner than "
+        "expected."
+    )
+    assert "It ends" not in world.controller.jobs.preview(ANN, a_submission("vision", expected_seconds=300)).sentence
 
 
 async def test_all_runs_count_and_pauses_do_not(world):
