@@ -2,6 +2,10 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import { DisposableDelegate } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
 
 import type {
   Announcement,
@@ -29,6 +33,9 @@ import type {
 
 const NAMESPACE = 'jupyter-gq';
 
+/** Milliseconds after which a request without an answer counts as slow: people wonder after three seconds. */
+export const PATIENCE = 2500;
+
 /** A request that was answered with a problem, or could not be sent. `status` is 0 if there was no answer. */
 export class RequestError extends Error {
   constructor(
@@ -48,6 +55,11 @@ export function describeError(reason: unknown): string {
 /** The requests of this extension. Each method raises `RequestError` if the request fails. */
 export class Client {
   constructor(private readonly _settings: ServerConnection.ISettings) {}
+
+  /** Emitted with true when the first request becomes slow, and with false when none is slow any more. */
+  get slowChanged(): ISignal<this, boolean> {
+    return this._slowChanged;
+  }
 
   getStatus(): Promise<ServerStatus> {
     return this._get('status');
@@ -163,6 +175,7 @@ export class Client {
   private async _request(path: string, init: RequestInit): Promise<Response> {
     const url = URLExt.join(this._settings.baseUrl, NAMESPACE) + '/' + path;
     let response: Response;
+    const told = this._tellIfSlow();
     try {
       response = await ServerConnection.makeRequest(url, init, this._settings);
     } catch {
@@ -172,12 +185,40 @@ export class Client {
           'Your Jupyter server does not answer. The server may have been stopped, or the network is down.',
         field: null
       });
+    } finally {
+      told.dispose();
     }
     if (!response.ok) {
       throw new RequestError(response.status, await readProblem(response));
     }
     return response;
   }
+
+  /** Count a request that begins as slow once its time is over; dispose the result when it is answered. */
+  private _tellIfSlow(): IDisposable {
+    let slow = false;
+    const timer = window.setTimeout(() => {
+      slow = true;
+      this._countSlow(1);
+    }, PATIENCE);
+    return new DisposableDelegate(() => {
+      window.clearTimeout(timer);
+      if (slow) {
+        this._countSlow(-1);
+      }
+    });
+  }
+
+  private _countSlow(change: 1 | -1): void {
+    const before = this._slow;
+    this._slow += change;
+    if ((before === 0) !== (this._slow === 0)) {
+      this._slowChanged.emit(this._slow > 0);
+    }
+  }
+
+  private _slow = 0;
+  private readonly _slowChanged = new Signal<this, boolean>(this);
 }
 
 /** Return the problem in the body of a response, or one made from its status. */

@@ -9,6 +9,7 @@ import { notify } from './plugins/notify';
 import { outputs } from './plugins/outputs';
 import { palette } from './plugins/palette';
 import { panel } from './plugins/panel';
+import { patience } from './plugins/patience';
 import { send } from './plugins/send';
 import { status } from './plugins/status';
 import { training } from './plugins/training';
@@ -23,7 +24,8 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   palette,
   status,
   countdown,
-  notify
+  notify,
+  patience
 ];
 
 export default plugins;

@@ -1,13 +1,13 @@
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
-import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IStateDB } from '@jupyterlab/statedb';
 import { UUID } from '@lumino/coreutils';
 
 import { METADATA_KEY, readBinding } from '../attach/metadata';
+import { readContent } from '../bundle/content';
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
@@ -156,7 +156,7 @@ class Sender {
       notebook_path: panel.context.path,
       kernel_id: targets.kernelId,
       mode: 'replay',
-      notebook: panel.model?.toJSON() as INotebookContent,
+      notebook: readContent(panel.context.model),
       targets: ids,
       prefix: replayed
     });
@@ -169,6 +169,7 @@ class Sender {
       prefix,
       notes: listNotes(targets.models),
       check: (replayed: PrefixCell[]) => this._training.client.checkCells(cells(replayed)),
+      slowChanged: this._training.client.slowChanged,
       preview: request => this._training.client.previewJob(request),
       send: (request: JobRequest, replayed: PrefixCell[], returns: string[]) =>
         this._training.client.sendCells({ ...request, ...cells(replayed), returns, key })

@@ -1,6 +1,7 @@
 import { Dialog } from '@jupyterlab/apputils';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Debouncer } from '@lumino/polling';
+import type { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
@@ -29,6 +30,8 @@ export interface ISendOptions {
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
   check(prefix: PrefixCell[]): Promise<Plan>;
   preview(request: JobRequest): Promise<Preview>;
+  /** Emits true while an answer is slow to come. */
+  readonly slowChanged: ISignal<unknown, boolean>;
   /** Send the job, which brings back the variables of the names `returns`. */
   send(request: JobRequest, prefix: PrefixCell[], returns: string[]): Promise<JobView>;
 }
@@ -46,6 +49,8 @@ interface IFormState {
   /** What the server proposes to bring back, and what else the cells make. */
   readonly proposed: Pick<Plan, 'returns' | 'makes'>;
   readonly sending: boolean;
+  /** Whether the answer to a request is slow to come. */
+  readonly slow: boolean;
 }
 
 /** The form in the dialog, which keeps its values until the job is accepted and shows a refusal at the field. */
@@ -63,8 +68,10 @@ class SendFormWidget extends ReactWidget {
       warnings: NO_NOTES,
       returns: null,
       proposed: { returns: [], makes: [] },
-      sending: false
+      sending: false,
+      slow: false
     };
+    _options.slowChanged.connect(this._onSlow, this);
     this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
     this._checking = new Debouncer(() => this._updateWarnings(), PREVIEW_DELAY);
     void this._updatePreview();
@@ -84,6 +91,7 @@ class SendFormWidget extends ReactWidget {
   dispose(): void {
     this._asking.dispose();
     this._checking.dispose();
+    this._options.slowChanged.disconnect(this._onSlow, this);
     super.dispose();
   }
 
@@ -176,6 +184,10 @@ class SendFormWidget extends ReactWidget {
     if (!this.isDisposed && entries === this._state.entries) {
       this._set(change);
     }
+  }
+
+  private _onSlow(_: unknown, slow: boolean): void {
+    this._set({ slow });
   }
 
   /** Return the request, or the problem that already the fields have. */

@@ -31,6 +31,8 @@ export interface IFormProps {
   warnings: INotes;
   /** The prediction of the service; null until the service has answered. */
   preview: Preview | null;
+  /** Whether the answer to a request is slow to come. */
+  slow: boolean;
   problem: Problem | null;
   /** Why the server would refuse the cells. */
   fault: Problem | null;
@@ -60,7 +62,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         pool={findPool(queue, props.pools)}
         offer={describeOffer(queue, props.pools)}
       />
-      <Forecast preview={props.preview} problem={props.problem} />
+      <Forecast preview={props.preview} problem={props.problem} slow={props.slow} />
       <Targets targets={props.targets} warnings={props.warnings} problem={refusal} />
       <Replay {...props} />
       <FieldProblem field="prefix" problem={refusal} />
@@ -148,7 +150,18 @@ function ReturnsField({ returns, proposed, problem, onReturns }: IFormProps): Re
   );
 }
 
-function Forecast({ preview, problem }: Pick<IFormProps, 'preview' | 'problem'>): React.JSX.Element {
+function Forecast({
+  preview,
+  problem,
+  slow
+}: Pick<IFormProps, 'preview' | 'problem' | 'slow'>): React.JSX.Element {
+  if (slow) {
+    return (
+      <p className="jp-gq-forecast jp-gq-mod-pending" role="status">
+        The scheduler has not answered for some seconds. Still waiting…
+      </p>
+    );
+  }
   if (problem !== null) {
     return <p className="jp-gq-forecast jp-gq-mod-none" />;
   }

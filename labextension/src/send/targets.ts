@@ -73,7 +73,8 @@ export function listCodeCells(panel: NotebookPanel): ICodeCell[] {
 }
 
 function showsError(model: ICodeCellModel): boolean {
-  return model.outputs.toJSON().some(output => output.output_type === 'error');
+  const { outputs } = model;
+  return Array.from({ length: outputs.length }, (_, index) => outputs.get(index).type).includes('error');
 }
 
 /** Propose the cells to run before the targets, from the best source that is known for the kernel. */

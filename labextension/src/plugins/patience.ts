@@ -1,0 +1,34 @@
+import { Notification } from '@jupyterlab/apputils';
+import { DisposableDelegate } from '@lumino/disposable';
+
+import { connect, definePlugin } from '../lifetime';
+import { ITraining } from '../tokens';
+
+/** The notification while the scheduler keeps this page waiting. */
+export const patience = definePlugin({
+  id: 'jupyter-gq:patience',
+  description: 'Tells the user when the GPU scheduler takes seconds to answer.',
+  autoStart: true,
+  requires: [ITraining],
+  activate: ({ owned }, training: ITraining): void => {
+    let shown: string | null = null;
+    const dismiss = (): void => {
+      if (shown !== null) {
+        Notification.dismiss(shown);
+        shown = null;
+      }
+    };
+    owned.add(
+      connect(training.client.slowChanged, (_, slow) => {
+        dismiss();
+        if (slow) {
+          shown = Notification.emit(SLOW, 'in-progress', { autoClose: false });
+        }
+      })
+    );
+    owned.add(new DisposableDelegate(dismiss));
+  }
+});
+
+const SLOW =
+  'The GPU scheduler has not answered for some seconds. This page is still waiting; running jobs continue.';
