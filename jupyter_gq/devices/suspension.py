@@ -93,7 +93,7 @@ class Recovered(StrEnum):
 
     RUNNING = "RUNNING"
     SUSPENDED = "SUSPENDED"
-    LOST = "LOST"  # the GPU state is lost, or all processes have ended
+    LOST = "LOST"  # the GPU state of a program is lost: its kernel needs a restart
 
 
 class Suspender(Protocol):
@@ -135,7 +135,8 @@ class Suspender(Protocol):
     def recover(self) -> Mapping[str, Recovered]:
         """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name.
 
-        Call this once at the start, before any other call that changes something.
+        Call this at the start. Further calls do no harm, and find processes that have ended. Raises `SuspensionError`
+        if the driver or the disk fails again and again.
         """
         ...
 

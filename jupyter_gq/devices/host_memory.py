@@ -1,0 +1,87 @@
+"""The host memory into which the GPU state of processes can be moved.
+
+Rules
+-----
+- Charged to the process: the driver keeps the state in the memory of the process itself. So the limits of the control
+  groups of the process count, from its own up to the outermost one, and not only the free memory of the machine.
+- File cache can be reclaimed, and counts as free.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from jupyter_gq.domain.amount import MiB
+
+_KIB = 1024
+_BYTES = 1024 * 1024
+_AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
+_FILE_CACHE = re.compile(r"^(?:total_)?inactive_file (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostRoom:
+    """The room for GPU state in host memory, and the place that limits it."""
+
+    memory: MiB
+    #: Noun phrase for people, such as "this machine" or "the control group /user.slice".
+    place: str
+
+
+class HostMemory(Protocol):
+    """A source of the room for GPU state in host memory."""
+
+    def room(self, pids: Collection[int]) -> HostRoom | None:
+        """Return the smallest room that any of these processes has; None if that is unknown."""
+        ...
+
+
+class LinuxHostMemory:
+    """The host memory of a Linux machine with its control groups, of version 2 or 1."""
+
+    def __init__(self, *, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> None:
+        self._proc, self._groups = proc, groups
+
+    def room(self, pids: Collection[int]) -> HostRoom | None:
+        """Return the smallest room: of the machine, and of each control group of each process that still runs."""
+        found = _AVAILABLE.search(_read(self._proc / "meminfo"))
+        if found is None:
+            return None
+        machine = HostRoom(memory=MiB(int(found[1]) // _KIB), place="this machine")
+        groups = {group for pid in pids for group in self._groups_of(pid)}
+        rooms = [machine, *(room for group in groups if (room := self._room_of_group(group)) is not None)]
+        return min(rooms, key=lambda room: room.memory)
+
+    def _groups_of(self, pid: int) -> Iterator[Path]:
+        """Yield the folders of the control groups of a process that count memory, from its own up."""
+        for line in _read(self._proc / str(pid) / "cgroup").splitlines():
+            _, controllers, path = [*line.split(":", 2), "", ""][:3]
+            if controllers in ("", "memory"):
+                root = self._groups / controllers
+                folder = root / path.lstrip("/")
+                yield from (each for each in (folder, *folder.parents) if each.is_relative_to(root))
+
+    def _room_of_group(self, group: Path) -> HostRoom | None:
+        """Return the room of a control group; None if it has no limit or cannot be read."""
+        for limit, current in (
+            ("memory.max", "memory.current"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            with suppress(ValueError):  # "max", or no such file
+                most, used = int(_read(group / limit)), int(_read(group / current))
+                cache = _FILE_CACHE.search(_read(group / "memory.stat"))
+                free = most - used + (int(cache[1]) if cache else 0)
+                name = f"/{group.relative_to(self._groups)}".removesuffix("/.")
+                return HostRoom(memory=MiB(max(0, free // _BYTES)), place=f"the control group {name or '/'}")
+        return None
+
+
+def _read(path: Path) -> str:
+    """Return the text of a small file; "" if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,396 @@
+"""The suspender of shares on this machine, by a checkpointer and a probe; see `suspension.Suspender` for the rules.
+
+A suspension locks all processes, asks whether a cell has begun, checkpoints all, looks for processes that have begun
+to use a device meanwhile, and waits until the probe shows that the memory has left the devices.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from weakref import WeakValueDictionary
+
+from jupyter_gq.domain.amount import Seconds
+
+from .checkpointer import Checkpointer, CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from .host_memory import HostMemory
+from .probe import DeviceProbe
+from .processes import ProcessId
+from .suspension import Recovered, Suspension, SuspensionError, SuspensionProblem, SuspensionTarget
+from .suspension_journal import AT_REST, JournalEntry, Member, Step, SuspensionJournal, move_member, sum_memory
+from .tree_steps import SuspensionLimits, TreeSteps, Waiting
+
+log = logging.getLogger(__name__)
+
+#: Rounds in which new processes of a share are looked for before a suspension is given up.
+_MOST_ROUNDS = 3
+#: Attempts to bring a share back to rest before its entry is left to the next call.
+_MOST_ATTEMPTS = 3
+_KINDS = {
+    CheckpointProblem.BUSY: SuspensionProblem.BUSY,
+    CheckpointProblem.OUT_OF_MEMORY: SuspensionProblem.LOST,
+    CheckpointProblem.LOST: SuspensionProblem.LOST,
+    CheckpointProblem.UNSUPPORTED: SuspensionProblem.UNSUSPENDABLE,
+    CheckpointProblem.NO_PERMISSION: SuspensionProblem.UNAVAILABLE,
+}
+_NOTHING = "No program of this share uses a GPU."
+_UNKNOWN = "The driver does not tell how much GPU memory this share uses."
+_LOST = "The GPU state of a program of this share is lost. Restart its kernel."
+
+
+class ShareSuspender:
+    """The suspender of the shares of this machine; see `suspension.Suspender` for the guarantees."""
+
+    def __init__(
+        self,
+        *,
+        checkpointer: Checkpointer,
+        probe: DeviceProbe,
+        host: HostMemory,
+        journal: SuspensionJournal,
+        waiting: Waiting,
+        limits: SuspensionLimits,
+    ) -> None:
+        self._checkpointer, self._probe, self._host, self._journal = checkpointer, probe, host, journal
+        self._limits = limits
+        self._waiting = waiting
+        self._steps = TreeSteps(checkpointer=checkpointer, probe=probe, limits=limits, waiting=waiting)
+        #: Mutexes of the shares for which there is a call now.
+        self._mutexes: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._naming = threading.Lock()
+        #: Held while host memory is counted and a new entry is written, so that no two shares take the same memory.
+        self._accounts = threading.Lock()
+
+    def support(self) -> CheckpointSupport:
+        """Return whether this machine can suspend, and a sentence for people; never raises an exception."""
+        return self._checkpointer.support()
+
+    def obstacle(self, target: SuspensionTarget) -> str | None:
+        """Return a sentence that says why the share cannot be suspended now; None if an attempt is worthwhile."""
+        try:
+            members = self._find_members(target, target.find_processes())
+            self._expect_host_memory(target.name, members)
+        except SuspensionError as error:
+            return error.sentence
+        return None
+
+    def suspend(self, target: SuspensionTarget, is_wanted: Callable[[], bool]) -> Suspension:
+        """Move the GPU state of the share to host memory; its device memory is free when this returns.
+
+        Returns the present suspension if the share is suspended already. Raises `SuspensionError`: the share then runs
+        as before, unless the problem is LOST.
+        """
+        with self._alone(target.name):
+            present = self._at_rest(target.name)
+            if present is not None and present.step is Step.SUSPENDED:
+                return present.suspension()
+            entry = self._begin(target)
+            try:
+                done = self._carry_out(entry, target, is_wanted)
+            except (CheckpointError, SuspensionError) as error:
+                return self._undo(target.name, error)
+            except Exception:  # of the caller's functions
+                self._settle(target.name)
+                raise
+            log.info("suspended %s: %d MiB of %d processes", done.name, done.suspension().total, len(done.members))
+            return done.suspension()
+
+    def resume(self, name: str, *, timeout: Seconds, moves: Mapping[str, str] | None = None) -> Suspension:
+        """Bring the GPU state of a suspended share back to its devices, and return what was suspended.
+
+        The probe must show the memory free within `timeout` seconds. Raises `SuspensionError`: after NO_ROOM the share
+        is still suspended, after LOST its kernels need a restart.
+        """
+        with self._alone(name):
+            entry = self._at_rest(name)
+            if entry is None or entry.step is not Step.SUSPENDED:
+                raise SuspensionError(SuspensionProblem.NOT_SUSPENDED, "This share is not suspended.")
+            moves = dict(moves or {})
+            if moves and not self.support().can_move:
+                raise SuspensionError(
+                    SuspensionProblem.UNAVAILABLE, "The driver of this machine cannot resume a share on another device."
+                )
+            members = self._await_room(entry, moves, timeout)
+            self._write(replace(entry, step=Step.RESTORING, members=members, moves=moves))
+            outcome = self._settle(name)
+            if outcome is Recovered.LOST:
+                raise SuspensionError(SuspensionProblem.LOST, _LOST)
+            if outcome is Recovered.SUSPENDED:
+                raise SuspensionError(
+                    SuspensionProblem.NO_ROOM, "The device memory was taken before the resume; the share is suspended."
+                )
+            log.info("resumed %s: %d MiB of %d processes", name, entry.suspension().total, len(members))
+            return entry.suspension()
+
+    def recover(self) -> Mapping[str, Recovered]:
+        """Finish or undo whatever a crash interrupted; return the state of each share in the journal by name."""
+        found: dict[str, Recovered] = {}
+        for name in [entry.name for entry in self._journal.entries()]:
+            with self._alone(name):
+                found[name] = self._settle(name)
+                log.info("after the start, %s is %s", name, found[name].value)
+        return found
+
+    def suspensions(self) -> tuple[Suspension, ...]:
+        """Return all shares that are suspended now, in order of their names."""
+        return tuple(entry.suspension() for entry in self._journal.entries() if entry.step is Step.SUSPENDED)
+
+    def unsuspendable(self, name: str) -> str | None:
+        """Return the remembered reason for which this share cannot be suspended; None if there is none."""
+        entry = self._journal.find(name)
+        return entry.reason if entry is not None and entry.step is Step.UNSUSPENDABLE else None
+
+    def forget(self, name: str) -> None:
+        """Remove a share that has ended, and the reason for which it could not be suspended."""
+        with self._alone(name):
+            self._remove(name)
+
+    # --- the steps of a suspension ------------------------------------------------------------------------------------
+
+    def _find_members(self, target: SuspensionTarget, processes: Collection[ProcessId]) -> tuple[Member, ...]:
+        """Return the processes to suspend with their memory; raise `SuspensionError` if that cannot succeed."""
+        support = self.support()
+        if not support.available:
+            raise SuspensionError(SuspensionProblem.UNAVAILABLE, support.detail)
+        reason = self.unsuspendable(target.name)
+        if reason is not None:
+            raise SuspensionError(SuspensionProblem.UNSUSPENDABLE, reason)
+        pids = [process.pid for process in processes]
+        for device in target.devices:
+            obstacle = self._probe.suspension_obstacle(device, pids)
+            if obstacle is not None:
+                raise SuspensionError(SuspensionProblem.UNSUSPENDABLE, obstacle)
+        members = self._steps.find_members(processes, target.devices)
+        if members is None:
+            raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN)
+        if not any(member.memory for member in members):
+            raise SuspensionError(SuspensionProblem.NOTHING_TO_SUSPEND, _NOTHING)
+        return members
+
+    def _expect_host_memory(self, name: str, members: Sequence[Member], done: Sequence[Member] = ()) -> None:
+        """Raise `SuspensionError` if the host memory has no room for these members of a share beside all other shares.
+
+        `done` are members of the same share that are in host memory already.
+        """
+        need = sum(sum_memory(members).values())
+        others = [each for each in self._journal.entries() if each.step is not Step.UNSUSPENDABLE and each.name != name]
+        counted = sum(entry.suspension().total for entry in others) + sum(sum_memory(done).values())
+        most = self._limits.most_suspended
+        if most is not None and counted + need > most:
+            raise SuspensionError(
+                SuspensionProblem.HOST_MEMORY,
+                f"This share uses {need} MiB of GPU memory. At most {most} MiB may be suspended on this machine, and "
+                f"{counted} MiB are.",
+            )
+        room = self._host.room([member.id.pid for member in members])
+        if room is None:
+            raise SuspensionError(SuspensionProblem.HOST_MEMORY, "It is not known how much host memory is free.")
+        pending = sum(entry.suspension().total for entry in others if entry.step not in AT_REST)
+        if room.memory < need + pending + self._limits.host_margin:
+            raise SuspensionError(
+                SuspensionProblem.HOST_MEMORY,
+                f"To suspend {need} MiB of GPU memory, {need + pending + self._limits.host_margin} MiB of host memory "
+                f"must be free, but {room.place} has {room.memory} MiB.",
+            )
+
+    def _begin(self, target: SuspensionTarget) -> JournalEntry:
+        """Write the intent to lock the processes of a share; raise `SuspensionError` if it cannot be suspended."""
+        members = self._find_members(target, target.find_processes())
+        with self._accounts:
+            self._expect_host_memory(target.name, members)
+            return self._write(JournalEntry(name=target.name, step=Step.LOCKING, members=members))
+
+    def _carry_out(self, entry: JournalEntry, target: SuspensionTarget, is_wanted: Callable[[], bool]) -> JournalEntry:
+        """Lock and checkpoint all processes of a share until no new one is found; return its entry as suspended.
+
+        Raises `SuspensionError` or `CheckpointError`; the caller then undoes what was done.
+        """
+        done: tuple[Member, ...] = ()
+        for _round in range(_MOST_ROUNDS):
+            locked = self._steps.lock(entry.members[len(done) :])
+            if is_wanted():
+                raise SuspensionError(SuspensionProblem.WANTED, "The share was used again before it was suspended.")
+            # Measured again, because a program could take memory until it was locked.
+            locked = self._measure(target, [member.id for member in locked], done)
+            entry = self._write(replace(entry, step=Step.CHECKPOINTING, members=done + locked))
+            self._steps.checkpoint(locked)
+            done = entry.members
+            processes = target.find_processes()
+            new = self._measure(target, [each for each in processes if each not in {known.id for known in done}], done)
+            if not new:
+                self._expect_gone(target, entry, processes)
+                return self._write(replace(entry, step=Step.SUSPENDED))
+            entry = self._write(replace(entry, members=done + new))
+        raise SuspensionError(
+            SuspensionProblem.BUSY, "The share started new programs on the GPU again and again while it was suspended."
+        )
+
+    def _measure(
+        self, target: SuspensionTarget, processes: Sequence[ProcessId], done: Sequence[Member]
+    ) -> tuple[Member, ...]:
+        """Return those of the processes that use a device; raise `SuspensionError` if they cannot be suspended.
+
+        `done` are the members of the share that are in host memory already.
+        """
+        members = self._steps.find_members(processes, target.devices)
+        if members is None:
+            raise SuspensionError(SuspensionProblem.UNKNOWN, _UNKNOWN)
+        self._expect_host_memory(target.name, members, done)
+        return members
+
+    def _expect_gone(self, target: SuspensionTarget, entry: JournalEntry, processes: Collection[ProcessId]) -> None:
+        """Raise `SuspensionError` unless the probe shows that the memory of the share has left its devices."""
+        if not entry.members:
+            raise SuspensionError(SuspensionProblem.NOTHING_TO_SUSPEND, _NOTHING)
+        pids = {process.pid for process in processes} | {member.id.pid for member in entry.members}
+        gone = self._steps.await_gone(target.devices, pids, entry.suspension().total)
+        if gone is None:
+            raise SuspensionError(SuspensionProblem.UNKNOWN, "The driver does not tell what has left the GPU.")
+        if not gone:
+            raise SuspensionError(
+                SuspensionProblem.MEMORY_STAYED, "The driver still shows memory of this share on the GPU."
+            )
+
+    def _undo(self, name: str, error: CheckpointError | SuspensionError) -> Suspension:
+        """Bring the share back after a failed suspension, and raise the failure as a `SuspensionError`.
+
+        Returns the suspension if the devices have no room for the share any more: then it stays suspended.
+        """
+        outcome = self._settle(name)
+        if outcome is Recovered.LOST:
+            raise SuspensionError(SuspensionProblem.LOST, _LOST) from error
+        entry = self._journal.find(name)
+        if outcome is Recovered.SUSPENDED and entry is not None:
+            log.warning("%s stays suspended, because its devices have no room for it: %s", name, error)
+            return entry.suspension()
+        problem = (
+            error.problem if isinstance(error, SuspensionError) else _KINDS.get(error.problem, SuspensionProblem.BROKEN)
+        )
+        if problem is SuspensionProblem.UNSUSPENDABLE:
+            self._write(JournalEntry(name=name, step=Step.UNSUSPENDABLE, reason=error.sentence))
+        raise SuspensionError(problem, error.sentence) from error
+
+    # --- the steps of a resume, an undo and a recovery ----------------------------------------------------------------
+
+    def _await_room(self, entry: JournalEntry, moves: Mapping[str, str], timeout: float) -> tuple[Member, ...]:
+        """Return the members that are still suspended, once their devices have room.
+
+        Raises `SuspensionError` NO_ROOM.
+        """
+        members = self._checkpointed(entry)
+        if not self._steps.await_room(members, moves, timeout):
+            missing = self._steps.missing_room(members, moves)
+            raise SuspensionError(SuspensionProblem.NO_ROOM, f"To resume, this share needs {missing}.")
+        return members
+
+    def _checkpointed(self, entry: JournalEntry) -> tuple[Member, ...]:
+        """Return the members of the entry that are in host memory; raise `SuspensionError` if the driver fails."""
+        try:
+            return tuple(self._steps.by_state(entry.members)[CheckpointState.CHECKPOINTED])
+        except CheckpointError as error:
+            raise SuspensionError(SuspensionProblem.BROKEN, error.sentence) from error
+
+    def _at_rest(self, name: str) -> JournalEntry | None:
+        """Return the entry of a share after finishing or undoing what an earlier call left; None if there is none."""
+        entry = self._journal.find(name)
+        if entry is not None and entry.step not in AT_REST:
+            self._settle(name)
+        return self._journal.find(name)
+
+    def _settle(self, name: str) -> Recovered:
+        """Bring a share to rest: running again, or suspended if its devices have no room; return which.
+
+        Raises `SuspensionError` BROKEN if the driver keeps failing; the entry then stays for the next call.
+        """
+        entry = self._journal.find(name)
+        if entry is None or entry.step is Step.UNSUSPENDABLE:
+            return Recovered.RUNNING
+        for attempt in range(_MOST_ATTEMPTS):
+            try:
+                return self._check_suspended(entry) if entry.step is Step.SUSPENDED else self._bring_back(entry)
+            except CheckpointError as error:
+                failure = error
+                if attempt < _MOST_ATTEMPTS - 1:
+                    self._waiting.sleep(self._waiting.poll)
+        raise SuspensionError(SuspensionProblem.BROKEN, failure.sentence) from failure
+
+    def _bring_back(self, entry: JournalEntry) -> Recovered:
+        """Restore and unlock all members; without room for them, suspend all. Raises `CheckpointError`."""
+        found = self._steps.by_state(entry.members)
+        lost = bool(found[CheckpointState.FAILED])
+        waiting = found[CheckpointState.CHECKPOINTED]
+        has_room = self._steps.await_room(waiting, entry.moves, self._limits.settle_timeout) if waiting else True
+        while waiting and has_room:
+            lost = not self._steps.restore(waiting.pop(0), entry.moves) or lost
+            has_room = self._steps.has_room(waiting, entry.moves)
+        if waiting:
+            again = self._suspend_again(entry)
+            return Recovered.LOST if lost else again
+        self._steps.unlock(self._steps.by_state(entry.members)[CheckpointState.LOCKED])
+        self._remove(entry.name)
+        return Recovered.LOST if lost else Recovered.RUNNING
+
+    def _suspend_again(self, entry: JournalEntry) -> Recovered:
+        """Suspend the members that are locked or suspended; return RUNNING if none of them could be suspended.
+
+        Raises `CheckpointError`.
+        """
+        locked = self._steps.by_state(entry.members)[CheckpointState.LOCKED]
+        # Those that were restored on another device will be restored there again.
+        members = tuple(move_member(member, entry.moves) if member in locked else member for member in entry.members)
+        entry = self._write(replace(entry, members=members, moves={}))
+        for member in locked:
+            try:
+                self._steps.checkpoint([member])
+            except CheckpointError as error:
+                log.warning("process %d of %s could not be suspended again: %s", member.id.pid, entry.name, error)
+        return self._check_suspended(entry)
+
+    def _check_suspended(self, entry: JournalEntry) -> Recovered:
+        """Unlock locked members, and keep those that are suspended in the entry; return the state of the share.
+
+        Raises `CheckpointError`.
+        """
+        found = self._steps.by_state(entry.members)
+        self._steps.unlock(found[CheckpointState.LOCKED])
+        suspended = tuple(found[CheckpointState.CHECKPOINTED])
+        if suspended:
+            self._write(replace(entry, step=Step.SUSPENDED, members=suspended, moves={}))
+        else:
+            self._remove(entry.name)
+        if found[CheckpointState.FAILED]:
+            return Recovered.LOST
+        return Recovered.SUSPENDED if suspended else Recovered.RUNNING
+
+    # --- the journal and the mutexes ----------------------------------------------------------------------------------
+
+    def _write(self, entry: JournalEntry) -> JournalEntry:
+        """Store an entry and return it; raise `SuspensionError` if the disk refuses."""
+        with _disk_errors():
+            self._journal.write(entry)
+        return entry
+
+    def _remove(self, name: str) -> None:
+        """Remove an entry; raise `SuspensionError` if the disk refuses."""
+        with _disk_errors():
+            self._journal.remove(name)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Exclude all other calls for this share during the block."""
+        with self._naming:
+            mutex = self._mutexes.setdefault(name, threading.Lock())
+        with mutex:
+            yield
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Raise a `SuspensionError` in place of an `OSError` of the block."""
+    try:
+        yield
+    except OSError as error:
+        raise SuspensionError(
+            SuspensionProblem.BROKEN, f"The journal of suspensions cannot be written: {error.strerror or error}."
+        ) from error

@@ -1,0 +1,185 @@
+"""The journal of suspensions: what was begun and has not been undone or ended, by share.
+
+Rules
+-----
+- Intent first: `write` returns after the entry is on the disk, and the step that the entry names begins after that.
+- At rest: in the steps SUSPENDED and UNSUSPENDABLE nothing is going on. Every other step is finished or undone by
+  `Suspender.recover`.
+- One boot: process ids and start times mean nothing after a restart of the machine, so entries end with it.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import TypeAdapter
+
+from jupyter_gq.domain.amount import MiB
+
+from .processes import ProcessId
+from .suspension import Suspension
+
+log = logging.getLogger(__name__)
+
+
+class Step(StrEnum):
+    """The steps of a share in the journal."""
+
+    LOCKING = "LOCKING"
+    CHECKPOINTING = "CHECKPOINTING"
+    SUSPENDED = "SUSPENDED"
+    RESTORING = "RESTORING"
+    UNSUSPENDABLE = "UNSUSPENDABLE"  # the share runs, and is not tried again
+
+
+#: Steps in which nothing is going on.
+AT_REST = frozenset({Step.SUSPENDED, Step.UNSUSPENDABLE})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """A process of a share that uses devices."""
+
+    id: ProcessId
+    #: Memory in MiB by the UUID of the device on which it was, or is to be restored.
+    memory: Mapping[str, MiB]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalEntry:
+    """The state of one share."""
+
+    name: str
+    step: Step
+    members: tuple[Member, ...] = ()
+    #: Devices to restore on, by former device; only in RESTORING.
+    moves: Mapping[str, str] = field(default_factory=dict)
+    #: Sentence that says why the share cannot be suspended; only in UNSUSPENDABLE.
+    reason: str = ""
+
+    def suspension(self) -> Suspension:
+        """Return the suspension that this entry describes."""
+        return Suspension(
+            name=self.name, processes=tuple(member.id for member in self.members), memory=sum_memory(self.members)
+        )
+
+
+class SuspensionJournal(Protocol):
+    """A journal that several threads may use; one program at a time."""
+
+    def find(self, name: str) -> JournalEntry | None:
+        """Return the entry of a share; None if there is none."""
+        ...
+
+    def entries(self) -> tuple[JournalEntry, ...]:
+        """Return all entries in order of their names."""
+        ...
+
+    def write(self, entry: JournalEntry) -> None:
+        """Store the entry of a share in place of its former one, durably. Raises `OSError` if that fails."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove the entry of a share, durably; does nothing without one. Raises `OSError` if that fails."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _File:
+    """The content of the file of a journal."""
+
+    #: Id of the machine's start for which the entries hold.
+    boot: str
+    shares: tuple[JournalEntry, ...]
+
+
+_FILE = TypeAdapter(_File)
+
+
+class FileJournal:
+    """The journal in a file, which each change replaces as a whole."""
+
+    def __init__(self, path: Path, *, boot: str) -> None:
+        """Open the journal; `boot` is the id of the machine's start. Entries of another start are dropped.
+
+        A damaged file is moved aside to `<name>.damaged` and logged.
+        """
+        self._path, self._boot = path, boot
+        self._lock = threading.Lock()
+        self._entries = {entry.name: entry for entry in self._load()}
+
+    def find(self, name: str) -> JournalEntry | None:
+        """Return the entry of a share; None if there is none."""
+        with self._lock:
+            return self._entries.get(name)
+
+    def entries(self) -> tuple[JournalEntry, ...]:
+        """Return all entries in order of their names."""
+        with self._lock:
+            return tuple(self._entries[name] for name in sorted(self._entries))
+
+    def write(self, entry: JournalEntry) -> None:
+        """Store the entry of a share in place of its former one, durably. Raises `OSError` if that fails."""
+        with self._lock:
+            self._replace({**self._entries, entry.name: entry})
+
+    def remove(self, name: str) -> None:
+        """Remove the entry of a share, durably; does nothing without one. Raises `OSError` if that fails."""
+        with self._lock:
+            if name in self._entries:
+                self._replace({each: entry for each, entry in self._entries.items() if each != name})
+
+    def _replace(self, entries: dict[str, JournalEntry]) -> None:
+        """Write a new file, flush it to the disk, put it in the place of the old one, and remember the entries."""
+        content = _FILE.dump_json(_File(boot=self._boot, shares=tuple(entries.values())))
+        temporary = self._path.with_name(f"{self._path.name}.tmp")
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+        with suppress(OSError):  # some file systems cannot flush a folder on request
+            _sync_folder(self._path.parent)
+        self._entries = entries
+
+    def _load(self) -> tuple[JournalEntry, ...]:
+        """Return the entries of the file; none if it is missing, of another start of the machine, or damaged."""
+        try:
+            found = _FILE.validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return ()
+        except ValueError:
+            damaged = self._path.with_name(f"{self._path.name}.damaged")
+            self._path.replace(damaged)
+            log.exception("the journal of suspensions cannot be read and was moved to %s", damaged)
+            return ()
+        return found.shares if found.boot == self._boot else ()
+
+
+def move_member(member: Member, moves: Mapping[str, str]) -> Member:
+    """Return a member whose memory is on the devices to which `moves` leads from those before."""
+    return Member(id=member.id, memory=sum_memory([member], moves))
+
+
+def sum_memory(members: Iterable[Member], moves: Mapping[str, str] | None = None) -> dict[str, MiB]:
+    """Return the memory in MiB of all members by device, after `moves` from former to new devices."""
+    total: dict[str, MiB] = {}
+    for member in members:
+        for former, memory in member.memory.items():
+            device = (moves or {}).get(former, former)
+            total[device] = MiB(total.get(device, 0) + memory)
+    return total
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,163 @@
+"""A driver of GPUs in memory, which lives on when the service is killed, with the failures of a real one."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
+from jupyter_gq.devices.host_memory import HostRoom
+from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry
+from jupyter_gq.domain.amount import MiB, Seconds
+
+from .time_and_death import Fuse
+
+S = CheckpointState
+
+
+@dataclass
+class DriverProcess:
+    """A process on one device."""
+
+    id: ProcessId
+    memory: int
+    device: str = "GPU-0"
+    state: CheckpointState = S.RUNNING
+    #: Problems that calls have, by the name of the call.
+    fails: dict[str, CheckpointProblem] = field(default_factory=dict)
+
+
+class FakeDriver:
+    """The checkpointer, probe and host memory of a machine in memory; the service can be killed in each call."""
+
+    def __init__(self, devices: int = 2, memory: int = 10_000, fuse: Fuse | None = None) -> None:
+        self.total = {f"GPU-{index}": memory for index in range(devices)}
+        self.processes: dict[int, DriverProcess] = {}
+        self.fuse = fuse or Fuse()
+        self.available = True
+        self.can_move = True
+        self.blind = False
+        self.obstacle_of: dict[str, str] = {}
+        self.host: HostRoom | None = HostRoom(memory=MiB(100_000), place="this machine")
+        #: Called before each restore and checkpoint with the name of the call.
+        self.before = lambda call, process: None
+
+    # --- what a test does ---------------------------------------------------------------------------------------------
+
+    def start(self, pid: int, memory: int, device: str = "GPU-0", **fails: CheckpointProblem) -> ProcessId:
+        process = DriverProcess(id=ProcessId(pid, pid * 10), memory=memory, device=device, fails=fails)
+        self.processes[pid] = process
+        return process.id
+
+    def end(self, pid: int) -> None:
+        del self.processes[pid]
+
+    def used(self, device: str) -> int:
+        return sum(p.memory for p in self.processes.values() if p.device == device and p.state in (S.RUNNING, S.LOCKED))
+
+    def in_host_memory(self, pids: Collection[int]) -> int:
+        return sum(self.processes[pid].memory for pid in pids if self.processes[pid].state is S.CHECKPOINTED)
+
+    def states(self) -> dict[int, CheckpointState]:
+        return {pid: process.state for pid, process in self.processes.items()}
+
+    # --- the checkpointer ---------------------------------------------------------------------------------------------
+
+    def support(self) -> CheckpointSupport:
+        detail = "This works." if self.available else "The driver is too old."
+        return CheckpointSupport(available=self.available, can_move=self.can_move, detail=detail)
+
+    def uses_device(self, process: ProcessId) -> bool:
+        found = self.processes.get(process.pid)
+        return found is not None and found.id == process and (found.memory > 0 or found.state is not S.RUNNING)
+
+    def state(self, process: ProcessId) -> CheckpointState:
+        return self._call("state", process, None).state
+
+    def lock(self, process: ProcessId, timeout: Seconds) -> None:
+        self._change("lock", process, S.RUNNING, S.LOCKED)
+
+    def checkpoint(self, process: ProcessId) -> None:
+        self._change("checkpoint", process, S.LOCKED, S.CHECKPOINTED)
+
+    def restore(self, process: ProcessId, moves: Mapping[str, str]) -> None:
+        found = self._call("restore", process, S.CHECKPOINTED)
+        device = moves.get(found.device, found.device)
+        if self.total[device] - self.used(device) < found.memory:
+            found.state = S.FAILED
+            raise CheckpointError(CheckpointProblem.OUT_OF_MEMORY, "The GPU is full.")
+        found.device, found.state = device, S.LOCKED
+        self.fuse.burn()
+
+    def unlock(self, process: ProcessId) -> None:
+        self._change("unlock", process, S.LOCKED, S.RUNNING)
+
+    def _change(self, call: str, process: ProcessId, before: CheckpointState, after: CheckpointState) -> None:
+        self._call(call, process, before).state = after
+        self.fuse.burn()
+
+    def _call(self, call: str, process: ProcessId, wanted: CheckpointState | None) -> DriverProcess:
+        if call != "state":
+            self.fuse.burn()
+            self.before(call, process)
+        found = self.processes.get(process.pid)
+        if found is None or found.id != process:
+            raise CheckpointError(CheckpointProblem.NO_PROCESS, "The process has ended.")
+        problem = found.fails.get(call)
+        if problem is not None:
+            if problem in (CheckpointProblem.OUT_OF_MEMORY, CheckpointProblem.LOST):
+                found.state = S.FAILED
+            raise CheckpointError(problem, f"The driver refuses: {problem.value}.")
+        if wanted not in (None, found.state):
+            lost = found.state is S.FAILED
+            problem = CheckpointProblem.LOST if lost else CheckpointProblem.WRONG_STATE
+            raise CheckpointError(problem, f"The process is {found.state.value}.")
+        return found
+
+    # --- the probe and the host memory --------------------------------------------------------------------------------
+
+    def status(self) -> ProbeStatus:
+        return ProbeStatus(state=ProbeState.OK, detail="In memory, for tests.")
+
+    def devices(self) -> tuple[DeviceInfo, ...]:
+        return tuple(
+            DeviceInfo(uuid=uuid, index=index, model="A100-40GB", memory=MiB(memory))
+            for index, (uuid, memory) in enumerate(self.total.items())
+        )
+
+    def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
+        if self.blind:
+            return None
+        found = [self.processes[pid] for pid in pids if pid in self.processes]
+        return tuple(
+            Usage(pid=process.id.pid, memory=MiB(process.memory), utilisation=0)
+            for process in found
+            if process.device == device and process.state in (S.RUNNING, S.LOCKED)
+        )
+
+    def free_memory(self, device: str) -> MiB | None:
+        return None if self.blind else MiB(self.total[device] - self.used(device))
+
+    def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
+        return self.obstacle_of.get(device)
+
+    def room(self, pids: Collection[int]) -> HostRoom | None:
+        return self.host
+
+
+class JournalOfAServiceThatDies(FileJournal):
+    """A journal whose service can be killed before and after each change."""
+
+    def __init__(self, path, fuse: Fuse) -> None:
+        super().__init__(path, boot="boot-1")
+        self._fuse = fuse
+
+    def write(self, entry: JournalEntry) -> None:
+        self._fuse.burn()
+        super().write(entry)
+        self._fuse.burn()
+
+    def remove(self, name: str) -> None:
+        self._fuse.burn()
+        super().remove(name)
+        self._fuse.burn()

@@ -1,0 +1,175 @@
+"""Safety: a service that is killed at any moment of a suspension or a resume leaves nothing half done after `recover`.
+
+Each story is played once for each place where the service can be killed: before and after each act of the driver and
+each change of the journal. The recovery is killed at each place too.
+"""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from jupyter_gq.devices.checkpointer import CheckpointProblem, CheckpointState
+from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension import Recovered, SuspensionError, SuspensionTarget
+from jupyter_gq.devices.suspension_journal import AT_REST
+from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from tests.fakes.driver import FakeDriver, JournalOfAServiceThatDies
+from tests.fakes.time_and_death import Fuse, ServiceKilled
+
+RUNNING, LOCKED, CHECKPOINTED, FAILED = CheckpointState
+#: More places than any story has.
+MOST = 200
+
+
+@dataclass
+class Story:
+    """What goes wrong besides the death of the service."""
+
+    #: Failures of calls for the second process of the share.
+    fails: dict[str, CheckpointProblem] = field(default_factory=dict)
+    wanted: bool = False
+    #: What happens once, before the first call of this name.
+    event: str = ""
+    does: object = None
+    moves: dict[str, str] = field(default_factory=dict)
+    #: The driver may lose a process.
+    loses: bool = False
+
+
+def take_room(driver, device="GPU-0"):
+    """Leave room on a device for the smallest process only, after the probe has shown room for all."""
+    driver.start(9, max(0, driver.free_memory(device) - 2000), device)
+
+
+STORIES = {
+    "nothing": Story(),
+    "busy": Story(fails={"lock": CheckpointProblem.BUSY}),
+    "managed memory": Story(fails={"checkpoint": CheckpointProblem.UNSUPPORTED}),
+    "lost at the checkpoint": Story(fails={"checkpoint": CheckpointProblem.LOST}, loses=True),
+    "restore out of memory": Story(fails={"restore": CheckpointProblem.OUT_OF_MEMORY}, loses=True),
+    "wanted": Story(wanted=True),
+    "new process": Story(event="checkpoint", does=lambda driver: driver.start(3, 300)),
+    "process ends at the checkpoint": Story(event="checkpoint", does=lambda driver: driver.end(2)),
+    "process ends at the restore": Story(event="restore", does=lambda driver: driver.end(1)),
+    "room is taken at the restore": Story(event="restore", does=take_room),
+    "room is taken at the unlock": Story(event="unlock", does=lambda driver: driver.start(9, 7000)),
+    "moved": Story(moves={"GPU-0": "GPU-1"}),
+    "moved, and room is taken": Story(
+        moves={"GPU-0": "GPU-1"}, event="restore", does=lambda driver: take_room(driver, "GPU-1")
+    ),
+}
+
+
+class Machine:
+    """A machine that plays one story, with services that come and go."""
+
+    def __init__(self, story, path):
+        self.story, self.path = story, path
+        self.fuse = Fuse()
+        self.driver = FakeDriver(fuse=self.fuse)
+        self.driver.start(1, 1000)
+        self.driver.start(2, 2000, **story.fails)
+        self.driver.before = self.happen
+        self.happened = False
+        self.clock = 0.0
+        self.restart()
+
+    def happen(self, call, process):
+        if call == self.story.event and not self.happened:
+            self.happened = True
+            self.story.does(self.driver)
+
+    def restart(self):
+        self.journal = JournalOfAServiceThatDies(self.path, self.fuse)
+        self.suspender = ShareSuspender(
+            checkpointer=self.driver,
+            probe=self.driver,
+            host=self.driver,
+            journal=self.journal,
+            waiting=Waiting(monotonic=lambda: self.clock, sleep=self.sleep),
+            limits=SuspensionLimits(host_margin=0, device_margin=0),
+        )
+
+    def sleep(self, seconds):
+        self.clock += seconds
+
+    def find(self):
+        return [ProcessId(pid, pid * 10) for pid in (1, 2, 3) if pid in self.driver.processes]
+
+    def play(self):
+        """Suspend and resume the share, as far as the story lets that happen."""
+        target = SuspensionTarget(name="a", devices=("GPU-0",), find_processes=self.find)
+        try:
+            self.suspender.suspend(target, lambda: self.story.wanted)
+            self.suspender.resume("a", timeout=0, moves=self.story.moves)
+        except SuspensionError:
+            pass
+
+    def dies_at(self, places, act):
+        """Let the service die after so many places of this act; return False if the act ends before."""
+        self.fuse.light(places)
+        try:
+            act()
+        except ServiceKilled:
+            return True
+        finally:
+            self.fuse.left = None
+        return False
+
+    def check(self, recovered):
+        states = {pid: state for pid, state in self.driver.states().items() if pid != 9}
+        assert LOCKED not in states.values()
+        assert all(entry.step in AT_REST for entry in self.journal.entries())
+        assert self.story.loses or FAILED not in states.values()
+        suspended = {pid for pid, state in states.items() if state is CheckpointState.CHECKPOINTED}
+        kept = self.suspender.suspensions()
+        # Each byte is counted once: by the probe, or in the journal.
+        assert {process.pid for each in kept for process in each.processes} == suspended
+        assert sum(each.total for each in kept) == self.driver.in_host_memory(suspended)
+        for each in kept:
+            assert {device for device, memory in each.memory.items() if memory} == {
+                self.driver.processes[process.pid].device for process in each.processes
+            }
+        for name, state in recovered.items():
+            assert name == "a"
+            assert state is Recovered.LOST or (state is Recovered.SUSPENDED) == bool(suspended)
+
+    def end_well(self):
+        """Make room, resume what is suspended, and check that nothing but lost processes stands still."""
+        self.driver.processes.pop(9, None)
+        self.driver.before = lambda call, process: None
+        for process in self.driver.processes.values():
+            process.fails.clear()
+        for each in self.suspender.suspensions():
+            self.suspender.resume(each.name, timeout=0)
+        assert set(self.driver.states().values()) <= {RUNNING, FAILED}
+        assert self.suspender.suspensions() == ()
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_killed_service_leaves_nothing_half_done(story, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda handle: None)  # the service dies here, not the machine
+    for places in range(MOST):
+        if not kill_each_recovery(story, tmp_path, places):
+            assert places > 3
+            return
+    pytest.fail("the story has more places than expected")
+
+
+def kill_each_recovery(story, folder, places):
+    """Kill the story at this place, and its recovery at each of its own; return False if the story ends before."""
+    for later in range(MOST):
+        machine = Machine(story, folder / f"journal-{places}-{later}")
+        if not machine.dies_at(places, machine.play):
+            machine.check({})
+            machine.end_well()
+            return False
+        machine.restart()
+        died = machine.dies_at(later, machine.suspender.recover)
+        machine.restart()
+        machine.check(machine.suspender.recover())
+        machine.end_well()
+        if not died:
+            return True
+    return pytest.fail("the recovery has more places than expected")
