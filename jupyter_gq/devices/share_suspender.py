@@ -337,7 +337,7 @@ class ShareSuspender:
         Raises `CheckpointError`.
         """
         locked = self._steps.by_state(entry.members)[CheckpointState.LOCKED]
-        # Those that were restored on another device will be restored there again.
+        # Members that were restored on another device will be restored there again.
         members = tuple(move_member(member, entry.moves) if member in locked else member for member in entry.members)
         entry = self._write(replace(entry, members=members, moves={}))
         for member in locked:
