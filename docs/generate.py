@@ -1,4 +1,4 @@
-"""The generated pages: settings, routes and models of the API, commands, states, chart values, index of decisions.
+"""The generated pages: settings, routes and models of the API, commands, Python API, states, chart values, index of decisions.
 
 `python -m docs.generate` writes them. With `--check` it writes nothing, names the pages that are out of date and exits
 with 1 if there are any. Without it, Node makes the types of the lab extension from the document that is written for it.
@@ -19,6 +19,7 @@ from traitlets import HasTraits, TraitType
 from docs import wire
 from docs.api_pages import models, openapi_json, routes
 from docs.decision_index import DECISIONS, decision_index
+from docs.python_page import python_api
 from jupyter_gq.app import APPLICATIONS, build_parser
 from jupyter_gq.backends.kubernetes.runs import phases
 from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
@@ -66,6 +67,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "models.md": _NOTE + models(),
         REFERENCE / "openapi.json": openapi_json(),
         REFERENCE / "cli.md": _NOTE + commands(),
+        REFERENCE / "python.md": _NOTE + python_api(),
         REFERENCE / "states.md": _NOTE + states(),
         REFERENCE / "chart.md": _NOTE + chart_values(),
         LAB_EXTENSION / "openapi.json": wire.render(),

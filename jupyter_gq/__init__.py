@@ -1,7 +1,7 @@
 """GPU quotas for notebooks and a training queue for cells, on JupyterHub.
 
 In a notebook: `jupyter_gq.should_stop()`, `checkpoint_dir()`, `progress()`, `in_job()`, `results_dir()`,
-`result(job)`, `simulate_memory()`; `%load_ext jupyter_gq` adds `%gq_load`.
+`result(job)`, `submit(function, ...)`, `job(id)`, `simulate_memory()`; `%load_ext jupyter_gq` adds `%gq_load`.
 Importing this package is cheap and needs the standard library only: it is imported in the user's kernel,
 which may belong to another environment than ours.
 """
@@ -11,34 +11,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jupyter_gq.notebook.handle import Job, JobFailed, job
     from jupyter_gq.notebook.jobs import checkpoint_dir, in_job, progress, results_dir, should_stop
     from jupyter_gq.notebook.magics import load_ipython_extension
     from jupyter_gq.notebook.results import result
+    from jupyter_gq.notebook.server import JobError
     from jupyter_gq.notebook.simulation import simulate_memory
+    from jupyter_gq.notebook.submit import submit
 
     __version__: str
 
 __all__ = [
+    "Job",
+    "JobError",
+    "JobFailed",
     "__version__",
     "checkpoint_dir",
     "in_job",
+    "job",
     "load_ipython_extension",
     "progress",
     "result",
     "results_dir",
     "should_stop",
     "simulate_memory",
+    "submit",
 ]
 
 _HOME_OF = {
+    "Job": "jupyter_gq.notebook.handle",
+    "JobError": "jupyter_gq.notebook.server",
+    "JobFailed": "jupyter_gq.notebook.handle",
     "checkpoint_dir": "jupyter_gq.notebook.jobs",
     "in_job": "jupyter_gq.notebook.jobs",
+    "job": "jupyter_gq.notebook.handle",
     "load_ipython_extension": "jupyter_gq.notebook.magics",
     "progress": "jupyter_gq.notebook.jobs",
     "result": "jupyter_gq.notebook.results",
     "results_dir": "jupyter_gq.notebook.jobs",
     "should_stop": "jupyter_gq.notebook.jobs",
     "simulate_memory": "jupyter_gq.notebook.simulation",
+    "submit": "jupyter_gq.notebook.submit",
 }
 
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 
 from jupyter_gq.client.models import JobView
+from jupyter_gq.client.output_text import OutputText
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.json_types import JsonObject
 
 from .job_lists import ENDED
-from .output_text import OutputText
 from .tables import cut_lines
 
 _CLEAR_LINE = "\r\x1b[K"

@@ -87,6 +87,13 @@ class Contents(Protocol):
         """Return the folder in which a kernel for this notebook runs."""
 
 
+class Sessions(Protocol):
+    """The manager of the sessions: which notebook has which kernel."""
+
+    async def list_sessions(self) -> list[JsonMapping]:
+        """Return the models of all sessions, each with its `path` and its `kernel`."""
+
+
 class EventBus(Protocol):
     """The server's event logger (`jupyter_events.EventLogger`)."""
 
@@ -117,3 +124,4 @@ class ServerApp(Protocol):
     kernel_manager: Kernels
     kernel_spec_manager: KernelSpecs
     contents_manager: Contents
+    session_manager: Sessions

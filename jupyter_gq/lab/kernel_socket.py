@@ -1,11 +1,13 @@
-"""The Unix socket through which kernels of this server fetch the results of the user's jobs.
+"""The Unix socket through which kernels of this server send jobs, ask about them and fetch their results.
 
 Only processes of the user can open it: it lies in a folder of mode 0700. So a kernel needs no token, and the values go
 from the service to the user's kernel without a stop on a disk. Nothing is unpickled here.
 
     GET /jobs/<id>/results   GET /jobs/<id>/content?path=&start=   GET /names/<name>
+    POST /jobs   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
 
-See docs/decisions/0116-load-results-through-a-socket-of-the-users-server.md.
+See docs/decisions/0116-load-results-through-a-socket-of-the-users-server.md and
+docs/decisions/0127-let-kernels-send-jobs-through-the-socket.md.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_unix_socket
-from tornado.web import Application, RequestHandler
+from tornado.web import Application, HTTPError, RequestHandler
 
 from jupyter_gq.client.problems import ServiceError
 
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
 #: The variable by which kernels know the socket; `notebook/server_socket.py` reads it.
 SOCKET_VARIABLE = "JUPYTER_GQ_SOCKET"
-#: Largest body of a request; there are none.
-_NO_BODY = 1024
+#: Largest body of a request: a pickled call of `notebook/pickled_call.py` and what stands around it.
+_MAX_BODY = 16 * 2**20
 
 Connect = Callable[[], "Awaitable[ServiceConnection]"]
 
@@ -47,9 +49,12 @@ class KernelSocket:
         """
         self._folder = Path(tempfile.mkdtemp(prefix="gq-"))
         self.path = self._folder / "kernels"
-        application = Application([(path, _Handler, {"connect": connect, "ask": ask}) for path, ask in _ROUTES])
+        application = Application(
+            [(path, _Handler, {"connect": connect, "asks": asks}) for path, asks in _ROUTES],
+            log_function=_log_nothing,  # a kernel that waits for its job asks every second
+        )
         self._socket = bind_unix_socket(str(self.path), mode=0o600)
-        self._server = HTTPServer(application, max_body_size=_NO_BODY)
+        self._server = HTTPServer(application, max_body_size=_MAX_BODY)
         os.environ[SOCKET_VARIABLE] = str(self.path)
 
     def start(self) -> None:
@@ -64,19 +69,28 @@ class KernelSocket:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _log_nothing(_: RequestHandler) -> None:
+    """Log no request; errors in the code of a handler are logged in any case."""
+
+
 class _Handler(RequestHandler):
     """The handler of all routes: a refusal becomes a problem as JSON."""
 
-    def initialize(self, connect: Connect, ask: Ask) -> None:
-        self._connect, self._ask = connect, ask
+    def initialize(self, connect: Connect, asks: Asks) -> None:
+        self._connect, self._asks = connect, asks
 
-    async def get(self, name: str) -> None:
+    async def _answer(self, name: str = "") -> None:
         """Answer with what the service says about `name`, or with its refusal."""
+        ask = self._asks.get(self.request.method or "")
+        if ask is None:
+            raise HTTPError(405)
         try:
-            self.finish(await self._ask(await self._connect(), name, self))
+            self.finish(await ask(await self._connect(), name, self))
         except (RefusedRequest, ServiceError) as error:
             self.set_status(error.status)
             self.finish(json.dumps({"code": error.problem.code, "message": error.problem.message}))
+
+    get = post = delete = _answer
 
 
 async def _read_results(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
@@ -104,9 +118,39 @@ async def _find_name(connection: ServiceConnection, name: str, _: RequestHandler
     return json.dumps({"job": found.id, "title": found.name})
 
 
+async def _send_job(connection: ServiceConnection, _: str, request: RequestHandler) -> str:
+    """Submit the job in the body, and return it."""
+    try:
+        body = json.loads(request.request.body)
+    except ValueError as error:
+        raise RefusedRequest("invalid_json", "The body of the request is not JSON.", status=400) from error
+    return (await connection.kernels.send(body)).model_dump_json()
+
+
+async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
+    return (await connection.service.job(job)).model_dump_json()
+
+
+async def _cancel_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
+    return (await connection.service.cancel(job)).model_dump_json()
+
+
+async def _read_text(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
+    return json.dumps(await connection.kernels.read_text(job))
+
+
+async def _read_value(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
+    return json.dumps(await connection.kernels.read_value(job))
+
+
 Ask = Callable[["ServiceConnection", str, RequestHandler], "Awaitable[str | bytes]"]
-_ROUTES: tuple[tuple[str, Ask], ...] = (
-    (r"/jobs/([^/]+)/results", _read_results),
-    (r"/jobs/([^/]+)/content", _read_content),
-    (r"/names/([^/]+)", _find_name),
+Asks = Mapping[str, Ask]
+_ROUTES: tuple[tuple[str, Asks], ...] = (
+    (r"/jobs", {"POST": _send_job}),
+    (r"/jobs/([^/]+)", {"GET": _read_job, "DELETE": _cancel_job}),
+    (r"/jobs/([^/]+)/text", {"GET": _read_text}),
+    (r"/jobs/([^/]+)/value", {"GET": _read_value}),
+    (r"/jobs/([^/]+)/results", {"GET": _read_results}),
+    (r"/jobs/([^/]+)/content", {"GET": _read_content}),
+    (r"/names/([^/]+)", {"GET": _find_name}),
 )

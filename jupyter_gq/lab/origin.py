@@ -27,10 +27,12 @@ async def find_origin(app: ServerApp, server: str, request: CellsRequest, patter
         )
     environment = select_environment(os.environ, patterns)
     name, spec = await _find_spec(app, request)
-    folder = await ensure_async(app.contents_manager.get_kernel_path(path=path))
+    folder = request.cwd
+    if folder is None:
+        folder = app.kernel_manager.cwd_for_path(await ensure_async(app.contents_manager.get_kernel_path(path=path)))
     return Origin(
         server=server,
-        cwd=app.kernel_manager.cwd_for_path(folder),
+        cwd=folder,
         kernel=describe_kernel(name, spec, environment),
         environment=environment,
     )

@@ -1,11 +1,15 @@
 """The requests of the browser to this server, and the answer of POST check."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jupyter_gq.client.problems import PlainProblem
 from jupyter_gq.domain.json_types import JsonObject
+
+from .refusal import RefusedRequest
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class _Request(BaseModel):
@@ -30,6 +34,7 @@ class CellsRequest(_Request):
 
     notebook_path: str = Field(default="", description="Relative to the root folder of this server.")
     kernel_id: str | None = Field(default=None, description="None: the kernel that the notebook names.")
+    cwd: str | None = Field(default=None, description="Absolute working folder. None: the folder of the notebook.")
     mode: Literal["replay", "notebook"] = Field(
         default="replay", description="notebook: every code cell, in the order of the document, is a target."
     )
@@ -38,8 +43,8 @@ class CellsRequest(_Request):
     prefix: list[PrefixCell] = Field(default_factory=list, description="In run order; for mode replay.")
 
 
-class SendRequest(CellsRequest):
-    """The request of POST send: the cells and the resources of the job."""
+class JobFields(_Request):
+    """The fields of a job, other than its cells, that a page or a kernel names."""
 
     key: str = Field(min_length=1, max_length=200, description="Sending it twice makes one job.")
     name: str = ""
@@ -55,8 +60,12 @@ class SendRequest(CellsRequest):
     returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")
 
 
+class SendRequest(CellsRequest, JobFields):
+    """The request of POST send: the cells and the resources of the job."""
+
+
 #: Fields of the request that are sent to the service unchanged.
-JOB_FIELDS = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key", "returns"}
+JOB_FIELDS = frozenset(JobFields.model_fields) - {"key", "returns"}
 
 
 class AnnouncedCell(_Request):
@@ -109,3 +118,15 @@ def describe_validation_error(error: ValidationError) -> PlainProblem:
     count = error.error_count()
     more = "" if count == 1 else f" ({count - 1} more)"
     return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {first['msg']}{more}", field=field)
+
+
+def parse(model: type[Model], body: object) -> Model:
+    """Return the parsed JSON `body` as an object of `model`; a body of None counts as an empty object.
+
+    Raises `RefusedRequest` with the first error if the body does not fit the model.
+    """
+    try:
+        return model.model_validate({} if body is None else body)
+    except ValidationError as error:
+        problem = describe_validation_error(error)
+        raise RefusedRequest(problem.code, problem.message, field=problem.field) from error

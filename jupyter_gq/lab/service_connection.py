@@ -7,9 +7,6 @@ the service or plain JSON. Refusals are raised as `RefusedRequest`, the service'
 import asyncio
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import (
@@ -29,14 +26,12 @@ from .activity import ActivityReporter
 from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
+from .kernel_requests import KernelRequests
 from .origin import find_origin
 from .plan import describe_plan
-from .refusal import RefusedRequest
-from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, describe_validation_error
+from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
 from .results import save_result
 from .watch import KernelWatch
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class ServiceConnection:
@@ -47,6 +42,8 @@ class ServiceConnection:
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self._on_event, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings)
+        #: Answers kernels, through the socket.
+        self.kernels = KernelRequests(self)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     def start(self) -> None:
@@ -105,7 +102,10 @@ class ServiceConnection:
         Raises `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the
         service refuses the job.
         """
-        request = parse(SendRequest, body)
+        return await self.submit(parse(SendRequest, body))
+
+    async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
+        """Make the bundle of a checked request and submit the job; for the rest see `send`."""
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
         made = bundle.make_bundle(request, steps, source, request.returns)
@@ -123,20 +123,15 @@ class ServiceConnection:
         job, notebook = await asyncio.gather(self.service.job(job_id), self.service.notebook(job_id))
         return await save_result(self._app.contents_manager, job.id, job.name, notebook)
 
+    async def find_notebook(self, kernel_id: str) -> str:
+        """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""
+        for session in await self._app.session_manager.list_sessions():
+            if session["kernel"]["id"] == kernel_id and session["path"]:
+                return str(session["path"])
+        return "kernel"
+
     async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
         return await find_origin(self._app, self._here.server, request, self._environment)
 
     def _on_event(self, event: ServiceEvent) -> None:
         self.reporter.note_event(event)
-
-
-def parse(model: type[Model], body: object) -> Model:
-    """Return the parsed JSON `body` as an object of `model`; a body of None counts as an empty object.
-
-    Raises `RefusedRequest` with the first error if the body does not fit the model.
-    """
-    try:
-        return model.model_validate({} if body is None else body)
-    except ValidationError as error:
-        problem = describe_validation_error(error)
-        raise RefusedRequest(problem.code, problem.message, field=problem.field) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlencode
 SOCKET_VARIABLE = "JUPYTER_GQ_SOCKET"
 #: Seconds that one answer may take.
 TIMEOUT = 60.0
+_NO_ANSWER = b'{"message": "The Jupyter server of this kernel does not answer. Restart the kernel there."}'
 
 
 def server_socket() -> str | None:
@@ -27,14 +29,29 @@ def ask_server(
     `parts` are the parts of the URL's path. A server that does not answer within `timeout` seconds is a 503 whose body
     is a problem with a sentence.
     """
-    connection = _SocketConnection(path, timeout)
+    return _request(_SocketConnection(path, timeout), "GET", _join(parts, query), None)
+
+
+def tell_server(
+    path: str, method: str, parts: Sequence[str], body: object = None, timeout: float = TIMEOUT
+) -> tuple[int, bytes]:
+    """Send a request that changes something, with a body as JSON unless it is None; for the rest see `ask_server`."""
+    content = None if body is None else json.dumps(body).encode()
+    return _request(_SocketConnection(path, timeout), method, _join(parts, {}), content)
+
+
+def _join(parts: Sequence[str], query: Mapping[str, object]) -> str:
     target = "/" + "/".join(quote(part, safe="") for part in parts)
+    return f"{target}?{urlencode(query)}" if query else target
+
+
+def _request(connection: _SocketConnection, method: str, target: str, content: bytes | None) -> tuple[int, bytes]:
     try:
-        connection.request("GET", f"{target}?{urlencode(query)}" if query else target)
+        connection.request(method, target, content)
         response = connection.getresponse()
         return response.status, response.read()
     except (OSError, HTTPException):
-        return 503, b'{"message": "The Jupyter server of this kernel does not answer. Restart the kernel there."}'
+        return 503, _NO_ANSWER
     finally:
         connection.close()
 

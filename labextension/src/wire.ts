@@ -56,6 +56,11 @@ export interface components {
              */
             kernel_id?: string | null;
             /**
+             * @description Absolute working folder. None: the folder of the notebook.
+             * @default null
+             */
+            cwd?: string | null;
+            /**
              * @description notebook: every code cell, in the order of the document, is a target.
              * @default replay
              * @enum {string}
@@ -557,30 +562,6 @@ export interface components {
         };
         /** @description The request of POST send: the cells and the resources of the job. */
         SendRequest: {
-            /**
-             * @description Relative to the root folder of this server.
-             * @default
-             */
-            notebook_path?: string;
-            /**
-             * @description None: the kernel that the notebook names.
-             * @default null
-             */
-            kernel_id?: string | null;
-            /**
-             * @description notebook: every code cell, in the order of the document, is a target.
-             * @default replay
-             * @enum {string}
-             */
-            mode?: "replay" | "notebook";
-            /** @description nbformat JSON of the model, with unsaved edits. */
-            notebook: {
-                [key: string]: unknown;
-            };
-            /** @description Ids of the cells to run; for mode replay. */
-            targets?: string[];
-            /** @description In run order; for mode replay. */
-            prefix?: components["schemas"]["PrefixCell"][];
             /** @description Sending it twice makes one job. */
             key: string;
             /** @default  */
@@ -603,6 +584,35 @@ export interface components {
             priority?: number;
             /** @description Names of variables that the job brings back. */
             returns?: string[];
+            /**
+             * @description Relative to the root folder of this server.
+             * @default
+             */
+            notebook_path?: string;
+            /**
+             * @description None: the kernel that the notebook names.
+             * @default null
+             */
+            kernel_id?: string | null;
+            /**
+             * @description Absolute working folder. None: the folder of the notebook.
+             * @default null
+             */
+            cwd?: string | null;
+            /**
+             * @description notebook: every code cell, in the order of the document, is a target.
+             * @default replay
+             * @enum {string}
+             */
+            mode?: "replay" | "notebook";
+            /** @description nbformat JSON of the model, with unsaved edits. */
+            notebook: {
+                [key: string]: unknown;
+            };
+            /** @description Ids of the cells to run; for mode replay. */
+            targets?: string[];
+            /** @description In run order; for mode replay. */
+            prefix?: components["schemas"]["PrefixCell"][];
         };
         /** @description The answer of GET status. If the service cannot be used, `message` says why and what to do. */
         ServerStatus: {

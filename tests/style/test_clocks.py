@@ -22,6 +22,7 @@ CLOCKS = {
         "demo/clock.py",
         "hub/clock.py",
         "lab/clock.py",
+        "notebook/clock.py",
         "runner/clock.py",
         "store/clock.py",
     )

@@ -40,6 +40,7 @@ from jupyter_gq.domain.errors import (
     NeverFits,
     NotFound,
     NotYours,
+    ReturnsUnsupported,
     StoreUnavailable,
     UserError,
 )
@@ -270,12 +271,9 @@ class Jobs:
     # --- inside
 
     def _check_returns(self, names: Sequence[str]) -> None:
-        """Raise `UserError` if variables are to be brought back from a pod, whose files nobody keeps."""
+        """Raise `ReturnsUnsupported` if variables are to be brought back from a pod, whose files nobody keeps."""
         if names and self._context.bundles.pod_files is not None:
-            raise UserError(
-                "Jobs of a cluster cannot bring variables back. Send the cell without names of variables, and let it "
-                "write a file to a folder that your notebook can read."
-            )
+            raise ReturnsUnsupported
 
     def _check_disk(self, caller: Caller) -> None:
         """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow."""

@@ -1,0 +1,198 @@
+"""The handle of a training job in the user's kernel: its state, outputs, result and end."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from html import escape
+
+from .clock import monotonic, now
+from .results import ResultError, load
+from .server import JobError, Server, find_server
+
+#: Phases of a job that has ended.
+ENDED = frozenset({"done", "failed", "cancelled"})
+_WAITING = frozenset({"waiting", "paused"})
+#: Media type by which JupyterLab shows a job with its live state.
+JOB_MIME = "application/vnd.jupyter-gq.job+json"
+#: Seconds between two questions, and the longest pause while nobody answers.
+INTERVAL, LONGEST_PAUSE = 1.0, 10.0
+#: Seconds that a representation of a job may wait for its present state.
+_SHOW_TIMEOUT = 2.0
+_LIVE_FIELDS = ("name", "queue", "gpus", "phase", "sentence", "submitted_at", "finished_at")
+
+
+class JobFailed(JobError):
+    """A job that failed or was cancelled, so that it has no result; the text ends with the traceback of its code."""
+
+
+class Job:
+    """A training job of the user. It lives in the scheduler service, so it outlives this handle and the kernel.
+
+    `jupyter_gq.job(id)` makes a new handle for the same job. Every method and property that asks the service raises
+    `JobError` with a sentence if the service refuses or does not answer.
+    """
+
+    def __init__(self, server: Server, view: Mapping[str, object]) -> None:
+        self._server, self._view = server, view
+
+    @property
+    def id(self) -> str:
+        """The id of the job, such as "job-4f1c"."""
+        return str(self._view["id"])
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return str(self._view.get("name") or self.id)
+
+    @property
+    def status(self) -> str:
+        """The present state of the job.
+
+        The word is one of waiting, starting, running, pausing, paused, cancelling, done, failed and cancelled.
+        """
+        self._view = self._server.get("jobs", self.id)
+        return self._phase
+
+    @property
+    def reason(self) -> str:
+        """One sentence on the present state: why the job waits, was paused or failed, or what it does."""
+        self._view = self._server.get("jobs", self.id)
+        return str(self._view.get("sentence") or "")
+
+    @property
+    def cost(self) -> float:
+        """GPU seconds that the job has used so far: GPUs of all tasks, times the seconds of the run.
+
+        The service knows the time of the present or last run; runs before it, and a job that is paused, count as 0.
+        """
+        self._view = self._server.get("jobs", self.id)
+        return _count_gpu_seconds(self._view)
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until the job has ended, and return its status; after `timeout` seconds return the status of then.
+
+        An interrupt of the kernel ends the wait and not the job. While the service restarts, the wait goes on.
+        """
+        return wait_until(self._has_ended, timeout) or self._phase
+
+    def result(self, timeout: float | None = None) -> object:
+        """Wait until the job has ended, and return what its function returned.
+
+        For a job that was sent as a cell, return the variables that it brings back, as a dict by name. Raises
+        `JobFailed` with the traceback as text if the code failed or the job was cancelled, `TimeoutError` if it has
+        not ended within `timeout` seconds, and `JobError` if there is no value that this kernel can load.
+        """
+        status = self.wait(timeout)
+        if status not in ENDED:
+            raise TimeoutError(f"The job {self.name!r} has not ended within {timeout} s: it is {status}.")
+        if status != "done":
+            raise JobFailed(self._describe_failure(status))
+        returns = self._view.get("returns")
+        names = [str(name) for name in returns] if isinstance(returns, list) else []
+        if not names:
+            return self._read_shown_value()
+        try:
+            values = load(self.id, names)
+        except ResultError as error:
+            raise JobError(str(error)) from error
+        return values[names[0]] if len(names) == 1 else values
+
+    def logs(self) -> str:
+        """Return what the cells of the job have printed and shown so far, as text."""
+        return str(self._server.get("jobs", self.id, "text").get("text") or "")
+
+    def cancel(self) -> None:
+        """Cancel the job: at once if it waits; a running job has a few seconds to save its state.
+
+        Does nothing for a job that has ended.
+        """
+        try:
+            self._view = self._server.delete("jobs", self.id)
+        except JobError as error:
+            if error.status != 409:
+                raise
+
+    def __repr__(self) -> str:
+        self._look()
+        return " ".join(f"<Job {self.id} {self.name!r}: {self._describe_state()}>".split())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+        """Return the job for notebooks: JupyterLab shows it live, other pages as it was."""
+        text = repr(self)
+        live = {"job": self.id, **{field: self._view.get(field) for field in _LIVE_FIELDS}}
+        html = f"<p><b>{escape(self.name)}</b> <code>{escape(self.id)}</code>: {escape(self._describe_state())}</p>"
+        return {JOB_MIME: live, "text/html": html, "text/plain": text}
+
+    @property
+    def _phase(self) -> str:
+        return str(self._view.get("phase") or "")
+
+    def _has_ended(self) -> str:
+        """Return the status of a job that has ended, "" before."""
+        status = self._phase if self._phase in ENDED else self.status
+        return status if status in ENDED else ""
+
+    def _look(self) -> None:
+        """Ask for the present state if it can still change; keep the last known one if nobody answers soon."""
+        if self._phase not in ENDED:
+            with contextlib.suppress(JobError):
+                self._view = self._server.get("jobs", self.id, timeout=_SHOW_TIMEOUT)
+
+    def _describe_state(self) -> str:
+        sentence = str(self._view.get("sentence") or "")
+        return f"{self._phase}. {sentence}" if sentence else self._phase
+
+    def _describe_failure(self, status: str) -> str:
+        said = f"The job {self.name!r} ({self.id}) is {status}. {self._view.get('sentence') or ''}".rstrip()
+        traceback = ""
+        with contextlib.suppress(JobError):
+            traceback = str(self._server.get("jobs", self.id, "text").get("error") or "")
+        return f"{said}\n\n{traceback}" if traceback else said
+
+    def _read_shown_value(self) -> object:
+        """Return the number, text or dict of them that the job has shown; raise `JobError` if it has shown none."""
+        value = self._server.get("jobs", self.id, "value").get("value")
+        if value is None:
+            raise JobError(
+                f"The job {self.name!r} has brought nothing back. On a cluster, a function returns numbers, texts or a "
+                "dict of them; let it write everything else to a file that your notebook can read."
+            )
+        return value
+
+
+def job(id: str) -> Job:
+    """Return the handle of a job of yours by its id, such as "job-4f1c"; raise `JobError` if there is no such job."""
+    server = find_server()
+    return Job(server, server.get("jobs", id))
+
+
+def wait_until(find: Callable[[], str], timeout: float | None) -> str:
+    """Call `find` about once a second until it returns a text, and return that; "" after `timeout` seconds.
+
+    While nobody answers, the pauses grow. Raises `JobError` if a request is refused.
+    """
+    end, pause = None if timeout is None else monotonic() + timeout, INTERVAL
+    while True:
+        try:
+            found = find()
+            pause = INTERVAL
+        except JobError as error:
+            if not error.is_temporary:
+                raise
+            found, pause = "", min(LONGEST_PAUSE, 2 * pause)
+        left = pause if end is None else end - monotonic()
+        if found or left <= 0:
+            return found
+        time.sleep(min(pause, left))
+
+
+def _count_gpu_seconds(view: Mapping[str, object]) -> float:
+    """Return the GPU seconds of a job's present or last run; 0 while the job waits."""
+    started, ended = view.get("started_at"), view.get("finished_at") or now()
+    if not isinstance(started, (int, float)) or not isinstance(ended, (int, float)) or view.get("phase") in _WAITING:
+        return 0.0
+    gpus, tasks = float(str(view.get("gpus") or 0)), int(str(view.get("tasks") or 1))
+    return max(0.0, float(ended) - float(started)) * gpus * tasks

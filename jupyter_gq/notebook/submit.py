@@ -1,0 +1,108 @@
+"""Functions sent to training: `jupyter_gq.submit`."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .handle import Job
+from .pickled_call import (
+    check_arguments,
+    check_call,
+    describe_call,
+    name_function,
+    pickle_call,
+    this_python,
+)
+from .server import Server, find_kernel_id, find_server
+
+if TYPE_CHECKING:
+    from .pickled_call import Function
+
+#: Name of the variable in the job that holds what the function returned.
+RETURNED = "returned"
+_MAX_NAME = 100
+
+
+def submit(  # noqa: PLR0913 - the options of a job are keywords of the one function that users call
+    function: Function,
+    /,
+    *args: object,
+    gpus: float | str = 1,
+    queue: str = "",
+    name: str = "",
+    cpus: float | str | None = None,
+    memory: float | str | None = None,
+    gpu_model: str | None = None,
+    tasks: int = 1,
+    priority: int = 0,
+    expected_seconds: float | None = None,
+    check: bool = True,
+    **kwargs: object,
+) -> Job:
+    """Send `function(*args, **kwargs)` to a training queue as a job of its own, and return its handle at once.
+
+    The function and its arguments are pickled with cloudpickle: functions and classes of cells and modules of the
+    present folder go along, all other packages are imported in the job. The job has the kernel of this notebook and
+    runs in its folder. For a keyword of the function that has the name of an option, use `functools.partial`.
+
+    - `gpus`: GPUs of each task: 0, a fraction such as 0.25, or a whole number.
+    - `queue`: the training queue; "" is the only queue that you may use.
+    - `name`: the name of the job; "" is that of the function.
+    - `cpus`, `memory`: CPU cores and memory of each task, such as 4 and "16 GiB"; None is what the queue says.
+    - `gpu_model`: only GPUs of this model; None is any.
+    - `tasks`: the number of tasks, which start together. Each calls the function; the first one's value comes back.
+    - `priority`: the priority inside the queue; a higher one goes first.
+    - `expected_seconds`: how long the job will probably run, for forecasts.
+    - `check`: whether the function is loaded in a new process before anything is sent.
+
+    Raises `TypeError` for arguments that do not fit the function, and `JobError` with the reason if the function cannot
+    be sent or the service refuses the job.
+    """
+    check_arguments(function, args, kwargs)
+    options: dict[str, object] = {
+        "gpus": gpus,
+        "queue": queue,
+        "name": (name or name_function(function))[:_MAX_NAME],
+        "cpus": cpus,
+        "memory": memory,
+        "gpu_model": gpu_model,
+        "tasks": tasks,
+        "priority": priority,
+        "expected_seconds": expected_seconds,
+    }
+    server = find_server()
+    return send_call(server, function, args, kwargs, options, check=check)
+
+
+def send_call(
+    server: Server,
+    function: Function,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    options: Mapping[str, object],
+    *,
+    check: bool,
+) -> Job:
+    """Send one call with these fields of a job, and return its handle; for the errors see `submit`."""
+    kernel_id = find_kernel_id()
+    text = pickle_call(function, args, kwargs)
+    if check:
+        check_call(text)
+    described = describe_call(function, args, kwargs)
+    body = {
+        **options,
+        "key": uuid.uuid4().hex,
+        "kernel_id": kernel_id,
+        "cwd": os.getcwd(),
+        "setup": [
+            f"# {described}: the function and its arguments, as jupyter_gq.submit has pickled them.\n"
+            "from jupyter_gq.notebook.pickled_call import load_call as _load_call\n"
+            f"_call = _load_call({this_python()!r}, {text!r})"
+        ],
+        "source": f"# {described}\n{RETURNED} = _call()",
+        "returns": [RETURNED],
+    }
+    return Job(server, server.post("jobs", body=body))

@@ -1,0 +1,72 @@
+"""What code in a notebook does with jobs, with a real Hub, service, Jupyter server, kernels and runners."""
+
+import asyncio
+import contextlib
+import textwrap
+
+from jupyter_gq.demo.person import Person
+from tests.browser.world import running_demo
+
+
+@contextlib.asynccontextmanager
+async def a_kernel():
+    """Yield a function that runs code in a kernel of ann's and returns what it printed."""
+    async with running_demo(epochs=10) as hub, Person(hub.url, "ann") as ann:
+        await ann.start_server("0")
+        kernel = await ann.start_kernel("digits.ipynb")
+
+        async def run(code: str) -> str:
+            return await ann.run_cell(kernel, textwrap.dedent(code))
+
+        yield run
+
+
+def test_a_function_runs_as_a_job_and_its_value_or_its_error_comes_back():
+    asyncio.run(send_functions())
+
+
+async def send_functions() -> None:
+    async with a_kernel() as run:
+        await run("""
+            import jupyter_gq, os
+            from pathlib import Path
+            Path("layers.py").write_text("WIDTH = 7\\ndef size(n):\\n    return WIDTH * n\\n")
+            import layers
+            class Model:
+                def __init__(self, size, folder):
+                    self.size, self.folder = size, folder
+            def train(n, *, lr):
+                print("lr is", lr)
+                return Model(layers.size(n), os.getcwd())
+            job = jupyter_gq.submit(train, 3, lr=0.5, gpus=0.5, queue="vision")
+            Path("layers.py").unlink()
+        """)
+        said = await run("""
+            model = job.result(300)
+            print(type(model) is Model or type(model), model.size, model.folder == os.getcwd(), job.status)
+            print(job.logs().strip())
+            print(job.cost > 0, jupyter_gq.job(job.id).name)
+        """)
+        assert "21 True done" in said
+        assert "lr is 0.5" in said
+        assert "True train" in said
+        said = await run("""
+            def fails(x):
+                return x / 0
+            try:
+                jupyter_gq.submit(fails, 1, gpus=0, queue="vision").result(300)
+            except jupyter_gq.JobFailed as error:
+                print(error)
+        """)
+        assert "is failed" in said
+        assert "ZeroDivisionError: division by zero" in said
+        assert "return x / 0" in said, "the traceback shows the line of the function"
+        said = await run("""
+            import time
+            job = jupyter_gq.submit(time.sleep, 3600, gpus=0, queue="vision")
+            print(job.wait(0.1))
+            job.cancel()
+            print(job.wait(120))
+            job.cancel()
+        """)
+        assert said.split()[-1] == "cancelled"

@@ -1,0 +1,124 @@
+"""A kernel of the server sends functions as jobs and asks about them, through the socket and without a token."""
+
+import textwrap
+
+import pytest
+
+from jupyter_gq.lab.kernel_requests import VALUE_MIME
+from tests.patience import scaled
+from tests.server.service import QUEUE, a_job
+from tests.server.test_kernels import Kernel
+
+
+@pytest.fixture
+def kernel(jp_asyncio_loop, on_hub, jp_serverapp, extension, tmp_path):
+    """Return a kernel of a notebook of this server."""
+    kernel = Kernel(jp_serverapp)
+
+    async def start():
+        extension.kernel_socket.start()
+        session = await jp_serverapp.session_manager.create_session(
+            path="folder/a.ipynb", name="a.ipynb", type="notebook", kernel_name="python3"
+        )
+        kernel.id = session["kernel"]["id"]
+        await kernel.connect()
+        await kernel.run(f"import os; os.chdir({str(tmp_path)!r}); import jupyter_gq")
+
+    jp_asyncio_loop.run_until_complete(start())
+    yield kernel
+    jp_asyncio_loop.run_until_complete(kernel.stop())
+
+
+async def run(kernel, code):
+    """Run code in the kernel; return what it printed, and its error if it failed."""
+    said = []
+
+    def listen(message):
+        content = message["content"]
+        said.append(content.get("text", "") + content.get("evalue", ""))
+
+    await kernel.client.execute_interactive(textwrap.dedent(code), timeout=scaled(120), output_hook=listen)
+    return "".join(said)
+
+
+async def test_a_function_becomes_a_job_of_the_kernel_and_its_folder(service, kernel, tmp_path):
+    said = await run(
+        kernel,
+        """
+        def train(lr):
+            return lr
+        job = jupyter_gq.submit(train, lr=0.5, gpus=0.25, name="first", memory="2 GiB", check=False)
+        print(job.id)
+        """,
+    )
+    assert said == "job-0\n"
+    body = next(body for body in service.bodies if body and "bundle" in body)
+    manifest, cells = body["bundle"]["manifest"], body["bundle"]["notebook"]["cells"]
+    assert (body["queue"], body["gpus"], body["name"], body["memory"]) == ("vision", 0.25, "first", "2 GiB")
+    assert (manifest["cwd"], manifest["notebook_path"]) == (str(tmp_path), "folder/a.ipynb")
+    assert manifest["returns"] == ["returned"]
+    assert [cell["source"].splitlines()[0] for cell in cells] == [
+        "# train(lr=0.5): the function and its arguments, as jupyter_gq.submit has pickled them.",
+        "# train(lr=0.5)",
+    ]
+    assert [ref["cell_id"] for ref in manifest["targets"]] == ["call"]
+    said = await run(kernel, "\n".join(cell["source"] for cell in cells) + "\nprint(returned)")
+    assert said.endswith("0.5\n"), "what was sent runs"
+
+
+async def test_with_several_queues_the_user_names_one(service, kernel):
+    both = {"queues": [QUEUE, {**QUEUE, "name": "nlp"}, {**QUEUE, "name": "bio", "member": False}]}
+    service.answers["GET", "queues"] = (200, both)
+    said = await run(kernel, "jupyter_gq.submit(print, check=False)")
+    assert "Which queue? Name it with queue. Yours are vision, nlp." in said
+    assert not [body for body in service.bodies if body and "bundle" in body]
+
+
+async def test_where_variables_cannot_come_back_the_job_is_sent_without(service, kernel, monkeypatch):
+    submit = service.submit
+
+    def of_a_cluster(key, body):
+        if body["bundle"]["manifest"]["returns"]:
+            return 422, {"code": "returns_unsupported", "message": "Jobs of a cluster cannot.", "field": None}
+        return submit(key, body)
+
+    monkeypatch.setattr(service, "submit", of_a_cluster)
+    assert await run(kernel, "print(jupyter_gq.submit(print, check=False).id)") == "job-0\n"
+
+
+async def test_a_refusal_of_the_service_is_the_error(service, kernel):
+    service.answers["POST", "jobs"] = (422, {"code": "never_fits", "message": "No node has 99 GPUs.", "field": "gpus"})
+    assert "No node has 99 GPUs." in await run(kernel, "jupyter_gq.submit(print, gpus=99, check=False)")
+
+
+def output(seq, cell, **fields):
+    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": cell, "role": "target", "output": fields}
+
+
+async def test_outputs_come_as_text_with_the_error_apart(service, kernel):
+    failed = output(2, "call", output_type="error", ename="ValueError", evalue="no", traceback=["\x1b[31mline 3", "no"])
+    printed = output(1, "call", output_type="stream", name="stdout", text="lr is 1\n")
+    pages = iter([[printed], [failed], []])
+    service.answer = lambda method, path, body: (200, {"events": next(pages), "last_seq": 2, "finished": True})
+    said = await run(
+        kernel,
+        "from jupyter_gq.notebook.server import find_server; print(find_server().get('jobs', 'job-7f3', 'text'))",
+    )
+    assert eval(said) == {"text": "lr is 1\nline 3\nno", "error": "line 3\nno"}
+
+
+async def test_the_value_of_a_call_is_read_from_the_end_of_its_outputs(service, kernel):
+    shown = output(4999, "call", output_type="display_data", data={VALUE_MIME: {"value": {"loss": 1}}}, metadata={})
+    other = output(5000, "call", output_type="stream", name="stdout", text="bye")
+    service.answers["GET", "jobs/job-7f3"] = (200, a_job(phase="done", last_seq=5000))
+    service.answers["GET", "jobs/job-7f3/outputs"] = (
+        200,
+        {"events": [shown, other], "last_seq": 5000, "finished": True},
+    )
+    assert eval(await run(kernel, "print(jupyter_gq.job('job-7f3').result())")) == {"loss": 1}
+    assert ("GET", "jobs/job-7f3/outputs?after=4800") in service.asked
+
+
+async def test_a_job_is_cancelled(service, kernel):
+    await run(kernel, "jupyter_gq.job('job-7f3').cancel()")
+    assert ("DELETE", "jobs/job-7f3") in service.asked
