@@ -1,4 +1,4 @@
-"""The generated pages: settings, routes and models of the API, commands, Python API, states, chart values, index of decisions.
+"""The generated pages: settings, API, models, commands, Python API, states, chart values, index of decisions.
 
 `python -m docs.generate` writes them. With `--check` it writes nothing, names the pages that are out of date and exits
 with 1 if there are any. Without it, Node makes the types of the lab extension from the document that is written for it.

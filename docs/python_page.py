@@ -20,8 +20,8 @@ def python_api() -> str:
     """Return the page: each function with its signature and its docstring, each class with its public members."""
     parts = [
         "# Python API\n\nFor code in notebooks and in jobs. `import jupyter_gq` is cheap and needs nothing but the "
-        "standard\nlibrary; kernels that a notebook server with jupyter-gq starts have it in every environment. Sending "
-        "functions\nneeds the package cloudpickle in the environment of the kernel.\n"
+        "standard\nlibrary; kernels that a notebook server with jupyter-gq starts have it in every environment. "
+        "Sending functions\nneeds the package cloudpickle in the environment of the kernel.\n"
     ]
     listed = {name for names in SECTIONS.values() for name in names} | _NOT_CALLED
     missing = set(jupyter_gq.__all__) ^ listed
@@ -37,7 +37,7 @@ def python_api() -> str:
 def _describe(name: str, found: Callable[..., object]) -> Iterator[str]:
     """Yield the text on a function, or on a class and its public members."""
     if not inspect.isclass(found):
-        yield f"\n### `jupyter_gq.{name}`\n\n```python\n{name}{_signature(found)}\n```\n\n{_text(found)}\n"
+        yield f"\n### `jupyter_gq.{name}`\n\n`{name}{_signature(found)}`\n\n{_text(found)}\n"
         return
     yield f"\n### `jupyter_gq.{name}`\n\n{_text(found)}\n"
     for member, value in vars(found).items():

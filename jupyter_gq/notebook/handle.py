@@ -28,7 +28,7 @@ class JobFailed(JobError):
 
 
 class Job:
-    """A training job of the user. It lives in the scheduler service, so it outlives this handle and the kernel.
+    """A training job of the user. The job is kept by the scheduler service, and outlives this handle and the kernel.
 
     `jupyter_gq.job(id)` makes a new handle for the same job. Every method and property that asks the service raises
     `JobError` with a sentence if the service refuses or does not answer.
@@ -58,7 +58,7 @@ class Job:
 
     @property
     def reason(self) -> str:
-        """One sentence on the present state: why the job waits, was paused or failed, or what it does."""
+        """The present state in one sentence: why the job waits, was paused or failed, or what it does."""
         self._view = self._server.get("jobs", self.id)
         return str(self._view.get("sentence") or "")
 

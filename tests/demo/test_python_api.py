@@ -6,6 +6,7 @@ import textwrap
 
 from jupyter_gq.demo.person import Person
 from tests.browser.world import running_demo
+from tests.docs.blocks import blocks
 
 
 @contextlib.asynccontextmanager
@@ -26,7 +27,11 @@ def test_a_function_runs_as_a_job_and_its_value_or_its_error_comes_back():
 
 
 async def send_functions() -> None:
+    """Send the function of the page docs/how-to/send-functions.md, and others."""
+    (example,) = (block for block in blocks() if block.page.name == "send-functions.md" and block.mark)
     async with a_kernel() as run:
+        await run(example.text)
+        assert "{'loss': 0.0147" in await run("print(job.result(300))")
         await run("""
             import jupyter_gq, os
             from pathlib import Path

@@ -16,13 +16,15 @@ from jupyter_gq.domain.errors import (
     MachineError,
     UserError,
 )
+from jupyter_gq.notebook.handle import JobFailed
 from jupyter_gq.notebook.results import ResultError
+from jupyter_gq.notebook.server import JobError
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
-#: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the error that
-#: users see in their kernel, whose Python may be too old for our other modules.
-OTHERS = {StoppedBeforeStart, NvmlError, ResultError}
+#: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the errors
+#: that users see in their kernel, whose Python may be too old for our other modules.
+OTHERS = {StoppedBeforeStart, NvmlError, ResultError, JobError, JobFailed}
 
 
 def _classes() -> Iterator[type]:
