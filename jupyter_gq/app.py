@@ -1,7 +1,6 @@
 """The `jupyter-gq` command."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +9,10 @@ from typing import Protocol, cast
 
 from jupyter_gq.client.early_answer import begin_early_answer
 from jupyter_gq.commands.refusal import CommandRefused, ExitCode
+from jupyter_gq.commands.streams import prepare_streams, run_with_output
+from jupyter_gq.domain.bounded_json import make_whole
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import quoted, shorten
 
 from . import __version__
 
@@ -68,9 +70,19 @@ def main(argv: list[str] | None = None) -> int:
     """Run the subcommand that `argv` names, by default that of the command line; return its exit code.
 
     Bad arguments end the process with code 2. A missing Python module and an `AdminError` are printed, and give code 2;
-    a `CommandRefused` chooses its code. Ctrl+C gives 130.
+    a `CommandRefused` chooses its code. Ctrl+C gives 130, and output that cannot be written 1.
     """
-    arguments, rest = build_parser().parse_known_args(argv)
+    prepare_streams()
+    return run_with_output(lambda: _run_line(sys.argv[1:] if argv is None else argv))
+
+
+def _run_line(argv: list[str]) -> int:
+    """Run the subcommand that `argv` names, and return its exit code."""
+    parser = build_parser()
+    for text in argv:
+        if make_whole(text) != text:
+            parser.error(f"{quoted(text)} is not text in UTF-8")
+    arguments, rest = parser.parse_known_args(argv)
     command = arguments.command
     try:
         if command in APPLICATIONS:
@@ -88,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
     if rest[:1] == ["--"] and "script_arguments" in arguments:  # argparse stops at an option before them
         arguments.script_arguments += rest[1:]
     elif rest:
-        build_parser().error(f"unknown arguments: {' '.join(rest)}")
+        parser.error(f"unknown arguments: {shorten(' '.join(rest))}")
     return _run_command(command, run, arguments)
 
 
@@ -103,9 +115,9 @@ def _run_command(command: str, run: Callable[[argparse.Namespace], int], argumen
         return error.exit_code if isinstance(error, CommandRefused) else ExitCode.USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:  # such as `| head`; Python would report it once more when it closes standard output
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.FAILED
+    except EOFError:  # Ctrl+D at a question
+        print(f"jupyter-gq {command}: The input ended before an answer.", file=sys.stderr)
+        return ExitCode.USAGE
 
 
 def build_parser() -> argparse.ArgumentParser:

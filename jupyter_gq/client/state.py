@@ -106,6 +106,8 @@ def _load_document(text: str | bytes) -> JsonObject:
     """Return the parsed document; raise `InvalidSnapshot` if the text is not JSON or not a state document."""
     try:
         document = json.loads(text)
+    except RecursionError:
+        raise InvalidSnapshot("This is not a state document: it is nested too deeply.") from None
     except UnicodeDecodeError as error:
         raise InvalidSnapshot(f"This is not JSON: {error.reason} at byte {error.start}.") from None
     except json.JSONDecodeError as error:

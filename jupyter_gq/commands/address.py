@@ -3,8 +3,9 @@
 import re
 from urllib.parse import SplitResult, urlsplit
 
+from jupyter_gq.domain.plain_text import quoted
+
 from .refusal import CommandRefused
-from .tables import shorten
 
 SERVICE_PATH = "services/jupyter-gq"
 #: A service on this machine has a Unix socket.
@@ -64,5 +65,5 @@ def _check_host(address: str, parts: SplitResult, port: int | None) -> None:
 
 def _refuse(address: str, remedy: str) -> CommandRefused:
     """Return the error for an address; an address that may hold a password is not shown."""
-    shown = "This" if "@" in address else repr(shorten(address))
+    shown = "This" if "@" in address else quoted(address)
     return CommandRefused(f"{shown} is not the address of a service. {remedy}")

@@ -53,7 +53,7 @@ def read_login() -> Login | None:
         return None
     except OSError as error:
         raise CommandRefused(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise CommandRefused(f"{path} is damaged. Run `jupyter-gq login` again.") from None
     if readable:
         raise CommandRefused(
@@ -88,9 +88,11 @@ def delete_login() -> Path | None:
     """
     path = find_login_file()
     try:
-        if path is None or not path.exists():
+        if path is None:
             return None
         path.unlink()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise CommandRefused(f"{path} cannot be deleted: {error.strerror}.") from None
     return path

@@ -18,7 +18,8 @@ class ExitCode(IntEnum):
 #: The meaning of each exit code, for the reference.
 EXIT_CODES = {
     ExitCode.OK: "the command did what it was asked",
-    ExitCode.FAILED: "the job that was followed failed or was cancelled, or a check or comparison found something",
+    ExitCode.FAILED: "the job that was followed failed or was cancelled, a check or comparison found something, or the "
+    "output could not be written",
     ExitCode.USAGE: "an argument, a file or the configuration of the command is wrong; nothing was sent",
     ExitCode.REFUSED: "the service refused: no such job, no right to it, an invalid token, a quota, a wrong value",
     ExitCode.UNREACHABLE: "the service, or the Hub behind it, did not answer",

@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable, Sequence
 from jupyter_gq.domain.plain_text import strip_controls
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-#: Most characters of a value that a sentence repeats.
-_SHOWN = 100
 
 
 def format_table(rows: Sequence[Sequence[str]], right: Collection[int] = (), *, width: int | None = None) -> list[str]:
@@ -29,11 +27,6 @@ def format_table(rows: Sequence[Sequence[str]], right: Collection[int] = (), *, 
 def cut_lines(lines: Iterable[str], width: int) -> list[str]:
     """Return the lines, each with at most `width` characters; a shortened line ends with "…"."""
     return [line if len(line) <= width else line[: max(0, width - 1)] + "…" for line in lines]
-
-
-def shorten(text: str) -> str:
-    """Return a value for a sentence: its first 99 characters and "…" if it has more than 100."""
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def format_duration(seconds: float) -> str:

@@ -18,6 +18,19 @@ _SEQUENCES = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b(?:\\][^\x07\x1b]
 _UNSEEN = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ud800-\udfff{BIDIRECTIONAL}]")
 _SEPARATORS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
 
+#: Most characters of a value that a sentence repeats.
+_SHOWN = 100
+
+
+def shorten(text: str) -> str:
+    """Return a value for a sentence: its first 99 characters and "…" if it has more than 100."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def quoted(value: object) -> str:
+    """Return a value as Python writes it, shortened for a sentence."""
+    return shorten(repr(value))
+
 
 def strip_controls(text: str, *, lines: bool = False) -> str:
     """Return the text without control and bidirectional characters, terminal sequences and lone surrogates.
