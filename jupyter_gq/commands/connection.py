@@ -14,6 +14,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.domain.plain_text import quoted
 
 from .address import find_service
 from .login_file import Login, read_login
@@ -94,7 +95,9 @@ async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answe
         remedy = " Run `jupyter-gq login` to store another one." if error.status == 401 else ""
         raise RefusedByService(f"{login.url} says: {error}{remedy}") from None
     except ValidationError as error:
-        raise CommandRefused("; ".join(f"{detail['input']!r}: {detail['msg']}" for detail in error.errors())) from None
+        raise CommandRefused(
+            "; ".join(f"{quoted(detail['input'])}: {detail['msg']}" for detail in error.errors())
+        ) from None
     finally:
         client.close()
 

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from jupyter_gq.client.models import Bundle, Kernel
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.bundle import Origin, make_bundle, plan_steps
 from jupyter_gq.lab.hub_environment import SENT_BY_DEFAULT, read_hub_environment
 from jupyter_gq.lab.jupyter_parts import KernelSpec
@@ -143,7 +144,7 @@ def _find_kernel(file: FileToSend, notebook: JsonObject, environment: dict[str, 
         spec = KernelSpecManager().get_kernel_spec(name)
     except NoSuchKernel:
         raise CommandRefused(
-            f"The kernel {name!r} is not installed here. Choose another one with --kernel; `jupyter kernelspec list` "
-            "names them."
+            f"The kernel {quoted(name)} is not installed here. Choose another one with --kernel; `jupyter kernelspec "
+            "list` names them."
         ) from None
     return describe_kernel(name, cast(KernelSpec, spec), environment)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobList, JobView
+from jupyter_gq.domain.plain_text import shorten
 
 from .answers import add_output_argument, print_json, print_lines
 from .connection import add_service_arguments, ask_service
@@ -48,5 +49,5 @@ async def _act_on_all(client: ServiceClient, arguments: argparse.Namespace, act:
         except (ServiceError, JobNotFound) as error:
             if isinstance(error, ServiceUnavailable) or getattr(error, "status", None) == 401:
                 raise
-            print(f"jupyter-gq {arguments.command}: {text}: {error}", file=sys.stderr)
+            print(f"jupyter-gq {arguments.command}: {shorten(text)}: {error}", file=sys.stderr)
     return changed

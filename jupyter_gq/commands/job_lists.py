@@ -5,6 +5,7 @@ from functools import partial
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobList, JobSummary, JobView
+from jupyter_gq.domain.plain_text import quoted
 
 from .refusal import CommandRefused, ExitCode
 from .tables import format_duration, format_table
@@ -60,13 +61,15 @@ async def find_job(client: ServiceClient, text: str) -> JobView:
     try:
         return await client.job(text)
     except ServiceError as error:
-        if error.status != 404:
+        if error.status not in {404, 405}:  # 405: the text is another route, such as "preview"
             raise
     ids = [job.id for job in (await list_jobs(client)).jobs if job.id.startswith((text, _PREFIX + text))]
     if not ids:
-        raise JobNotFound(f"No job of yours has an id that begins with {text!r}. `jupyter-gq jobs --all` lists them.")
+        raise JobNotFound(
+            f"No job of yours has an id that begins with {quoted(text)}. `jupyter-gq jobs --all` lists them."
+        )
     if len(ids) > 1:
-        raise JobNotFound(f"{len(ids)} jobs have an id that begins with {text!r}: {', '.join(sorted(ids)[:5])}.")
+        raise JobNotFound(f"{len(ids)} jobs have an id that begins with {quoted(text)}: {', '.join(sorted(ids)[:5])}.")
     return await client.job(ids[0])
 
 

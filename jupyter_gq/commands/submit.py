@@ -1,11 +1,9 @@
 """`jupyter-gq submit`: send a notebook or a script to a training queue."""
 
 import argparse
-import re
 import sys
 import uuid
 from pathlib import Path
-from typing import Final
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import MAX_NAME, Bundle, JobRequest, JobSubmission, Preview
@@ -13,13 +11,12 @@ from jupyter_gq.client.plain_output import print_plain
 
 from .answers import print_json
 from .connection import add_service_arguments, ask_service
+from .durations import parse_duration
 from .explain import describe_job
 from .files_to_send import FileToSend, make_file_bundle
 from .logs import follow_to_end
 from .printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
-
-_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,17 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     )
     return ask_service(arguments, lambda client: _submit(client, arguments, bundle))
-
-
-def parse_duration(text: str) -> float:
-    """Return a length of time in seconds, from text such as "90m", "12h", "2d" or "3600".
-
-    Raises `ArgumentTypeError` if the text has another form.
-    """
-    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no length of time; expected one such as 90m, 12h or 2d")
-    return float(found[1]) * _UNITS[found[2]]
 
 
 async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: Bundle) -> int:

@@ -14,6 +14,8 @@ Rules
 from enum import StrEnum
 from typing import ClassVar
 
+from .plain_text import quoted, shorten
+
 
 class Resource(StrEnum):
     """The resource of an amount or of a refusal."""
@@ -73,7 +75,7 @@ class InvalidAmount(UserError, ValueError):
     _NOUNS: ClassVar = {Resource.GPU: "GPUs", Resource.CPU: "CPU cores", Resource.MEMORY: "memory"}
 
     def __init__(self, value: object, problem: str, fix: str, resource: Resource = Resource.GPU) -> None:
-        super().__init__(f"{value!r} is not a valid amount of {self._NOUNS[resource]}: {problem}; {fix}.")
+        super().__init__(f"{quoted(value)} is not a valid amount of {self._NOUNS[resource]}: {problem}; {fix}.")
         self.value, self.problem, self.fix, self.resource = value, problem, fix, resource
 
 
@@ -102,7 +104,7 @@ class UnknownQueue(UserError):
 
     def __init__(self, queue: str, known: tuple[str, ...]) -> None:
         choices = ", ".join(known) if known else "none: ask your administrator to add you to a queue"
-        super().__init__(f"There is no training queue named {queue!r}. Queues you can use: {choices}.")
+        super().__init__(f"There is no training queue named {quoted(queue)}. Queues you can use: {choices}.")
         self.queue, self.known = queue, known
 
 
@@ -113,7 +115,9 @@ class NotAMember(UserError):
 
     def __init__(self, user: str, queue: str, allowed: tuple[str, ...]) -> None:
         choices = ", ".join(allowed) if allowed else "none: ask your administrator"
-        super().__init__(f"{user} is not a member of the queue {queue!r}. Queues you can use: {choices}.")
+        super().__init__(
+            f"{shorten(user)} is not a member of the queue {quoted(queue)}. Queues you can use: {choices}."
+        )
         self.user, self.queue, self.allowed = user, queue, allowed
 
 

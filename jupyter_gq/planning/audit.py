@@ -16,6 +16,7 @@ from jupyter_gq.commands.connection import add_service_arguments, ask_service
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import quoted
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400}
 _COLUMNS: Final = ("time", "actor", "action", "object", "owner", "details")
@@ -68,7 +69,7 @@ def parse_time(text: str) -> int:
         return max(0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
     except (ValueError, OverflowError) as error:
         expected = "a date, a time such as 2026-11-23T09:30, or a time ago such as 36h or 7d"
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; {expected} was expected") from error
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no time; {expected} was expected") from error
 
 
 async def _write_all(client: ServiceClient, arguments: argparse.Namespace, write: _Writer) -> None:

@@ -14,6 +14,7 @@ from jupyter_gq.commands.tables import format_duration
 from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory
 from jupyter_gq.simulation.experiment import (
@@ -278,7 +279,7 @@ def _placed_by(name: str) -> Policy:
         return Policy(placement=PlacementStrategy(name), fraction_placement=None)
     except ValueError:
         raise CommandRefused(
-            f"--policy {name!r}: there is no such placement; expected {', '.join(PlacementStrategy)}."
+            f"--policy {quoted(name)}: there is no such placement; expected {', '.join(PlacementStrategy)}."
         ) from None
 
 
@@ -310,7 +311,7 @@ def _amount(parse: Callable[[str], _Amount], text: str) -> _Amount:
 def _count(text: str) -> int:
     """Return the text of an option as a whole number from 1 to 1,000,000; raise `ArgumentTypeError` for other text."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1000000")
     return int(text)
 
 
@@ -321,5 +322,5 @@ def _seconds(text: str) -> Seconds:
     except ValueError:
         number = -1
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number of seconds, 0 or more")
     return Seconds(number)

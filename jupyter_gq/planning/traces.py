@@ -20,6 +20,7 @@ from typing import TypeVar
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.simulation.trace import TraceJob
 
@@ -57,8 +58,8 @@ def read_trace_setup(trace: Path, quota: Path, *, strict: bool = True) -> TraceS
     for line, name in quotas.lines.items():
         if strict and name not in found:
             raise InvalidTrace(
-                f"{quota}, line {line}: {trace.name} has no job of the queue {name!r}; its queues are {_names(found)}; "
-                "mend the name or take the line out."
+                f"{quota}, line {line}: {trace.name} has no job of the queue {quoted(name)}; its queues are "
+                f"{_names(found)}; mend the name or take the line out."
             )
     without: dict[str, int] = {}
     for job in jobs:
@@ -143,7 +144,7 @@ class _Row:
 
     def wrong(self, column: str, problem: str) -> InvalidTrace:
         """Return, without raising it, the error that the value in that column of this row is wrong."""
-        return InvalidTrace(f"{self.path}, line {self.line}: {column} is {self.cells[column]!r}: {problem}.")
+        return InvalidTrace(f"{self.path}, line {self.line}: {column} is {quoted(self.cells[column])}: {problem}.")
 
     def text(self, column: str) -> str:
         """Return the text of a column; raise `InvalidTrace` if it is empty."""

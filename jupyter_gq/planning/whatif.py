@@ -7,6 +7,7 @@ from pathlib import Path
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
@@ -100,5 +101,7 @@ def _nodes(text: str) -> tuple[int, int, str | None]:
     """
     match = _NODES.fullmatch(text)
     if match is None:
-        raise CommandRefused(f"--add-nodes {text!r}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train.")
+        raise CommandRefused(
+            f"--add-nodes {quoted(text)}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train."
+        )
     return int(match["count"]), int(match["devices"]), match["pool"]

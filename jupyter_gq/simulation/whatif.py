@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 from jupyter_gq.domain.amount import ONE_GPU, MiB, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.plain_text import quoted, shorten
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
@@ -45,7 +46,7 @@ def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[S
     kind, _, rest = path.strip().partition(".")
     name, _, field = rest.rpartition(".")
     if not equals or not rest or (kind != "policy" and not name):
-        raise InvalidChange(f"{assignment!r} is no change: {_EXPECTED}.")
+        raise InvalidChange(f"{quoted(assignment)} is no change: {_EXPECTED}.")
     match kind:
         case "queue":
             return _with_queue(snapshot, name, field, value.strip()), policy
@@ -53,7 +54,7 @@ def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[S
             return _with_job(snapshot, name, field, value.strip()), policy
         case "policy":
             return snapshot, _with_setting(policy, rest.split("."), value.strip(), rest)
-    raise InvalidChange(f"{assignment!r} begins with {kind!r}: {_EXPECTED}.")
+    raise InvalidChange(f"{quoted(assignment)} begins with {quoted(kind)}: {_EXPECTED}.")
 
 
 def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = None) -> Snapshot:
@@ -66,7 +67,7 @@ def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = 
     possible = [new.like for new in snapshot.new_nodes]
     pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})
     if pool is not None and pool not in pools:
-        raise InvalidChange(f"There is no pool {pool!r}. {_known(pool, pools)}")
+        raise InvalidChange(f"There is no pool {quoted(pool)}. {_known(pool, pools)}")
     found = _largest(snapshot.nodes, pool) or _largest(possible, pool)
     if found is None:
         raise InvalidChange("The state has no device, so it cannot be said what a new node is like.")
@@ -94,7 +95,7 @@ def without_node(snapshot: Snapshot, name: str) -> Snapshot:
     """
     names = [node.name for node in snapshot.nodes]
     if name not in names:
-        raise InvalidChange(f"There is no node {name!r}. {_known(name, names)}")
+        raise InvalidChange(f"There is no node {quoted(name)}. {_known(name, names)}")
     return replace(
         snapshot,
         nodes=tuple(node for node in snapshot.nodes if node.name != name),
@@ -113,7 +114,9 @@ def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapsh
     setter = _setter(_QUEUE_FIELDS, "queue", field)
     found = next((queue for queue in snapshot.queues if queue.name == name), None)
     if found is None:
-        raise InvalidChange(f"There is no queue {name!r}. {_known(name, [queue.name for queue in snapshot.queues])}")
+        raise InvalidChange(
+            f"There is no queue {quoted(name)}. {_known(name, [queue.name for queue in snapshot.queues])}"
+        )
     new = _checked(lambda: setter(found, value), f"queue.{name}.{field}", value)
     return replace(snapshot, queues=tuple(new if queue is found else queue for queue in snapshot.queues))
 
@@ -128,10 +131,11 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
     ids = [w for w in snapshot.workloads if w.id == name]
     found = ids or [w for w in snapshot.workloads if w.name == name]
     if len(found) != 1:
-        problem = f"There are {len(found)} jobs named {name!r}; use the id" if found else f"There is no job {name!r}"
+        several = f"There are {len(found)} jobs named {quoted(name)}; use the id"
+        problem = several if found else f"There is no job {quoted(name)}"
         raise InvalidChange(f"{problem}. {_known(name, [w.id for w in found or snapshot.workloads])}")
     if field == "queue" and value not in {queue.name for queue in snapshot.queues}:
-        raise InvalidChange(f"There is no queue {value!r}. {_known(value, [q.name for q in snapshot.queues])}")
+        raise InvalidChange(f"There is no queue {quoted(value)}. {_known(value, [q.name for q in snapshot.queues])}")
     job = _checked(lambda: setter(found[0], value), f"job.{name}.{field}", value)
     if field == "gpus":
         job = replace(job, request=_on_its_nodes(snapshot, job.request))
@@ -159,14 +163,14 @@ def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> 
     known = [field.name for field in fields(target)]
     name = path[0]
     if name not in known:
-        raise InvalidChange(f"There is no setting {name!r} in policy. {_known(name, known)}")
+        raise InvalidChange(f"There is no setting {quoted(name)} in policy. {_known(name, known)}")
     current = getattr(target, name)
     if is_dataclass(current) and not isinstance(current, type):
         if len(path) == 1:
             raise InvalidChange(f"policy.{whole} has parts: write policy.{whole}.FIELD=VALUE.")
         return replace(target, **{name: _with_setting(current, path[1:], value, whole)})
     if len(path) > 1:
-        raise InvalidChange(f"policy.{whole} does not exist: {name!r} has no parts.")
+        raise InvalidChange(f"policy.{shorten(whole)} does not exist: {quoted(name)} has no parts.")
     parse = _parser_of(get_type_hints(type(target))[name])
     return _checked(lambda: replace(target, **{name: parse(value)}), f"policy.{whole}", value)
 
@@ -190,7 +194,7 @@ def _parser_of(kind: object) -> Callable[[str], object]:
 def _setter(known: Mapping[str, T], kind: str, field: str) -> T:
     """Return the function that sets this field; raise `InvalidChange` if a `kind` has no such field."""
     if field not in known:
-        raise InvalidChange(f"A {kind} has no {field!r} that could be changed. {_known(field, list(known))}")
+        raise InvalidChange(f"A {kind} has no {quoted(field)} that could be changed. {_known(field, list(known))}")
     return known[field]
 
 
@@ -204,7 +208,7 @@ def _checked(change: Callable[[], T], path: str, value: str) -> T:
     except InvalidChange:
         raise
     except ValueError as error:
-        raise InvalidChange(f"{path} cannot be {value!r}: {error}") from None
+        raise InvalidChange(f"{path} cannot be {quoted(value)}: {error}") from None
 
 
 def _or_none(parse: Callable[[str], T], text: str) -> T | None:

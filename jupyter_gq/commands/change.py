@@ -1,0 +1,42 @@
+"""`jupyter-gq change`: change the priority, the GPUs or the maximum running time of jobs."""
+
+import argparse
+
+from jupyter_gq.client.models import JobChange
+
+from .durations import parse_duration
+from .job_acts import add_jobs_arguments, run_on_jobs
+from .refusal import CommandRefused
+
+_NO_LIMIT = "none"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq change`."""
+    add_jobs_arguments(parser)
+    parser.add_argument("--priority", type=int, help="priority inside the queue, at most that which the queue allows")
+    parser.add_argument("--gpus", help='GPUs of each task, such as "0.5"; only while the job waits')
+    parser.add_argument(
+        "--max-time",
+        type=_parse_limit,
+        metavar="TIME",
+        help=f'how long the job may run, over all runs and without pauses, such as 90m or 12h; "{_NO_LIMIT}": as long '
+        "as its queue says",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Change each of the jobs; return 0 if that succeeded for all, otherwise 3.
+
+    Raises `CommandRefused` if nothing is named that should change, or if the service cannot be asked.
+    """
+    wanted = {"priority": arguments.priority, "gpus": arguments.gpus, "max_seconds": arguments.max_time}
+    if all(value is None for value in wanted.values()):
+        raise CommandRefused("Name what should change: --priority, --gpus or --max-time.")
+    # The change is made where a wrong value is refused in a sentence.
+    return run_on_jobs(arguments, lambda client, job: client.change(job, JobChange.model_validate(wanted)))
+
+
+def _parse_limit(text: str) -> float:
+    """Return the limit in seconds, 0 for "none"; raise `ArgumentTypeError` for text in another form."""
+    return 0.0 if text == _NO_LIMIT else parse_duration(text)
