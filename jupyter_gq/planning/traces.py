@@ -20,7 +20,7 @@ from typing import TypeVar
 from jupyter_gq.commands.refusal import CommandRefused
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.errors import InvalidAmount
-from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.domain.plain_text import quoted, shorten
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.simulation.trace import TraceJob
 
@@ -190,7 +190,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
         if missing:
             raise InvalidTrace(
                 f"{path}, line 1: the column {missing[0]} is missing; expected the columns {expected}, "
-                f"found {','.join(header)}."
+                f"found {shorten(','.join(header))}."
             )
         empty = True
         for values in reader:
@@ -231,4 +231,4 @@ def _names(queues: set[str]) -> str:
     """Return the names of the first queues in alphabetical order, and the number of the others, as a phrase."""
     names = sorted(queues)
     more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(shorten, names[:_NAMED])) + (f" and {more} more" if more > 0 else "")
