@@ -35,6 +35,8 @@ FIELDS: Mapping[errors.Resource, str] = {
     errors.Resource.CPU: "cpus",
     errors.Resource.MEMORY: "memory",
     errors.Resource.MODEL: "gpu_model",
+    errors.Resource.PREFERRED_MODELS: "preferred_gpu_models",
+    errors.Resource.GPU_MEMORY: "gpu_memory",
 }
 
 

@@ -25,10 +25,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script_arguments", nargs="*", metavar="ARGUMENT", help="arguments of a script, after --")
     parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
     parser.add_argument("--gpus", default="1", help="GPUs of each task: 0, a fraction or a whole number (default: 1)")
+    parser.add_argument("--gpu-memory", help="GPU memory of each task, such as '12 GB', instead of a fraction of a GPU")
     parser.add_argument("--name", default="", help="name of the job (default: that of the file)")
     parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
     parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
     parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
+    parser.add_argument(
+        "--prefer-model",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="GPUs of this model, if there is room; may be repeated, the first is tried first",
+    )
     parser.add_argument("--tasks", type=int, default=1, help="number of tasks; all start together (default: 1)")
     parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
     parser.add_argument(
@@ -89,6 +97,8 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
         cpus=arguments.cpus,
         memory=arguments.memory,
         gpu_model=arguments.gpu_model,
+        gpu_memory=arguments.gpu_memory,
+        preferred_gpu_models=arguments.prefer_model,
         tasks=arguments.tasks,
         priority=arguments.priority,
         expected_seconds=arguments.expected,

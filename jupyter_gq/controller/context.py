@@ -17,6 +17,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.placement import MemoryParts
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record, Store
 
@@ -247,15 +248,23 @@ class Context:
         held = {device for task in workload.placement for device in task.devices}
         return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
 
-    def request(self, kind: Kind, milli: MilliGpu) -> Request:
-        """Return the request for `milli` milli-GPU by a workload of that kind.
+    def request(self, kind: Kind, milli: MilliGpu, device_memory: MiB | None = None) -> Request:
+        """Return the request for `milli` milli-GPU, or for memory of one device, by a workload of that kind.
 
-        A fraction is bound to nodes that can share devices, if the backend marks such nodes.
+        A part of a device is bound to nodes that can share devices, if the backend marks such nodes.
         """
-        request, label = Request.of(milli), self.backend_of(kind).capabilities.share_label
-        if label is None or not 0 < milli < ONE_GPU:
-            return request
-        return replace(request, node_labels=(label,))
+        request = replace(Request.of(milli), device_memory=device_memory)
+        label, is_part = (
+            self.backend_of(kind).capabilities.share_label,
+            0 < milli < ONE_GPU or device_memory is not None,
+        )
+        return replace(request, node_labels=(label,)) if label is not None and is_part else request
+
+    def with_memory_part(self, workload: Workload) -> Workload:
+        """Return a job with the part of a device that its GPU memory takes on the present devices of its pool."""
+        if workload.request.device_memory is None:
+            return workload
+        return MemoryParts(self.nodes()).of_workload(workload, self.settings.train_pool)
 
     def environment(self, workload: Workload) -> Mapping[str, str]:
         """Return the environment variables that tell the processes of a workload their devices and their share of each.

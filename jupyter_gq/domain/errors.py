@@ -25,6 +25,10 @@ class Resource(StrEnum):
     MEMORY = "memory"
     #: The product name of a GPU.
     MODEL = "model"
+    #: The product names of the GPUs that are tried first.
+    PREFERRED_MODELS = "preferred models"
+    #: The memory of a GPU.
+    GPU_MEMORY = "GPU memory"
 
 
 class JupyterGQError(Exception):
@@ -72,7 +76,12 @@ class InvalidAmount(UserError, ValueError):
     """A text or number that is no valid amount of its resource."""
 
     code = "invalid_amount"
-    _NOUNS: ClassVar = {Resource.GPU: "GPUs", Resource.CPU: "CPU cores", Resource.MEMORY: "memory"}
+    _NOUNS: ClassVar = {
+        Resource.GPU: "GPUs",
+        Resource.CPU: "CPU cores",
+        Resource.MEMORY: "memory",
+        Resource.GPU_MEMORY: "GPU memory",
+    }
 
     def __init__(self, value: object, problem: str, fix: str, resource: Resource = Resource.GPU) -> None:
         super().__init__(f"{quoted(value)} is not a valid amount of {self._NOUNS[resource]}: {problem}; {fix}.")

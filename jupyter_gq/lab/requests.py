@@ -49,10 +49,12 @@ class JobFields(_Request):
     key: str = Field(min_length=1, max_length=200, description="Sending it twice makes one job.")
     name: str = ""
     queue: str
-    gpus: str | int | float
+    gpus: str | int | float = 1
+    gpu_memory: str | int | float | None = None
     cpus: str | int | float | None = None
     memory: str | int | float | None = None
     gpu_model: str | None = None
+    preferred_gpu_models: list[str] = Field(default_factory=list)
     expected_seconds: float | None = None
     max_seconds: float | None = None
     tasks: int = 1

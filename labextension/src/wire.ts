@@ -159,8 +159,16 @@ export interface components {
             /** @default  */
             name?: string;
             queue: string;
-            /** @description For each task: 0, a fraction such as "0.25", or a whole number. */
-            gpus: string | number;
+            /**
+             * @description GPUs of each task: 0, a fraction such as "0.25", or a whole number. Default: 1.
+             * @default 1
+             */
+            gpus?: string | number;
+            /**
+             * @description GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "12 GB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.
+             * @default null
+             */
+            gpu_memory?: string | number | null;
             /**
              * @description CPU cores for each task, such as 4 or "0.5". Default: as the queue says.
              * @default null
@@ -176,6 +184,8 @@ export interface components {
              * @default null
              */
             gpu_model?: string | null;
+            /** @description Models of GPU that are tried first, in this order; the job takes others if these have no room. */
+            preferred_gpu_models?: string[];
             /**
              * @description Number of tasks. All tasks start together, or none.
              * @default 1
@@ -217,13 +227,18 @@ export interface components {
             name: string;
             owner: string;
             queue: string;
+            /** @description GPUs of each task; of a job that names GPU memory, the part of a GPU that it takes. */
             gpus: string;
+            /** @description GPU memory of each task; None = not named. */
+            gpu_memory: string | null;
             /** @description CPU cores of each task; None = not named. */
             cpus: string | null;
             /** @description Memory of each task; None = not named. */
             memory: string | null;
             /** @description The only model of GPU on which the job runs; None = any. */
             gpu_model: string | null;
+            /** @description Models of GPU that are tried first, in this order. */
+            preferred_gpu_models: string[];
             tasks: number;
             priority: number;
             /** @description Seconds that the owner expects the job to run. */
@@ -267,13 +282,18 @@ export interface components {
             name: string;
             owner: string;
             queue: string;
+            /** @description GPUs of each task; of a job that names GPU memory, the part of a GPU that it takes. */
             gpus: string;
+            /** @description GPU memory of each task; None = not named. */
+            gpu_memory: string | null;
             /** @description CPU cores of each task; None = not named. */
             cpus: string | null;
             /** @description Memory of each task; None = not named. */
             memory: string | null;
             /** @description The only model of GPU on which the job runs; None = any. */
             gpu_model: string | null;
+            /** @description Models of GPU that are tried first, in this order. */
+            preferred_gpu_models: string[];
             tasks: number;
             priority: number;
             /** @description Seconds that the owner expects the job to run. */
@@ -472,6 +492,8 @@ export interface components {
             sentence: string;
             position: number | null;
             over_quota: string | null;
+            /** @description GPUs that each task would have; for GPU memory, the part of a GPU. */
+            gpus: string;
             /** @description CPU cores that each task would have; None = no request. */
             cpus: string | null;
             /** @description Seconds that the job could run: the smaller of its limit and that of its queue. */
@@ -567,13 +589,17 @@ export interface components {
             /** @default  */
             name?: string;
             queue: string;
-            gpus: string | number;
+            /** @default 1 */
+            gpus?: string | number;
+            /** @default null */
+            gpu_memory?: string | number | null;
             /** @default null */
             cpus?: string | number | null;
             /** @default null */
             memory?: string | number | null;
             /** @default null */
             gpu_model?: string | null;
+            preferred_gpu_models?: string[];
             /** @default null */
             expected_seconds?: number | null;
             /** @default null */

@@ -1,6 +1,6 @@
 """Jobs: requests, previews, and jobs as people see them."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -12,6 +12,10 @@ from .bundles import Bundle, CellRef
 from .evictions import Eviction
 
 MAX_NAME = 100
+#: The most GPU models that a job may prefer.
+MOST_MODELS = 10
+#: The name of a GPU model.
+ModelName = Annotated[Name, Field(min_length=1, max_length=MAX_NAME)]
 
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 
@@ -21,7 +25,14 @@ class JobRequest(StrictModel):
 
     name: str = Field(default="", max_length=MAX_NAME)
     queue: Name
-    gpus: Amount = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
+    gpus: Amount = Field(
+        default=1, description='GPUs of each task: 0, a fraction such as "0.25", or a whole number. Default: 1.'
+    )
+    gpu_memory: Amount | None = Field(
+        default=None,
+        description="GPU memory of each task, instead of a fraction of a GPU: GiB as a number, or text such as "
+        '"12 GB". The task gets a part of one GPU with at least so much memory, so `gpus` must be 1. Default: none.',
+    )
     cpus: Amount | None = Field(
         default=None, description='CPU cores for each task, such as 4 or "0.5". Default: as the queue says.'
     )
@@ -30,11 +41,14 @@ class JobRequest(StrictModel):
         description='Memory for each task: GiB as a number, or text such as "512 MiB", rounded up to whole MiB. '
         "Default: as the queue says.",
     )
-    gpu_model: Name | None = Field(
+    gpu_model: ModelName | None = Field(
         default=None,
-        min_length=1,
-        max_length=MAX_NAME,
         description="Only GPUs of this model, as the pool names it. Default: any.",
+    )
+    preferred_gpu_models: list[ModelName] = Field(
+        default_factory=list,
+        max_length=MOST_MODELS,
+        description="Models of GPU that are tried first, in this order; the job takes others if these have no room.",
     )
     tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
     priority: int = Field(
@@ -93,10 +107,14 @@ class JobSummary(BaseModel):
     name: str
     owner: str
     queue: str
-    gpus: str
+    gpus: str = Field(description="GPUs of each task; of a job that names GPU memory, the part of a GPU that it takes.")
+    gpu_memory: str | None = Field(default=None, description="GPU memory of each task; None = not named.")
     cpus: str | None = Field(default=None, description="CPU cores of each task; None = not named.")
     memory: str | None = Field(default=None, description="Memory of each task; None = not named.")
     gpu_model: str | None = Field(default=None, description="The only model of GPU on which the job runs; None = any.")
+    preferred_gpu_models: list[str] = Field(
+        default_factory=list, description="Models of GPU that are tried first, in this order."
+    )
     tasks: int
     priority: int
     expected_seconds: float | None = Field(default=None, description="Seconds that the owner expects the job to run.")
@@ -159,6 +177,7 @@ class Preview(BaseModel):
     sentence: str
     position: int | None = None
     over_quota: str | None = None
+    gpus: str = Field(description="GPUs that each task would have; for GPU memory, the part of a GPU.")
     cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = no request.")
     max_seconds: float | None = Field(
         default=None, description="Seconds that the job could run: the smaller of its limit and that of its queue."

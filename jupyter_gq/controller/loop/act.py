@@ -104,11 +104,13 @@ class Executor:
 
         For a job, make the token of the run as well, and keep it until the launch.
         """
-        workload = record.workload
+        workload = self._context.with_memory_part(record.workload)
         run = workload.run + 1
         fields = WorkloadChange(
             placement=admit.placement, reserved=(), nominated=False, run=run, started_at=self._context.clock.now()
         )
+        if workload.request != record.workload.request:
+            fields["request"] = workload.request
         place = DetailChange(place=Place.of(admit.placement), over_quota=admit.over_quota, sentence="")
         return Change(
             workload=workload.id,

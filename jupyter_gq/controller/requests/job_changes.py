@@ -95,8 +95,8 @@ class JobChanges:
         """Return the workload with the queue, priority, limit and GPUs that are wanted.
 
         Raises `InvalidAmount` or `NeverFits` for GPUs that the job cannot ask for, and `ManagersOnly` for a limit that
-        the caller may not exceed. An amount equal to the present one
-        changes nothing.
+        the caller may not exceed. An amount equal to the present one changes nothing. GPUs take the place of GPU
+        memory.
         """
         changed = replace(
             workload,
@@ -107,7 +107,7 @@ class JobChanges:
             overrules = may_manage(self._context, caller, workload.queue)
             changed = set_run_time_limit(changed, wanted.max_seconds, caller, overrules=overrules)
         gpus = None if wanted.gpus is None else parse_request(wanted.gpus)
-        if gpus is None or gpus == workload.request.milli:
+        if gpus is None or (gpus == workload.request.milli and workload.request.device_memory is None):
             return changed
         devices = self._context.request(Kind.TRAINING, gpus)
         return replace(changed, request=with_resources_of(workload.request, devices))

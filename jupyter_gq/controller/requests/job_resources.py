@@ -1,4 +1,4 @@
-"""The CPU, memory and GPU model of each task of a job, from its request and the defaults of its queue.
+"""The CPU and memory of each task of a job, from its request and the defaults of its queue.
 
 See docs/decisions/0036-jobs-name-cpu-and-memory.md.
 """
@@ -11,36 +11,31 @@ from jupyter_gq.domain.amount import NO_MEMORY, MiB, MilliCpu, parse_cpus, parse
 from jupyter_gq.domain.errors import InvalidAmount, NeverFits, Resource
 from jupyter_gq.domain.workload import Request
 
+from .job_devices import check_models
+
 
 def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
-    """Return `devices` with the CPU, memory and GPU model that the user asked for, or the queue's defaults.
+    """Return `devices` with the CPU and memory that the user asked for, or the queue's defaults.
 
-    Without either, CPU and memory are 0. Raises `InvalidAmount` for an invalid amount or 0, and `NeverFits` for a GPU
-    model without a GPU.
+    Without either, CPU and memory are 0. Raises `InvalidAmount` for an invalid amount or 0.
     """
-    models = () if asked.gpu_model is None else (asked.gpu_model,)
-    _check_models(devices, models)
-    return replace(
-        devices, cpu_milli=_cpus(asked.cpus, defaults), memory=_memory(asked.memory, defaults), models=models
-    )
+    return replace(devices, cpu_milli=_cpus(asked.cpus, defaults), memory=_memory(asked.memory, defaults))
 
 
 def with_resources_of(before: Request, devices: Request) -> Request:
-    """Return `devices` with the CPU, memory and GPU model of the request before.
+    """Return `devices` with the CPU, memory and GPU models of the request before.
 
     Raises `NeverFits` for a GPU model without a GPU.
     """
-    _check_models(devices, before.models)
-    return replace(devices, cpu_milli=before.cpu_milli, memory=before.memory, models=before.models)
-
-
-def _check_models(devices: Request, models: tuple[str, ...]) -> None:
-    """Raise `NeverFits` if GPU models are named for a request without a GPU."""
-    if models and not devices.devices:
-        raise NeverFits(
-            f"You asked for the GPU model {models[0]}, but for no GPU. Leave the model out, or ask for a GPU.",
-            Resource.MODEL,
-        )
+    changed = replace(
+        before,
+        devices=devices.devices,
+        milli_per_device=devices.milli_per_device,
+        device_memory=devices.device_memory,
+        node_labels=devices.node_labels,
+    )
+    check_models(changed)
+    return changed
 
 
 def explain_default(refusal: NeverFits, asked: JobRequest) -> NeverFits:

@@ -28,16 +28,15 @@ from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.run_time_limits import find_run_time_limit, make_run_time_limit
+from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
-from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, format_memory, parse_request
+from jupyter_gq.domain.amount import Instant, format_gpus, format_memory
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
     LimitReached,
-    NeverFits,
     NotFound,
     NotYours,
     ReturnsUnsupported,
@@ -51,12 +50,11 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
-from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
 from .job_access import find_changeable_job, find_job
-from .job_checks import check_limits_of_queue, check_limits_of_user, check_priority, find_usable_queue
-from .job_resources import explain_default, with_host_resources
+from .job_checks import check_limits_of_queue, check_limits_of_user
+from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
 from .results import RESULT_PART, parse_results
@@ -94,7 +92,7 @@ class Jobs:
         check_limits_of_queue(self._context, submission.queue)
         self._check_disk(caller)
         self._context.store.require_room()
-        workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
+        workload = build_workload(self._context, caller, submission, f"job-{self._context.new_id()}")
         workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
@@ -118,7 +116,7 @@ class Jobs:
         Raises the errors of a request that is wrong or can never run, as `submit` does. The limits of jobs, the disk
         of the user, the room of the store and the bundle are not checked.
         """
-        workload = self._build_workload(caller, request, "preview")
+        workload = build_workload(self._context, caller, request, "preview")
         (outlook,) = self._decider.preview(caller, [workload])
         limit = find_run_time_limit(self._context.settings, workload)
         warning = "" if limit is None else limit.warn_of(workload.estimate)
@@ -128,6 +126,7 @@ class Jobs:
             max_seconds=None if limit is None else limit.seconds,
             position=outlook.position,
             over_quota=format_gpus(outlook.over_quota) if outlook.over_quota else None,
+            gpus=format_gpus(workload.request.milli),
             cpus=format_optional_cpus(workload.request.cpu_milli),
             memory=format_optional_memory(workload.request.memory),
         )
@@ -306,38 +305,6 @@ class Jobs:
         ]
         newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
         return "" if newest is None else self._pods.image_of(newest.id)
-
-    def _build_workload(self, caller: Caller, request: JobRequest, name: str) -> Workload:
-        """Check a request completely, and return its workload with the id `name`. Nothing is stored.
-
-        Raises `UnknownQueue`, `NotAMember`, `PriorityTooHigh`, `InvalidAmount`, or `NeverFits` if the job could never
-        run.
-        """
-        settings = self._context.settings
-        check_priority(find_usable_queue(settings, caller, request.queue), caller, request.priority)
-        workload = Workload(
-            id=name,
-            kind=Kind.TRAINING,
-            owner=caller.user,
-            name=request.name,
-            queue=request.queue,
-            request=with_host_resources(
-                self._context.request(Kind.TRAINING, parse_request(request.gpus)),
-                request,
-                settings.defaults_of(request.queue),
-            ),
-            tasks=request.tasks,
-            min_members=request.tasks,
-            priority=request.priority,
-            estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),
-            run_time_limit=make_run_time_limit(request.max_seconds, caller),
-            submitted_at=self._context.clock.now(),
-        )
-        try:
-            admission.check_fits(self._context.empty_snapshot([caller]), workload)
-        except NeverFits as refusal:
-            raise explain_default(refusal, request) from refusal
-        return workload
 
     def _store_job(self, record: Record, bundle: Bundle, audit: AuditEntry) -> None:
         """Store the files of a new job, then its record and audit entry; delete the files if the record is refused.

@@ -99,9 +99,11 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         owner=workload.owner,
         queue=workload.queue,
         gpus=format_gpus(workload.request.milli),
+        gpu_memory=format_optional_memory(workload.request.device_memory),
         cpus=format_optional_cpus(workload.request.cpu_milli),
         memory=format_optional_memory(workload.request.memory),
         gpu_model=next(iter(workload.request.models), None),
+        preferred_gpu_models=list(workload.request.preferred_models),
         tasks=workload.tasks,
         priority=workload.priority,
         expected_seconds=workload.estimate,
@@ -346,11 +348,16 @@ def _duration_phrase(workload: Workload) -> str:
 
 
 def _share_phrase(workload: Workload, place: Place | None, context: ViewContext) -> str:
-    """Return a workload's share as text, with the model if it is known: "0.5 GPU of A100-40GB", or "no GPU"."""
+    """Return a workload's share as text, with the model if it is known.
+
+    Examples: "0.5 GPU of A100-40GB", "12 GiB (0.3 GPU) of A100-40GB", "no GPU".
+    """
     if not workload.request.devices:
         return "no GPU"
-    device = _first_device(place, context)
+    device, memory = _first_device(place, context), workload.request.device_memory
     amount = f"{format_gpus(workload.milli)} {'GPUs' if workload.milli > 1000 else 'GPU'}"
+    if memory is not None:
+        amount = f"{format_memory(memory)}{' in each task' if workload.tasks > 1 else ''} ({amount})"
     return f"{amount} of {device.model}" if device else amount
 
 

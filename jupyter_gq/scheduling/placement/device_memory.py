@@ -2,7 +2,8 @@
 
 The part is ceil(100 x memory / memory of the device) hundredths of the *smallest* suitable device: a device of the
 pool, of a required model, with at least that much memory. On a larger device the same part is more than was asked for.
-The part is fixed once, when a snapshot enters the core, for pending and running work alike.
+The part is computed when a snapshot enters the core. Running work keeps a part below a whole device: its programs have
+limits that were computed from that part, whatever devices come and go.
 """
 
 from collections.abc import Iterable
@@ -46,12 +47,15 @@ class MemoryParts:
         """Return the workload with `milli_per_device` of its requests of device memory, for devices of `pool`."""
         if not _asks_for_memory(workload):
             return workload
-        groups = tuple(replace(group, request=self._of(group.request, pool)) for group in workload.groups)
-        return replace(workload, request=self._of(workload.request, pool), groups=groups)
+        groups = tuple(replace(g, request=self._of(g.request, pool, workload.holds)) for g in workload.groups)
+        return replace(workload, request=self._of(workload.request, pool, workload.holds), groups=groups)
 
-    def _of(self, request: Request, pool: str) -> Request:
-        """Return the request with the part of a device for its device memory; a whole device if none is suitable."""
-        if request.device_memory is None:
+    def _of(self, request: Request, pool: str, holds: bool) -> Request:
+        """Return the request with the part of a device for its device memory; a whole device if none is suitable.
+
+        Work that holds devices keeps a part below a whole device.
+        """
+        if request.device_memory is None or (holds and request.milli_per_device < ONE_GPU):
             return request
         for kind_pool, model, memory in self._kinds:
             if kind_pool == pool and memory >= request.device_memory and model in (request.models or (model,)):

@@ -204,6 +204,15 @@ def _missing_device(
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
+        if not most:
+            return Shortage(
+                asked=f"{describe_memory(step.device_memory)} of GPU memory",
+                have=f"the memory of the GPUs of the pool {pool} is not known",
+                fix="Ask for a number of GPUs or a fraction of one.",
+                numbers={**numbers, "most_device_memory": most},
+                devices=step.devices,
+                resource=Resource.GPU_MEMORY,
+            )
         return Shortage(
             asked=f"{describe_memory(step.device_memory)} of GPU memory",
             have=f"no node of the pool {pool} has {'it' if step.devices == 1 else f'{step.devices} such GPUs'}; "
@@ -211,6 +220,7 @@ def _missing_device(
             fix=_advise(describe_memory(most), most),
             numbers={**numbers, "most_device_memory": most},
             devices=step.devices,
+            resource=Resource.GPU_MEMORY,
         )
     known = sorted({d.model for d in devices})
     return Shortage(
@@ -287,7 +297,9 @@ def _tasks_by_request(groups: Iterable[TaskGroup]) -> dict[Request, int]:
 def describe_request(request: Request) -> str:
     """Return what one task asks for in words, such as "0.5 GPU, 4 CPU cores and 16 GiB of memory"."""
     parts = []
-    if request.devices:
+    if request.device_memory is not None:
+        parts.append(f"{describe_memory(request.device_memory)} of GPU memory")
+    elif request.devices:
         parts.append(describe_gpus(request.milli))
     if request.cpu_milli:
         parts.append(describe_cores(request.cpu_milli))

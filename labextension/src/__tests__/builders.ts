@@ -22,6 +22,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     cpus: null,
     memory: null,
     gpu_model: null,
+    gpu_memory: null,
+    preferred_gpu_models: [],
     tasks: 1,
     priority: 0,
     expected_seconds: null,

@@ -183,7 +183,7 @@ describe('the dialog', () => {
 
   it('finds a wrong duration before anybody is asked', async () => {
     await choose();
-    await press('MoreCPU, memory, expected duration, priority');
+    await press('MoreGPU memory, tasks, CPU, memory, expected duration, priority');
     await enter(field('expected_seconds'), 'soon');
     await submit();
     expect(alerts()).toEqual([
@@ -278,9 +278,9 @@ describe('the dialog', () => {
     training.server.answer('GET me', aMe({ pools: [aPool({ models: ['A100', 'H100'] })] }));
     const { result } = await choose();
     await enter(field('gpu_model'), 'H100');
-    await submit();
-    await result;
-    expect(sent().gpu_model).toBe('H100');
+    await enter(field('gpu_memory'), '12 GB');
+    await Promise.all([submit(), result]);
+    expect(sent()).toMatchObject({ gpu_model: 'H100', gpus: '1', gpu_memory: '12 GB' });
   });
 
   it('offers no priority above the one that the queue allows, also after another queue was chosen', async () => {
@@ -325,7 +325,7 @@ describe('the dialog', () => {
     const { result } = await choose();
     const enterOn = (element: Element): Promise<void> =>
       perform(() => element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })));
-    await enterOn(button('MoreCPU, memory, expected duration, priority'));
+    await enterOn(button('MoreGPU memory, tasks, CPU, memory, expected duration, priority'));
     expect(training.server.asked).not.toContain('POST send');
     field('name').focus();
     await enterOn(field('name'));

@@ -20,6 +20,8 @@ const NOTHING: IFormValues = {
   name: 'digits',
   queue: 'vision',
   gpus: '1',
+  gpuMemory: '',
+  tasks: '',
   cpus: '',
   memory: '',
   model: '',
@@ -35,6 +37,8 @@ describe('what is asked for', () => {
       name: 'digits',
       queue: 'vision',
       gpus: '1',
+      gpu_memory: null,
+      tasks: 1,
       cpus: null,
       memory: null,
       gpu_model: null,
@@ -50,6 +54,25 @@ describe('what is asked for', () => {
       gpu_model: 'H100',
       expected_seconds: 7200
     });
+  });
+
+  it('asks for GPU memory of one GPU, whatever number is chosen', () => {
+    const byMemory = { ...ALL, gpus: '0', gpuMemory: ' 12 GB ' };
+    expect(makeRequest(byMemory, OFFER)).toMatchObject({ gpus: '1', gpu_memory: '12 GB', gpu_model: 'H100' });
+    expect(summarizeValues({ ...NOTHING, gpuMemory: '12', tasks: '4' }, OFFER)).toBe(
+      '12 GiB of GPU memory · 4 tasks'
+    );
+  });
+
+  it('is wrong where the number of tasks is none that the service takes', () => {
+    const of = (tasks: string): unknown => makeRequest({ ...NOTHING, tasks }, OFFER);
+    expect([of('0'), of('65'), of('-1'), of('1.5'), of('two')]).toEqual(
+      Array(5).fill(expect.objectContaining({ field: 'tasks' }))
+    );
+    expect([of(' 4 '), of('64')]).toEqual([
+      expect.objectContaining({ tasks: 4 }),
+      expect.objectContaining({ tasks: 64 })
+    ]);
   });
 
   it('names no model where none can be chosen', () => {
@@ -98,6 +121,7 @@ describe('what is asked for', () => {
       notebook: 'a.ipynb',
       queue: 'vision',
       gpus: '1',
+      gpuMemory: '',
       cpus: ' 4 ',
       memory: '16',
       model: 'H100',
@@ -140,15 +164,18 @@ describe('what is asked for', () => {
   it('stands with the job', () => {
     const job = {
       gpus: '0.5',
+      gpu_memory: null,
       cpus: null,
       memory: null,
       gpu_model: null,
+      preferred_gpu_models: [],
       expected_seconds: null,
       priority: 0
     };
     expect(describeRequest(job)).toBe('0.5 GPU');
     expect(
       describeRequest({
+        ...job,
         gpus: '2',
         cpus: '1',
         memory: '16 GiB',
@@ -157,6 +184,14 @@ describe('what is asked for', () => {
         priority: -5
       })
     ).toBe('2 GPUs of H100, 1 CPU core, 16 GiB of memory, expected to run 1 min 30 s, priority -5');
+    expect(
+      describeRequest({
+        ...job,
+        gpus: '0.3',
+        gpu_memory: '12 GiB',
+        preferred_gpu_models: ['H100', 'A100']
+      })
+    ).toBe('12 GiB of GPU memory (0.3 GPU), H100, then A100 preferred');
   });
 });
 

@@ -147,7 +147,8 @@ function Actions({ job, actions }: Pick<IJobRowProps, 'job' | 'actions'>): React
 function asksForMoreThanGpus(job: JobSummary): boolean {
   return (
     job.priority !== 0 ||
-    [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null)
+    job.preferred_gpu_models.length > 0 ||
+    [job.gpu_memory, job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null)
   );
 }
 

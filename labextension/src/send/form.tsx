@@ -10,7 +10,7 @@ import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
 import type { Plan, PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
-import { describeMade, describeOffer, findPool } from './values';
+import { addUnit, describeMade, describeOffer, findPool } from './values';
 import { Field, TextField } from './field';
 import type { INotes } from './notes';
 import type { ITargetCell } from './targets';
@@ -117,12 +117,15 @@ function QueueField({ values, queues, problem, onValues }: IFormProps): React.JS
   );
 }
 
+/** A field for the number of GPUs, which cannot be used while GPU memory is named instead. */
 function GpusField({ values, largest, problem, onValues }: IFormProps): React.JSX.Element {
+  const byMemory = values.gpuMemory.trim() !== '';
   return (
     <Field id="gpus" label="GPUs" problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpus"
         value={values.gpus}
+        disabled={byMemory}
         onChange={event => onValues({ ...values, gpus: event.target.value })}
       >
         {listGpuChoices(largest).map(gpus => (
@@ -131,6 +134,7 @@ function GpusField({ values, largest, problem, onValues }: IFormProps): React.JS
           </option>
         ))}
       </HTMLSelect>
+      {byMemory && <span className="jp-gq-hint">{`a part of one, with ${addUnit(values.gpuMemory)}`}</span>}
     </Field>
   );
 }

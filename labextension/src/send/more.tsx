@@ -19,7 +19,15 @@ export interface IMoreProps {
 }
 
 /** Fields of this section, as a problem names them. */
-export const MORE_FIELDS = ['cpus', 'memory', 'gpu_model', 'expected_seconds', 'priority'];
+export const MORE_FIELDS = [
+  'gpu_memory',
+  'tasks',
+  'cpus',
+  'memory',
+  'gpu_model',
+  'expected_seconds',
+  'priority'
+];
 
 export function More(props: IMoreProps): React.JSX.Element {
   const { values, offer, problem } = props;
@@ -42,9 +50,14 @@ export function More(props: IMoreProps): React.JSX.Element {
       >
         <Caret open={open} />
         More
-        {!open && <span className="jp-gq-hint">{short || 'CPU, memory, expected duration, priority'}</span>}
+        {!open && (
+          <span className="jp-gq-hint">
+            {short || 'GPU memory, tasks, CPU, memory, expected duration, priority'}
+          </span>
+        )}
       </button>
       <div id="jp-gq-send-more" className="jp-gq-send-fields" hidden={!open}>
+        <GangFields {...props} />
         <Amounts {...props} />
         <ModelField {...props} />
         <TextField
@@ -58,6 +71,31 @@ export function More(props: IMoreProps): React.JSX.Element {
         <PriorityField {...props} />
       </div>
     </section>
+  );
+}
+
+/** The fields for GPU memory, which takes the place of a fraction of a GPU, and for the number of tasks. */
+function GangFields({ values, problem, onValues }: IMoreProps): React.JSX.Element {
+  return (
+    <>
+      <TextField
+        id="gpu_memory"
+        label="GPU memory"
+        hint="GiB, instead of a fraction of a GPU"
+        value={values.gpuMemory}
+        problem={problem}
+        onChange={gpuMemory => onValues({ ...values, gpuMemory })}
+      />
+      <TextField
+        id="tasks"
+        label="Tasks"
+        hint="processes that start together, each with these GPUs"
+        placeholder="1"
+        value={values.tasks}
+        problem={problem}
+        onChange={tasks => onValues({ ...values, tasks })}
+      />
+    </>
   );
 }
 

@@ -10,6 +10,8 @@ export interface IFormValues {
   readonly name: string;
   readonly queue: string;
   readonly gpus: string;
+  readonly gpuMemory: string;
+  readonly tasks: string;
   readonly cpus: string;
   readonly memory: string;
   readonly model: string;
@@ -25,13 +27,16 @@ export interface IOffer {
   readonly maxPriority: number;
 }
 
+/** The most tasks that the service accepts. */
+export const MOST_TASKS = 64;
+
 /** Lowest priority that the service accepts. */
 export const MIN_PRIORITY = -100;
 
 /** The values that the next dialog proposes again; `notebook` is the path of the last notebook. */
 export type IRememberedValues = Partial<Omit<IFormValues, 'name'> & { readonly notebook: string }>;
 
-const FIELDS = ['queue', 'gpus', 'cpus', 'memory', 'model', 'expected'] as const;
+const FIELDS = ['queue', 'gpus', 'gpuMemory', 'cpus', 'memory', 'model', 'expected'] as const;
 const REMEMBERED = [...FIELDS, 'notebook'] as const;
 
 /** Longest expected duration that the service accepts, in seconds. */
@@ -61,10 +66,17 @@ export function makeRequest(values: IFormValues, offer: IOffer): JobRequest | Pr
     const message = `Write a whole number from ${MIN_PRIORITY} to ${offer.maxPriority}, the highest priority that you may give in ${values.queue}.`;
     return { code: 'invalid_priority', field: 'priority', message };
   }
+  const tasks = readTasks(values.tasks);
+  if (tasks === null) {
+    const message = `Write a whole number from 1 to ${MOST_TASKS}.`;
+    return { code: 'invalid_tasks', field: 'tasks', message };
+  }
   return {
     name: values.name,
     queue: values.queue,
-    gpus: values.gpus,
+    gpus: chooseGpus(values),
+    gpu_memory: values.gpuMemory.trim() || null,
+    tasks,
     cpus: values.cpus.trim() || null,
     memory: values.memory.trim() || null,
     gpu_model:
@@ -72,6 +84,18 @@ export function makeRequest(values: IFormValues, offer: IOffer): JobRequest | Pr
     expected_seconds: seconds,
     priority
   };
+}
+
+/** Return the number of GPUs that is sent: GPU memory is a part of one. */
+function chooseGpus(values: Pick<IFormValues, 'gpus' | 'gpuMemory'>): string {
+  return values.gpuMemory.trim() === '' ? values.gpus : '1';
+}
+
+/** Return the number of tasks in a field, 1 for an empty field, or null for a text that is no such number. */
+function readTasks(text: string): number | null {
+  const written = text.trim() || '1';
+  const tasks = /^\d{1,3}$/.test(written) ? Number(written) : 0;
+  return tasks >= 1 && tasks <= MOST_TASKS ? tasks : null;
 }
 
 /** Return the names in a text that separates them by commas or spaces. */
@@ -98,14 +122,19 @@ function readPriority(text: string): number | null {
 }
 
 /** Return whether the user can choose a GPU model: the job wants a GPU, and there are several models. */
-export function canChooseModel(values: Pick<IFormValues, 'gpus'>, models: readonly string[]): boolean {
-  return models.length > 1 && parseMilli(values.gpus) !== 0;
+export function canChooseModel(
+  values: Pick<IFormValues, 'gpus' | 'gpuMemory'>,
+  models: readonly string[]
+): boolean {
+  return models.length > 1 && parseMilli(chooseGpus(values)) !== 0;
 }
 
 /** Return the values of the closed section, such as "4 CPU cores · 16 GiB · about 2 h"; "" if all are empty. */
 export function summarizeValues(values: IFormValues, offer: IOffer): string {
   const request = makeRequest(values, offer);
   const parts = [
+    values.gpuMemory.trim() === '' ? null : `${addUnit(values.gpuMemory)} of GPU memory`,
+    readTasks(values.tasks) === 1 ? null : `${values.tasks.trim()} tasks`,
     values.cpus.trim() === '' ? null : formatCores(values.cpus.trim()),
     values.memory.trim() === '' ? null : addUnit(values.memory),
     'gpu_model' in request ? request.gpu_model : null,
@@ -170,6 +199,9 @@ export function proposeValues(
     name,
     queue: (queues.find(queue => queue.name === kept.queue) ?? queues[0]).name,
     gpus: possible.find(gpus => gpus === kept.gpus) ?? usual,
+    gpuMemory: kept.gpuMemory ?? '',
+    // One job of many tasks does not make the next one such a job.
+    tasks: '',
     cpus: kept.cpus ?? '',
     memory: kept.memory ?? '',
     model: kept.model ?? '',
@@ -180,17 +212,35 @@ export function proposeValues(
   };
 }
 
+/** What the description of a request is made from. */
+type Requested = Pick<
+  JobView,
+  | 'gpus'
+  | 'gpu_memory'
+  | 'cpus'
+  | 'memory'
+  | 'gpu_model'
+  | 'preferred_gpu_models'
+  | 'expected_seconds'
+  | 'priority'
+>;
+
 /** Return what a job asked for, such as "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h". */
-export function describeRequest(
-  job: Pick<JobView, 'gpus' | 'cpus' | 'memory' | 'gpu_model' | 'expected_seconds' | 'priority'>
-): string {
-  const gpus = formatGpus(job.gpus) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`);
+export function describeRequest(job: Requested): string {
+  const preferred = job.preferred_gpu_models;
   const parts = [
-    gpus,
+    describeGpus(job) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`),
+    preferred.length === 0 ? null : `${preferred.join(', then ')} preferred`,
     job.cpus === null ? null : formatCores(job.cpus),
     job.memory === null ? null : `${job.memory} of memory`,
     job.expected_seconds === null ? null : `expected to run ${formatSpan(job.expected_seconds)}`,
     job.priority === 0 ? null : `priority ${job.priority}`
   ];
   return parts.filter(part => part !== null).join(', ');
+}
+
+/** Return the GPUs that a job asked for, such as "12 GiB of GPU memory (0.3 GPU)". */
+function describeGpus(job: Pick<JobView, 'gpus' | 'gpu_memory'>): string {
+  const gpus = formatGpus(job.gpus);
+  return job.gpu_memory === null ? gpus : `${job.gpu_memory} of GPU memory (${gpus})`;
 }

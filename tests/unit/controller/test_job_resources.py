@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.client.models import JobRequest
+from jupyter_gq.client.models import JobChange, JobRequest
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import InvalidAmount, NeverFits
+from jupyter_gq.scheduling.placement import resolved
 from tests.fakes import a_node
 
 from .world import ANN, World, a_submission, story_settings
@@ -110,4 +111,97 @@ async def test_a_queue_at_its_limit_of_memory_says_so(tmp_path):
     assert "the limit of vision is 8 GiB of memory, of which it uses 6 GiB, and this needs 6 GiB" in told.sentence
     with pytest.raises(NeverFits, match="the limit of vision is 8 GiB of memory"):
         world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", memory=9))
+    world.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words", "resource"),
+    [
+        ({"gpu_memory": "much"}, InvalidAmount, "'much' is not a valid amount of GPU memory", "GPU memory"),
+        ({"gpu_memory": 0}, InvalidAmount, "a task with a GPU needs some", "GPU memory"),
+        ({"gpu_memory": "12 GB", "gpus": "0.5"}, InvalidAmount, "name either GPU memory or a fraction", "gpu"),
+        ({"gpu_memory": "12 GB", "gpus": 0}, InvalidAmount, "name either GPU memory or a fraction", "gpu"),
+        ({"gpu_memory": "12 GB", "gpus": 2}, InvalidAmount, "ask for whole GPUs without GPU memory", "gpu"),
+        ({"gpu_memory": "80 GB"}, NeverFits, "80 GiB of GPU memory.* largest GPU has 40 GiB. Ask for 40", "GPU memory"),
+        (
+            {"gpu_memory": "24 GB", "tasks": 3},
+            NeverFits,
+            "3 tasks of 24 GiB of GPU memory .* has room for 2 of them. Ask for 2 tasks",
+            "gpu",
+        ),
+        ({"preferred_gpu_models": ["A100"]}, NeverFits, "has none. It has A100-40GB and H100", "preferred models"),
+        ({"preferred_gpu_models": ["H100"], "gpus": 0}, NeverFits, "H100, but for no GPU", "preferred models"),
+        (
+            {"preferred_gpu_models": ["H100"], "gpu_model": "H100"},
+            NeverFits,
+            "Name the model either as required or as preferred",
+            "preferred models",
+        ),
+    ],
+)
+async def test_gpu_memory_and_preferences_that_no_gpu_meets_are_refused(tmp_path, changes, error, words, resource):
+    world = a_world(tmp_path, a_box("A100-40GB", "H100"))
+    request = JobRequest.model_validate({"queue": "vision", **changes})
+    with pytest.raises(error, match=words) as refused:
+        world.controller.jobs.preview(ANN, request)
+    assert refused.value.resource == resource
+    world.close()
+
+
+async def test_gpu_memory_is_a_part_of_one_gpu_which_the_job_says(tmp_path):
+    world = a_world(tmp_path, a_box())
+    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpu_memory="12 GB"))
+    assert (preview.gpus, preview.starts_now) == ("0.3", True)
+    view, _ = world.controller.jobs.submit(ANN, a_submission(gpu_memory="12 GB"), None)
+    assert (view.gpus, view.gpu_memory) == ("0.3", "12 GiB")
+    await world.step(2)
+    assert world.backend.launches[0].environment["JUPYTER_GQ_MEMORY_MIB"] == str(12 * 1024)
+    await world.step(2)
+    told = world.controller.jobs.show(ANN, view.id)
+    assert told.sentence == "Running on 12 GiB (0.3 GPU) of A100-40GB."
+    world.close()
+
+
+async def test_a_part_that_was_computed_before_other_gpus_came_is_computed_anew_at_the_start(tmp_path):
+    world = a_world(tmp_path, a_box())
+    view, _ = world.controller.jobs.submit(ANN, a_submission(gpu_memory="12 GB"), None)
+    small = replace(world.nodes[0], devices=tuple(replace(d, memory=MiB(16 * 1024)) for d in world.nodes[0].devices))
+    world.servers._nodes = world.backend._nodes = (small,)
+    await world.step(2)
+    (launch,) = world.backend.launches
+    assert launch.workload.request.milli_per_device == 750
+    assert world.controller.jobs.show(ANN, view.id).gpus == "0.75"
+    world.close()
+
+
+async def test_a_running_job_keeps_its_part_whatever_gpus_come(tmp_path):
+    world = a_world(tmp_path, a_box())
+    view, _ = world.controller.jobs.submit(ANN, a_submission(gpu_memory="12 GB"), None)
+    await world.step(3)
+    large = replace(world.nodes[0], devices=tuple(replace(d, memory=MiB(80 * 1024)) for d in world.nodes[0].devices))
+    world.servers._nodes = world.backend._nodes = (large,)
+    await world.step()
+    (running,) = resolved(world.controller._context.snapshot()).workloads
+    assert (running.id, running.request.milli_per_device) == (view.id, 300)
+    world.close()
+
+
+async def test_the_preferred_model_is_used_while_it_has_room_and_then_another(tmp_path):
+    world = a_world(tmp_path, a_box("A100-40GB", "H100"))
+    asked = a_submission(preferred_gpu_models=["H100"])
+    views = [world.controller.jobs.submit(ANN, asked, None)[0] for _ in range(2)]
+    assert views[0].preferred_gpu_models == ["H100"]
+    await world.step(2)
+    devices = [launch.workload.placement[0].devices[0] for launch in world.backend.launches]
+    assert devices == [world.nodes[0].devices[1].id, world.nodes[0].devices[0].id]
+    world.close()
+
+
+async def test_gpus_take_the_place_of_gpu_memory_while_the_job_waits(tmp_path):
+    world = a_world(tmp_path, a_box())
+    view, _ = world.controller.jobs.submit(
+        ANN, a_submission(gpu_memory="12 GB", preferred_gpu_models=["A100-40GB"]), None
+    )
+    changed = world.controller.job_changes.change(ANN, view.id, JobChange(gpus="0.3"))
+    assert (changed.gpus, changed.gpu_memory, changed.preferred_gpu_models) == ("0.3", None, ["A100-40GB"])
     world.close()
