@@ -48,7 +48,7 @@ from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
-from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.domain.workload import Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
