@@ -5,9 +5,9 @@ Rules
 - Notebook: all code cells that are not empty run, in order, as "Send to training" sends a whole notebook.
 - Script: the script is one cell. A short cell before it sets `__file__` and `sys.argv`, as Python does.
 - Here: a job of a file on this machine starts the kernel that is installed here, in the folder of the file, with the
-  variables that a notebook server sends.
-- Elsewhere: if the folder lies on another machine, nothing of this machine goes along but the code: no variables, and
-  the kernel is the `python3` which that machine finds.
+  variables that a notebook server sends: the usual ones, proxies, and those that the code reads.
+- Elsewhere: if the folder lies on another machine, nothing of this machine goes along but the code and the variables
+  that are named; the kernel is the `python3` which that machine finds.
 """
 
 import json
@@ -23,9 +23,11 @@ from jupyter_gq.client.models import Bundle, Kernel
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.bundle import Origin, make_bundle, plan_steps
+from jupyter_gq.lab.environment import ServerEnvironment
 from jupyter_gq.lab.hub_environment import SENT_BY_DEFAULT, read_hub_environment
 from jupyter_gq.lab.jupyter_parts import KernelSpec
-from jupyter_gq.lab.kernelspec import describe_kernel, select_environment
+from jupyter_gq.lab.kernelspec import describe_kernel
+from jupyter_gq.lab.plan import list_python_sources
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, PrefixCell, describe_validation_error
 
@@ -49,6 +51,8 @@ class FileToSend:
     folder: str | None = None
     #: Name of the kernel; None = that of the notebook, or "python3".
     kernel: str | None = None
+    #: Variables that go along beside the usual ones, as NAME or NAME=VALUE.
+    variables: tuple[str, ...] = ()
 
 
 def make_file_bundle(file: FileToSend) -> Bundle:
@@ -62,21 +66,37 @@ def make_file_bundle(file: FileToSend) -> Bundle:
         notebook = _wrap_script(text)
     else:
         raise CommandRefused(f"{file.path} is neither a notebook (.ipynb) nor a Python script (.py).")
-    environment = {} if file.folder is not None else select_environment(os.environ, SENT_BY_DEFAULT)
-    kernel = _find_kernel(file, notebook, environment)
+    here = ServerEnvironment(environ=os.environ, usual=SENT_BY_DEFAULT if file.folder is None else ())
+    kernel = _find_kernel(file, notebook, here.select_usual())
     try:
         request = _make_request(file, notebook)
+        steps = plan_steps(request, kernel)
         origin = Origin(
             server=read_hub_environment(os.environ).server,
             cwd=file.folder or str(file.path.resolve().parent),
             kernel=kernel,
-            environment=environment,
+            environment=_choose_variables(file, here, list_python_sources(steps, kernel)),
         )
-        return make_bundle(request, plan_steps(request, kernel), origin)
+        return make_bundle(request, steps, origin)
     except RefusedRequest as error:
         raise CommandRefused(f"{file.path}: {error}") from None
     except ValidationError as error:
         raise CommandRefused(f"{file.path}: {describe_validation_error(error).message}") from None
+
+
+def _choose_variables(file: FileToSend, here: ServerEnvironment, sources: list[str]) -> dict[str, str]:
+    """Return the variables of the job; raise `RefusedRequest` if one that is named cannot be sent.
+
+    A named variable has the value that is written, or the one that it has here.
+    """
+    if any(each.startswith("=") or not each for each in file.variables):
+        raise RefusedRequest(
+            "invalid_variable", "Write --env NAME=VALUE, or --env NAME for the value that it has here."
+        )
+    written = dict(each.split("=", 1) for each in file.variables if "=" in each)
+    named = ServerEnvironment(environ={**here.environ, **written}, usual=())
+    proposed = here.choose(sources, None) if file.folder is None else {}
+    return proposed | named.choose((), [each.partition("=")[0] for each in file.variables])
 
 
 def _read(path: Path) -> str:

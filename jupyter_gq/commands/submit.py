@@ -58,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="working folder on another machine or in the pod of the job, to which only the code is sent "
         "(default: the folder of the file, on this machine)",
     )
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE]",
+        help="environment variable of the job, with the value that it has here if none is written; no secrets; may be "
+        "given several times",
+    )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--dry-run", action="store_true", help="say what would happen, and send nothing")
     ways.add_argument("--wait", action="store_true", help="wait until the job has ended; exit code 0 if it succeeded")
@@ -84,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments=tuple(arguments.script_arguments),
             folder=arguments.folder,
             kernel=arguments.kernel,
+            variables=tuple(arguments.env),
         )
     )
     return ask_service(arguments, lambda client: _submit(client, arguments, bundle))

@@ -37,8 +37,9 @@ class JupyterGQ(ExtensionApp):
         default_value=list(SENT_BY_DEFAULT),
         help="""Names of the environment variables of this server that are sent with a job; `*` stands for any text.
 
-        Variables of the Hub and of Jupyter, and variables whose name contains TOKEN, SECRET, PASSWORD, PASSWD or COOKIE
-        are never sent, even if they are listed.
+        The user can add others in the dialog. Variables of the Hub and of Jupyter are never sent, nor are secrets,
+        even if they are listed: names with words such as TOKEN, SECRET, PASSWORD, CREDENTIAL or KEY, and addresses with
+        a password in them.
         """,
     ).tag(config=True)
 

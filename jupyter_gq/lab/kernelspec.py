@@ -1,48 +1,39 @@
-"""The description of a notebook's kernel for a job: its command and the environment that it needs."""
+"""The description of a notebook's kernel for a job: its command and the names of the variables that it sets."""
 
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
-from string import Template
 
 from jupyter_gq.client.models import Kernel
+from jupyter_gq.client.secret_names import holds_secret
+from jupyter_gq.client.variables import RESERVED, matches
 
 from .jupyter_parts import KernelSpec
 
-#: Variables that are never sent, even if the allow-list has them: those of the Hub and the server, and likely secrets.
-NEVER_SENT = (
-    "JUPYTERHUB_*",
-    "JPY_*",
-    "JUPYTER_GQ_*",
-    "GQ_*",
-    "*TOKEN*",
-    "*SECRET*",
-    "*PASSWORD*",
-    "*PASSWD*",
-    "*COOKIE*",
-)
+#: Variables of the Hub and the server, which a kernel gets from nobody but its own machine.
+_OF_SERVER = ("JUPYTERHUB_*", "JPY_*")
 #: Commands that mean "the Python of the Jupyter server" in a kernelspec, as jupyter_client interprets them.
 OWN_PYTHON = frozenset({"python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}"})
 
 
 def select_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """Return the variables whose name matches one of the patterns and none of `NEVER_SENT`."""
+    """Return the variables whose name matches one of the patterns, without secrets, and without the Hub's and ours."""
     allowed = tuple(patterns)
-    return {
-        name: value
-        for name, value in sorted(environ.items())
-        if _matches_any(name, allowed) and not _matches_any(name, NEVER_SENT)
-    }
+    return {name: value for name, value in sorted(environ.items()) if matches(name, allowed) and can_send(name, value)}
+
+
+def can_send(name: str, value: str) -> bool:
+    """Return whether a variable may travel with a job: it is no secret, and none that the Hub or the service sets."""
+    return not matches(name, RESERVED) and not holds_secret(name, value)
 
 
 def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:
     """Return the kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
 
     The command gets an absolute interpreter, because the job does not run inside this server's environment; only
-    `{connection_file}` remains to be filled in. `${NAME}` in its environment is replaced from `environment` alone; the
-    Hub's and the server's own variables are left out.
+    `{connection_file}` remains to be filled in. Of the kernelspec's variables only the names are sent: the runner reads
+    the values from the kernelspec on its own machine. The Hub's and the server's own variables are left out.
     """
     argv = [str(part) for part in spec.argv]
     values = {"prefix": sys.prefix, "resource_dir": spec.resource_dir}
@@ -50,12 +41,14 @@ def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str])
         argv = [part.replace("{" + field + "}", value) for part in argv]
     if argv:
         argv[0] = _resolve_command(argv[0], environment)
-    env = {
-        key: Template(value).safe_substitute(environment)
-        for key, value in spec.env.items()
-        if not _matches_any(key, NEVER_SENT[:2])
-    }
-    return Kernel(name=name, display_name=spec.display_name, language=spec.language, argv=argv, env=env)
+    return Kernel(
+        name=name,
+        display_name=spec.display_name,
+        language=spec.language,
+        argv=argv,
+        env_names=[key for key in spec.env if not matches(key, _OF_SERVER)],
+        resource_dir=spec.resource_dir,
+    )
 
 
 def _resolve_command(command: str, environment: Mapping[str, str]) -> str:
@@ -64,7 +57,3 @@ def _resolve_command(command: str, environment: Mapping[str, str]) -> str:
     if Path(command).is_absolute():
         return command
     return shutil.which(command, path=environment.get("PATH")) or command
-
-
-def _matches_any(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

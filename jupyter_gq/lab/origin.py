@@ -1,22 +1,21 @@
 """The origin of a notebook: its working folder, its kernel's command, and the variables that are sent with it."""
 
-import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
 from .bundle import Origin
 from .jupyter_parts import KernelSpec, ServerApp
-from .kernelspec import describe_kernel, select_environment
+from .kernelspec import describe_kernel
 from .refusal import RefusedRequest
 from .requests import CellsRequest
 
 
-async def find_origin(app: ServerApp, server: str, request: CellsRequest, patterns: Iterable[str]) -> Origin:
-    """Return the working folder, kernel and environment for these cells; `app` is jupyter_server's ServerApp.
+async def find_origin(app: ServerApp, server: str, request: CellsRequest, environment: Mapping[str, str]) -> Origin:
+    """Return the working folder and kernel for these cells; `app` is jupyter_server's ServerApp.
 
-    `patterns` are the names of variables to send. Raises `RefusedRequest` for an unsaved notebook or an unknown kernel.
+    `environment` are the variables that go along. Raises `RefusedRequest` for an unsaved notebook or an unknown kernel.
     """
     path = remove_drive(request.notebook_path)
     if not path:
@@ -25,7 +24,6 @@ async def find_origin(app: ServerApp, server: str, request: CellsRequest, patter
             "This notebook has no file yet, so its job would have no folder to run in. Save it once, then send again.",
             field="notebook_path",
         )
-    environment = select_environment(os.environ, patterns)
     name, spec = await _find_spec(app, request)
     folder = request.cwd
     if folder is None:

@@ -14,6 +14,7 @@ from jupyter_gq.client.models import Kernel
 from . import cells
 from .bundle import Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
+from .environment import ServerEnvironment
 from .names import find_made_names, find_needed_names
 from .requests import CellsRequest, CellWarning, Plan, PlannedCell, PrefixCell
 
@@ -31,20 +32,27 @@ _ALWAYS_TOLD = {
 }
 
 
-def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
-    """Return the cells before the targets, the targets, warnings, and variables to bring back. Nothing is sent."""
+def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel, server: ServerEnvironment) -> Plan:
+    """Return the cells before the targets, the targets, warnings, and what goes along and back. Nothing is sent."""
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
         for s in steps
     ]
     made = find_made_names(s.source for s in steps if s.why == "target") if is_python(kernel) else []
+    sources = list_python_sources(steps, kernel)
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
-        warnings=list(_find_warnings(request, steps, kernel)),
+        warnings=[*_find_warnings(request, steps, kernel), *server.list_warnings(sources, kernel.env_names)],
         makes=made,
         returns=find_needed_names(made, _list_later_sources(request)),
+        environment=server.plan(sources),
     )
+
+
+def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:
+    """Return the sources of the cells that will run, in order; none for other languages than Python."""
+    return [step.source for step in steps] if is_python(kernel) else []
 
 
 def _list_later_sources(request: CellsRequest) -> list[str]:

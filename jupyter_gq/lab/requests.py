@@ -60,14 +60,21 @@ class JobFields(_Request):
     tasks: int = 1
     priority: int = 0
     returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")
+    variables: list[str] | None = Field(
+        default=None,
+        description="Names of environment variables that go along beside the usual ones; null = those that the plan "
+        "proposes.",
+    )
 
 
 class SendRequest(CellsRequest, JobFields):
     """The request of POST send: the cells and the resources of the job."""
 
 
+#: Fields of the request from which this server makes the bundle and the key.
+_OWN_FIELDS = frozenset({"key", "returns", "variables"})
 #: Fields of the request that are sent to the service unchanged.
-JOB_FIELDS = frozenset(JobFields.model_fields) - {"key", "returns"}
+JOB_FIELDS = frozenset(JobFields.model_fields) - _OWN_FIELDS
 
 
 class AnnouncedCell(_Request):
@@ -103,6 +110,22 @@ class CellWarning(BaseModel):
     )
 
 
+class PlannedVariable(BaseModel):
+    """An environment variable that may go along."""
+
+    name: str
+    why: Literal["read", "proxy", "offered"] = Field(
+        description="read: the cells read it; proxy: a proxy of the network; offered: it goes along if it is chosen."
+    )
+
+
+class PlannedEnvironment(BaseModel):
+    """The environment variables of this server that go along with a job: names, never values."""
+
+    always: list[str] = Field(description="Names that go along with every job.")
+    variables: list[PlannedVariable] = Field(description="Names that may go along beside them.")
+
+
 class Plan(BaseModel):
     """The answer of POST check."""
 
@@ -111,6 +134,7 @@ class Plan(BaseModel):
     warnings: list[CellWarning]
     makes: list[str] = Field(description="Names of the variables that the targets make; Python only.")
     returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
+    environment: PlannedEnvironment
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:

@@ -5,7 +5,9 @@ the service or plain JSON. Refusals are raised as `RefusedRequest`, the service'
 """
 
 import asyncio
+import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
@@ -23,12 +25,13 @@ from jupyter_gq.client.models import (
 
 from . import bundle, cells
 from .activity import ActivityReporter
+from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
 from .kernel_requests import KernelRequests
 from .origin import find_origin
-from .plan import describe_plan
+from .plan import describe_plan, list_python_sources
 from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
 from .results import save_result
 from .watch import KernelWatch
@@ -38,7 +41,8 @@ class ServiceConnection:
     """The connection of one server to the service, from the server's start to its end."""
 
     def __init__(self, app: ServerApp, here: HubEnvironment, watch: KernelWatch, environment: Iterable[str]) -> None:
-        self._app, self._here, self._environment = app, here, tuple(environment)
+        self._app, self._here = app, here
+        self._environment = ServerEnvironment(environ=os.environ, usual=tuple(environment))
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self._on_event, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings)
@@ -94,7 +98,8 @@ class ServiceConnection:
         """
         request = parse(CellsRequest, body)
         source = await self._find_origin(request)
-        return describe_plan(request, bundle.plan_steps(request, source.kernel), source.kernel)
+        steps = bundle.plan_steps(request, source.kernel)
+        return describe_plan(request, steps, source.kernel, self._environment)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
@@ -108,7 +113,8 @@ class ServiceConnection:
         """Make the bundle of a checked request and submit the job; for the rest see `send`."""
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
-        made = bundle.make_bundle(request, steps, source, request.returns)
+        variables = self._environment.choose(list_python_sources(steps, source.kernel), request.variables)
+        made = bundle.make_bundle(request, steps, replace(source, environment=variables), request.returns)
         asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
@@ -131,7 +137,7 @@ class ServiceConnection:
         return "kernel"
 
     async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
-        return await find_origin(self._app, self._here.server, request, self._environment)
+        return await find_origin(self._app, self._here.server, request, self._environment.select_usual())
 
     def _on_event(self, event: ServiceEvent) -> None:
         self.reporter.note_event(event)

@@ -442,6 +442,7 @@ export interface components {
             makes: string[];
             /** @description Those of them that cells below need: a proposal of what to bring back. */
             returns: string[];
+            environment: components["schemas"]["PlannedEnvironment"];
         };
         /** @description A cell that will run. */
         PlannedCell: {
@@ -451,6 +452,22 @@ export interface components {
             seconds: number | null;
             /** @enum {string} */
             why: "ran" | "setup" | "target";
+        };
+        /** @description The environment variables of this server that go along with a job: names, never values. */
+        PlannedEnvironment: {
+            /** @description Names that go along with every job. */
+            always: string[];
+            /** @description Names that may go along beside them. */
+            variables: components["schemas"]["PlannedVariable"][];
+        };
+        /** @description An environment variable that may go along. */
+        PlannedVariable: {
+            name: string;
+            /**
+             * @description read: the cells read it; proxy: a proxy of the network; offered: it goes along if it is chosen.
+             * @enum {string}
+             */
+            why: "read" | "proxy" | "offered";
         };
         /** @description Totals of a pool. */
         PoolView: {
@@ -611,6 +628,11 @@ export interface components {
             /** @description Names of variables that the job brings back. */
             returns?: string[];
             /**
+             * @description Names of environment variables that go along beside the usual ones; null = those that the plan proposes.
+             * @default null
+             */
+            variables?: string[] | null;
+            /**
              * @description Relative to the root folder of this server.
              * @default
              */
@@ -695,6 +717,8 @@ export type OutputNotice = components['schemas']['OutputNotice'];
 export type OutputPage = components['schemas']['OutputPage'];
 export type Plan = components['schemas']['Plan'];
 export type PlannedCell = components['schemas']['PlannedCell'];
+export type PlannedEnvironment = components['schemas']['PlannedEnvironment'];
+export type PlannedVariable = components['schemas']['PlannedVariable'];
 export type PoolView = components['schemas']['PoolView'];
 export type PrefixCell = components['schemas']['PrefixCell'];
 export type Preview = components['schemas']['Preview'];

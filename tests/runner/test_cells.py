@@ -1,10 +1,12 @@
 """Cells run in order in a new kernel, and their outputs arrive."""
 
 import base64
+import json
 import shutil
 import stat
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -101,6 +103,17 @@ def test_time_of_the_last_checkpoint_is_reported(job: Job, service: Service) -> 
     )
     assert job.run()["outcome"] == "SUCCEEDED"
     assert service.beats()[-1]["saved_at"] == pytest.approx(float(service.text()), abs=1)
+
+
+def test_variables_of_the_kernelspec_are_read_on_this_machine(job: Job, service: Service, tmp_path: Path) -> None:
+    spec = {"argv": [], "env": {"FROM_SPEC": "${JUPYTER_GQ_GPUS}!", "NOT_NAMED": "x"}}
+    (tmp_path / "kernel.json").write_text(json.dumps(spec))
+    job.env = {"JUPYTER_GQ_GPUS": "0.25"}
+    job.kernel = {**job.kernel, "env_names": ["FROM_SPEC", "GONE"], "resource_dir": str(tmp_path)}
+    job.target("import os\nprint(os.environ['FROM_SPEC'], 'NOT_NAMED' in os.environ, 'GONE' in os.environ)")
+    job.run()
+    assert service.text() == "0.25! False False\n"
+    assert "does not set GONE" in job.log()
 
 
 def test_kernel_has_its_folder_and_its_share_but_not_the_token(job: Job, service: Service) -> None:

@@ -65,7 +65,7 @@ async def test_sent_bundle_can_run_elsewhere(on_hub, service, fetch, jp_root_dir
     assert manifest["cwd"] == str(jp_root_dir / "work")
     assert manifest["server"] == "gpu"
     assert manifest["kernel"]["argv"] == [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    assert manifest["kernel"]["env"] == {"SEEN": manifest["environment"]["HOME"]}
+    assert (manifest["kernel"]["env"], manifest["kernel"]["env_names"]) == ({}, ["SEEN"])
     assert manifest["environment"]["LC_TIME"] == "C"
     assert manifest["prefix"] == [
         {"cell_id": "load", "source_hash": hashlib.sha256(b"data = load()").hexdigest(), "seconds": 2.5}
@@ -79,6 +79,33 @@ async def test_sent_bundle_can_run_elsewhere(on_hub, service, fetch, jp_root_dir
     assert service.token not in str(sent)
     assert "hunter2" not in str(sent)
     assert not any(name.startswith(("JUPYTERHUB", "JPY", "JUPYTER_GQ")) for name in manifest["environment"])
+
+
+async def test_variables_that_the_cells_read_and_proxies_go_along_by_name(on_hub, service, fetch, monkeypatch):
+    for name, value in {
+        "EPOCHS": "3",
+        "https_proxy": "http://proxy:1",
+        "COLOUR": "blue",
+        "HF_TOKEN": "hunter2",
+    }.items():
+        monkeypatch.setenv(name, value)
+    source = 'import os\nos.environ["EPOCHS"], os.environ["HF_TOKEN"]'
+    request = a_request(notebook=a_notebook(code("train", source)), prefix=[])
+    _, answer = await fetch("POST", "check", body=request)
+    why = {each["name"]: each["why"] for each in answer["environment"]["variables"]}
+    assert [why[name] for name in ("EPOCHS", "https_proxy", "COLOUR")] == ["read", "proxy", "offered"]
+    assert "HOME" in answer["environment"]["always"]
+    assert answer["warnings"][0]["code"] == "reads_secret"
+    assert "http://proxy:1" not in str(answer)
+    await fetch("POST", "send", body=request)
+    sent = service.bodies[-1]["bundle"]["manifest"]["environment"]
+    assert (sent["EPOCHS"], sent["https_proxy"], "COLOUR" in sent) == ("3", "http://proxy:1", False)
+    await fetch("POST", "send", body=request | {"variables": ["COLOUR"], "key": "k2"})
+    sent = service.bodies[-1]["bundle"]["manifest"]["environment"]
+    assert (sent["COLOUR"], "EPOCHS" in sent) == ("blue", False)
+    status, problem = await fetch("POST", "send", body=request | {"variables": ["HF_TOKEN"], "key": "k3"})
+    assert (status, problem["field"]) == (422, "variables")
+    assert "hunter2" not in str(service.bodies)
 
 
 async def test_two_clicks_make_one_job(on_hub, service, fetch):

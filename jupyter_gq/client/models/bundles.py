@@ -16,6 +16,7 @@ from jupyter_gq.client.bounds import (
     Value,
 )
 from jupyter_gq.client.bundle import InvalidNotebook, explain_invalid_names, normalize_notebook
+from jupyter_gq.client.secret_names import explain_secret, holds_secret
 from jupyter_gq.client.strict_model import StrictModel
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -32,7 +33,25 @@ class Kernel(StrictModel):
     argv: list[Line] = Field(
         max_length=MOST_ARGUMENTS, description="Command of the kernelspec, with {connection_file}."
     )
-    env: dict[Name, Value] = Field(default_factory=dict, max_length=MOST_VARIABLES)
+    env_names: list[Name] = Field(
+        default_factory=list,
+        max_length=MOST_VARIABLES,
+        description="Names of the variables of the kernelspec; their values are read on the machine of the job.",
+    )
+    resource_dir: Line = Field(default="", description="Folder of the kernelspec; empty = it is found by its name.")
+    env: dict[Name, Value] = Field(
+        default_factory=dict,
+        max_length=MOST_VARIABLES,
+        description="Values of such variables, from older versions. Values that may be secrets are not stored.",
+    )
+
+    @model_validator(mode="after")
+    def _drop_secrets(self) -> "Kernel":
+        """Keep only the names of variables that may hold secrets, which older servers send with their values."""
+        dropped = [name for name, value in self.env.items() if holds_secret(name, value)]
+        self.env = {name: value for name, value in self.env.items() if name not in dropped}
+        self.env_names += [name for name in dropped if name not in self.env_names]
+        return self
 
 
 class CellRef(StrictModel):
@@ -52,7 +71,9 @@ class Manifest(StrictModel):
     cwd: Line = Field(description="Absolute working folder of the kernel.")
     kernel: Kernel
     environment: dict[Name, Value] = Field(
-        default_factory=dict, max_length=MOST_VARIABLES, description="Allow-listed variables of the server."
+        default_factory=dict,
+        max_length=MOST_VARIABLES,
+        description="Variables of the server that go along, without secrets.",
     )
     prefix: list[CellRef] = Field(
         default_factory=list, max_length=MOST_ENTRIES, description="Cells replayed first, in run order."
@@ -75,6 +96,15 @@ class Manifest(StrictModel):
         if why:
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
         return names
+
+    @field_validator("environment")
+    @classmethod
+    def _check_environment(cls, environment: dict[str, str]) -> dict[str, str]:
+        """Refuse values that may be secrets: the service never stores them."""
+        for name, value in environment.items():
+            if holds_secret(name, value):
+                raise PydanticCustomError(REFUSED, "{why}", {"why": explain_secret(name)})
+        return environment
 
     @field_validator("cwd")
     @classmethod

@@ -24,6 +24,7 @@ from typing import Literal
 from jupyter_gq.client.kernel import prepare
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
+from jupyter_gq.runner.files.kernelspec import read_spec_variables
 from jupyter_gq.runner.problems import KernelError
 
 Transport = Literal["ipc", "tcp"]
@@ -106,7 +107,7 @@ def start_kernel(
     file.touch(mode=0o600)
     file.write_text(json.dumps({**connection, "kernel_name": bundle.kernel_name}), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name not in _RUNNER_ONLY}
-    environment |= {name: _expand_variables(value) for name, value in bundle.env.items()}
+    environment |= {name: _expand_variables(value) for name, value in _find_spec_variables(bundle).items()}
     environment |= {**extra_env, "JPY_PARENT_PID": str(os.getpid())}
     argv, environment = prepare(_build_command(bundle.argv, file), environment)
     try:
@@ -124,6 +125,16 @@ def start_kernel(
             f"The kernel {bundle.kernel_title!r} could not be started: {argv[0]}: {error.strerror or error}."
         ) from error
     return KernelProcess(process=process, connection=connection, folder=folder)
+
+
+def _find_spec_variables(bundle: Bundle) -> dict[str, str]:
+    """Return the variables of the kernelspec; those without a value here are named in the log."""
+    found, missing = read_spec_variables(bundle.kernel_name, bundle.resource_dir, bundle.env_names, os.environ)
+    missing = [name for name in missing if name not in bundle.env]
+    if missing:
+        what = f"the kernelspec {bundle.kernel_name!r} of this machine does not set {', '.join(missing)}"
+        print(f"Not set: {what}.", flush=True)  # noqa: T201 - standard output is the run's log
+    return {**bundle.env, **found}
 
 
 def _find_fault(folder: str) -> str:

@@ -28,8 +28,11 @@ class Bundle:
     kernel_title: str
     language: str
     argv: tuple[str, ...]
-    #: Environment variables of the kernelspec.
+    #: Environment variables of the kernelspec that the bundle has values for; those of a newer bundle have names only.
     env: dict[str, str]
+    #: Names of the variables that are read from the kernelspec on this machine, and its folder if that is known.
+    env_names: tuple[str, ...] = ()
+    resource_dir: str = ""
     #: Names of the variables to save after the last cell, and the bytes that they may take together.
     returns: tuple[str, ...] = ()
     max_result_bytes: int = DEFAULT_RESULT_BYTES
@@ -52,6 +55,8 @@ def read_bundle(path: Path) -> Bundle:
             language=kernel.get("language", ""),
             argv=tuple(kernel["argv"]),
             env=dict(kernel.get("env", {})),
+            env_names=tuple(kernel.get("env_names", ())),
+            resource_dir=str(kernel.get("resource_dir", "")),
             returns=tuple(manifest.get("returns", ())),
             max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
         )

@@ -56,7 +56,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
 
 /** What the server says about cells before they are sent. */
 export function aPlan(given: Partial<Plan> = {}): Plan {
-  return { prefix: [], targets: [], warnings: [], makes: [], returns: [], ...given };
+  const environment = { always: ['PATH'], variables: [] };
+  return { prefix: [], targets: [], warnings: [], makes: [], returns: [], environment, ...given };
 }
 
 /** What a job brings back: one variable of this name. */

@@ -18,7 +18,7 @@ import { SendDialog } from '../send/dialog';
 import type { Targets } from '../send/targets';
 import { proposePrefix, findTargets } from '../send/targets';
 import { CommandIDs, ICellOutputs, IRunHistory, ITraining } from '../tokens';
-import type { CellsRequest, JobView, JobRequest, Me, PrefixCell } from '../wire';
+import type { CellsRequest, JobView, Me, PrefixCell } from '../wire';
 
 /** Key of the state database for the values of the last dialog, which survive a reload. */
 const MEMORY = 'jupyter-gq:asked';
@@ -171,8 +171,14 @@ class Sender {
       check: (replayed: PrefixCell[]) => this._training.client.checkCells(cells(replayed)),
       slowChanged: this._training.client.slowChanged,
       preview: request => this._training.client.previewJob(request),
-      send: (request: JobRequest, replayed: PrefixCell[], returns: string[]) =>
-        this._training.client.sendCells({ ...request, ...cells(replayed), returns, key })
+      send: (request, replayed, returns, { variables }) =>
+        this._training.client.sendCells({
+          ...request,
+          ...cells(replayed),
+          returns,
+          variables: variables === null ? null : [...variables],
+          key
+        })
     });
     const answer = await dialog.ask();
     if (answer === null) {

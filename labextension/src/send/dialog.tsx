@@ -8,6 +8,8 @@ import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
 import { describeError, RequestError } from '../client';
 import type { JobView, JobRequest, Plan, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
+import type { IEnvironmentChoice } from './environment';
+import { AS_PROPOSED } from './environment';
 import type { INotes } from './notes';
 import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
@@ -33,7 +35,12 @@ export interface ISendOptions {
   /** Emits true while an answer is slow to come. */
   readonly slowChanged: ISignal<unknown, boolean>;
   /** Send the job, which brings back the variables of the names `returns`. */
-  send(request: JobRequest, prefix: PrefixCell[], returns: string[]): Promise<JobView>;
+  send(
+    request: JobRequest,
+    prefix: PrefixCell[],
+    returns: string[],
+    environment: IEnvironmentChoice
+  ): Promise<JobView>;
 }
 
 interface IFormState {
@@ -48,6 +55,8 @@ interface IFormState {
   readonly returns: string | null;
   /** What the server proposes to bring back, and what else the cells make. */
   readonly proposed: Pick<Plan, 'returns' | 'makes'>;
+  readonly environment: IEnvironmentChoice;
+  readonly planned: Plan['environment'] | null;
   readonly sending: boolean;
   /** Whether the answer to a request is slow to come. */
   readonly slow: boolean;
@@ -68,6 +77,8 @@ class SendFormWidget extends ReactWidget {
       warnings: NO_NOTES,
       returns: null,
       proposed: { returns: [], makes: [] },
+      environment: AS_PROPOSED,
+      planned: null,
       sending: false,
       slow: false
     };
@@ -108,9 +119,9 @@ class SendFormWidget extends ReactWidget {
     }
     this._set({ sending: true, problem: null });
     try {
-      const { entries, returns, proposed } = this._state;
+      const { entries, returns, proposed, environment } = this._state;
       const names = returns === null ? proposed.returns : parseNames(returns);
-      this._job = await this._options.send(request, selectCells(entries), names);
+      this._job = await this._options.send(request, selectCells(entries), names, environment);
       return true;
     } catch (reason) {
       this._set({ sending: false, problem: toProblem(reason) });
@@ -141,6 +152,7 @@ class SendFormWidget extends ReactWidget {
             this._set({ returns, problem: null });
           }
         }}
+        onEnvironment={environment => this._set({ environment, problem: null })}
         onEntries={entries => {
           this._set({ entries, fault: null, problem: null });
           void this._checking.invoke();
@@ -175,7 +187,12 @@ class SendFormWidget extends ReactWidget {
     let change: Partial<IFormState>;
     try {
       const plan = await this._options.check(selectCells(entries));
-      change = { warnings: placeWarnings(plan.warnings, sent, targets), proposed: plan, fault: null };
+      change = {
+        warnings: placeWarnings(plan.warnings, sent, targets),
+        proposed: plan,
+        planned: plan.environment,
+        fault: null
+      };
     } catch (reason) {
       const isRefusal = reason instanceof RequestError && reason.status === 422;
       change = isRefusal ? { fault: reason.problem } : {};

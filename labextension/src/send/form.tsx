@@ -11,6 +11,8 @@ import { formatDuration } from '../times';
 import type { Plan, PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
 import { addUnit, describeMade, describeOffer, findPool } from './values';
+import type { IEnvironmentChoice } from './environment';
+import { Environment, ENVIRONMENT_FIELDS } from './environment';
 import { Field, TextField } from './field';
 import type { INotes } from './notes';
 import type { ITargetCell } from './targets';
@@ -39,8 +41,11 @@ export interface IFormProps {
   /** Names that the user wrote; null before the first change, and the proposal is shown. */
   returns: string | null;
   proposed: Pick<Plan, 'returns' | 'makes'>;
+  environment: IEnvironmentChoice;
+  planned: Plan['environment'] | null;
   sending: boolean;
   onReturns: (names: string) => void;
+  onEnvironment: (choice: IEnvironmentChoice) => void;
   onValues: (values: IFormValues) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
 }
@@ -62,6 +67,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         pool={findPool(queue, props.pools)}
         offer={describeOffer(queue, props.pools)}
       />
+      <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
       <Forecast preview={props.preview} problem={props.problem} slow={props.slow} />
       <Targets targets={props.targets} warnings={props.warnings} problem={refusal} />
       <Replay {...props} />
@@ -77,7 +83,16 @@ export function SendForm(props: IFormProps): React.JSX.Element {
 }
 
 /** Fields that show their own problem. */
-const FIELDS = ['name', 'queue', 'gpus', 'returns', 'targets', 'prefix', ...MORE_FIELDS];
+const FIELDS = [
+  'name',
+  'queue',
+  'gpus',
+  'returns',
+  'targets',
+  'prefix',
+  ...MORE_FIELDS,
+  ...ENVIRONMENT_FIELDS
+];
 
 function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element {
   return (

@@ -108,5 +108,24 @@ def test_a_missing_file_is_refused(tmp_path):
         make_file_bundle(FileToSend(path=tmp_path / "none.py"))
 
 
+def test_named_variables_go_along_with_the_usual_ones_and_those_that_are_read(file, monkeypatch):
+    for name, value in {"EPOCHS": "3", "COLOUR": "blue", "LC_TIME": "C", "HTTPS_PROXY": "http://proxy:1"}.items():
+        monkeypatch.setenv(name, value)
+    source = 'import os\nos.environ["EPOCHS"]'
+    sent = make_file_bundle(file("a.py", source, variables=("COLOUR", "SIZE=3=x"))).manifest.environment
+    assert (sent["EPOCHS"], sent["LC_TIME"], sent["HTTPS_PROXY"]) == ("3", "C", "http://proxy:1")
+    assert (sent["COLOUR"], sent["SIZE"]) == ("blue", "3=x")
+    elsewhere = make_file_bundle(file("a.py", source, folder="/home/ann", variables=("SIZE=3",)))
+    assert elsewhere.manifest.environment == {"SIZE": "3"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "sentence"), [("HF_TOKEN=x", "looks like a secret"), ("GONE", "has no variable"), ("=x", "NAME=VALUE")]
+)
+def test_a_variable_that_cannot_be_sent_is_refused(file, variable, sentence):
+    with pytest.raises(CommandRefused, match=sentence):
+        make_file_bundle(file("a.py", "1", variables=(variable,)))
+
+
 def test_lengths_of_time():
     assert [parse_duration(text) for text in ("90", "90s", "1.5m", "12h", "2d")] == [90, 90, 90, 43_200, 172_800]

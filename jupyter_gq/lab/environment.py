@@ -1,0 +1,112 @@
+"""The variables of this server that go along with a job: names for the dialog, values for the bundle.
+
+Rules
+-----
+- Always: the variables of the setting `JupyterGQ.environment`.
+- Proposed: those that the cells read by name, and the proxies of the network; the user may leave them out.
+- Offered: the other variables of this server, without those that mean something on this machine or process only.
+- Never: variables of the Hub and of the service, and secrets. Values are never shown, only sent.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from jupyter_gq.client.secret_names import explain_secret, holds_secret, is_secret_name
+from jupyter_gq.client.variables import RESERVED, matches
+
+from .kernelspec import can_send, select_environment
+from .refusal import RefusedRequest
+from .requests import CellWarning, PlannedEnvironment, PlannedVariable
+from .variable_reads import find_read_variables
+
+#: Variables by which programs find the proxies of the network; curl and Python read the lower case.
+PROXIES = tuple(
+    name for each in ("http_proxy", "https_proxy", "no_proxy", "all_proxy") for name in (each.upper(), each)
+)
+#: Variables that say something about this process, terminal or pod, and would be wrong in a job.
+_OF_THIS_PROCESS = (
+    *("_", "PWD", "OLDPWD", "SHLVL", "TERM", "TERM_*", "COLORTERM", "LS_COLORS", "LINES", "COLUMNS", "HOSTNAME"),
+    *("DISPLAY", "WAYLAND_*", "XDG_*", "DBUS_*", "SSH_*", "GPG_*", "SUDO_*", "INVOCATION_ID", "JOURNAL_STREAM"),
+    *("KUBERNETES_*", "*_SERVICE_HOST", "*_SERVICE_PORT", "*_SERVICE_PORT_*", "*_PORT", "*_PORT_*", "PS1", "EDITOR"),
+    *("MEM_LIMIT", "MEM_GUARANTEE", "CPU_LIMIT", "CPU_GUARANTEE", "JUPYTER_IMAGE*", "PYDEVD_*", "GIT_PAGER", "PAGER"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerEnvironment:
+    """The environment of this server. The `sources` of its methods are cells of Python, in the order of their runs."""
+
+    environ: Mapping[str, str]
+    #: Patterns of the variables that always go along.
+    usual: tuple[str, ...]
+
+    def select_usual(self) -> dict[str, str]:
+        """Return the variables that always go along."""
+        return select_environment(self.environ, self.usual)
+
+    def plan(self, sources: Iterable[str]) -> PlannedEnvironment:
+        """Return the names of the variables that go along with these cells, are proposed, and may be added."""
+        usual, reads = self.select_usual(), find_read_variables(sources).read
+        offered = [
+            name
+            for name, value in sorted(self.environ.items())
+            if name not in usual
+            and can_send(name, value)
+            and (name in reads or name in PROXIES or not matches(name, _OF_THIS_PROCESS))
+        ]
+        return PlannedEnvironment(
+            always=list(usual),
+            variables=[PlannedVariable(name=name, why=_explain(name, reads)) for name in offered],
+        )
+
+    def choose(self, sources: Iterable[str], chosen: Sequence[str] | None) -> dict[str, str]:
+        """Return the variables that are sent: the usual ones, and the `chosen` ones; None = those that are proposed.
+
+        Raises `RefusedRequest` for a chosen variable that is a secret, that only the Hub or the service sets, or that
+        this server does not have.
+        """
+        if chosen is None:
+            chosen = [each.name for each in self.plan(sources).variables if each.why != "offered"]
+        for name in chosen:
+            why = self._explain_refusal(name)
+            if why:
+                raise RefusedRequest("invalid_variable", why, field="variables")
+        return self.select_usual() | {name: self.environ[name] for name in chosen}
+
+    def list_warnings(self, sources: Iterable[str], of_kernel: Sequence[str]) -> list[CellWarning]:
+        """Return warnings about variables that the cells read and that do not go along.
+
+        `of_kernel` are the names of the variables that the kernelspec sets.
+        """
+        warnings = []
+        for name, needed in find_read_variables(sources).read.items():
+            value = self.environ.get(name)
+            if name in of_kernel or matches(name, RESERVED):
+                continue
+            if holds_secret(name, value or ""):
+                said = f"The cells read {name}. {explain_secret(name)}."
+                warnings.append(CellWarning(code="reads_secret", message=said))
+            elif value is None and needed:
+                said = f"The cells read {name}, which this server does not have; the job will not have it either."
+                warnings.append(CellWarning(code="reads_missing", message=said))
+        return warnings
+
+    def _explain_refusal(self, name: str) -> str:
+        """Return as a sentence why a variable cannot be sent; "" if it can."""
+        if matches(name, RESERVED):
+            return f"{name} is set by the Hub or the scheduler and is never sent. Leave it out."
+        if is_secret_name(name):
+            return f"{explain_secret(name)}."
+        if name not in self.environ:
+            return f"This server has no variable {name}. Leave it out, or restart the server with it."
+        if not can_send(name, self.environ[name]):
+            return f"The value of {name} has a password in it. {explain_secret(name)}."
+        return ""
+
+
+def _explain(name: str, reads: Mapping[str, bool]) -> Literal["read", "proxy", "offered"]:
+    """Return why a variable is in the plan."""
+    if name in reads:
+        return "read"
+    return "proxy" if name in PROXIES else "offered"

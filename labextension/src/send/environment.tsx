@@ -1,0 +1,126 @@
+/** The environment of the job, in a section that is closed until the user opens it: props in, no requests. */
+
+import * as React from 'react';
+
+import { Caret } from '../panel/parts';
+import type { PlannedEnvironment, PlannedVariable, Problem } from '../wire';
+
+/** What the user chose for the environment of the job. */
+export interface IEnvironmentChoice {
+  /** Names of variables that go along; null before the first change, and the proposal of the server holds. */
+  readonly variables: readonly string[] | null;
+}
+
+export const AS_PROPOSED: IEnvironmentChoice = { variables: null };
+
+export interface IEnvironmentProps {
+  /** What may go along; null until the server has answered. */
+  planned: PlannedEnvironment | null;
+  choice: IEnvironmentChoice;
+  sending: boolean;
+  problem: Problem | null;
+  onChoice: (choice: IEnvironmentChoice) => void;
+}
+
+/** Fields of this section, as a problem names them. */
+export const ENVIRONMENT_FIELDS = ['variables'];
+
+/** Return the names of the variables that go along beside the usual ones. */
+export function listChosen(choice: IEnvironmentChoice, planned: PlannedEnvironment | null): string[] {
+  const offered = planned?.variables ?? [];
+  const chosen = choice.variables ?? offered.filter(each => each.why !== 'offered').map(each => each.name);
+  return [...chosen];
+}
+
+/** Return the choice with this variable added, or removed if it was there. */
+export function toggleVariable(
+  choice: IEnvironmentChoice,
+  planned: PlannedEnvironment | null,
+  name: string
+): IEnvironmentChoice {
+  const chosen = listChosen(choice, planned);
+  const variables = chosen.includes(name) ? chosen.filter(each => each !== name) : [...chosen, name];
+  return { ...choice, variables };
+}
+
+/** Return what goes along in one line, such as "EPOCHS and the usual variables". */
+export function summarizeEnvironment(choice: IEnvironmentChoice, planned: PlannedEnvironment | null): string {
+  if (planned === null) {
+    return 'variables that go along';
+  }
+  const usual = `the usual variables`;
+  const chosen = listChosen(choice, planned);
+  return chosen.length === 0 ? usual : `${chosen.join(', ')} and ${usual}`;
+}
+
+export function Environment(props: IEnvironmentProps): React.JSX.Element {
+  const { planned, choice, problem } = props;
+  const [open, setOpen] = React.useState(false);
+  const own = problem !== null && ENVIRONMENT_FIELDS.includes(problem.field ?? '') ? problem : null;
+  React.useEffect(() => {
+    if (own !== null) {
+      setOpen(true);
+    }
+  }, [own]);
+  return (
+    <section className="jp-gq-extras" aria-label="Environment">
+      <button
+        type="button"
+        className="jp-gq-extras-head"
+        aria-expanded={open}
+        aria-controls="jp-gq-send-environment"
+        onClick={() => setOpen(!open)}
+      >
+        <Caret open={open} />
+        Environment
+        {!open && <span className="jp-gq-hint">{summarizeEnvironment(choice, planned)}</span>}
+      </button>
+      <div id="jp-gq-send-environment" hidden={!open}>
+        {planned !== null && <Variables {...props} planned={planned} />}
+        {own !== null && (
+          <p className="jp-gq-problem" role="alert">
+            {own.message}
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+const REASONS: Readonly<Record<PlannedVariable['why'], string>> = {
+  read: 'the cells read it',
+  proxy: 'proxy of the network',
+  offered: ''
+};
+
+function Variables({
+  planned,
+  choice,
+  sending,
+  onChoice
+}: IEnvironmentProps & { planned: PlannedEnvironment }): React.JSX.Element {
+  const chosen = new Set(listChosen(choice, planned));
+  return (
+    <>
+      <ul className="jp-gq-variables" aria-label="Variables that may go along">
+        {planned.variables.map(({ name, why }) => (
+          <li key={name}>
+            <label>
+              <input
+                type="checkbox"
+                checked={chosen.has(name)}
+                disabled={sending}
+                onChange={() => onChoice(toggleVariable(choice, planned, name))}
+              />
+              <code>{name}</code>
+              <span className="jp-gq-hint">{REASONS[why]}</span>
+            </label>
+          </li>
+        ))}
+      </ul>
+      <p className="jp-gq-hint">
+        {`Their values are copied from this server when the job is sent; secrets never are. Always: ${planned.always.join(', ')}.`}
+      </p>
+    </>
+  );
+}

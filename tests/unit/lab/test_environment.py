@@ -1,0 +1,79 @@
+"""Variables of the server are offered by name, and only harmless ones are sent."""
+
+import pytest
+
+from jupyter_gq.lab.environment import ServerEnvironment
+from jupyter_gq.lab.refusal import RefusedRequest
+
+HERE = ServerEnvironment(
+    environ={
+        "PATH": "/bin",
+        "EPOCHS": "3",
+        "COLOUR": "blue",
+        "https_proxy": "http://proxy:3128",
+        "HTTP_PROXY": "http://ann:hunter2@proxy:3128",
+        "HF_TOKEN": "hf_hunter2",
+        "PWD": "/home/ann",
+        "KUBERNETES_PORT": "1",
+        "JUPYTERHUB_API_TOKEN": "t",
+        "JPY_SESSION_NAME": "s",
+        "CUDA_VISIBLE_DEVICES": "0",
+    },
+    usual=("PATH",),
+)
+READS = [
+    'import os\nos.environ["EPOCHS"]',
+    'os.environ["HF_TOKEN"]; os.environ["GONE"]; os.environ["CUDA_VISIBLE_DEVICES"]',
+]
+
+
+def test_plan_names_what_is_read_the_proxies_and_what_may_be_added():
+    planned = HERE.plan(READS)
+    assert planned.always == ["PATH"]
+    assert [(each.name, each.why) for each in planned.variables] == [
+        ("COLOUR", "offered"),
+        ("EPOCHS", "read"),
+        ("https_proxy", "proxy"),
+    ]
+    assert "hunter2" not in planned.model_dump_json()
+    assert "proxy:3128" not in planned.model_dump_json()
+
+
+def test_a_variable_of_this_process_is_offered_only_if_the_cells_read_it():
+    assert "PWD" in [each.name for each in HERE.plan(['os.environ["PWD"]']).variables]
+
+
+def test_without_a_choice_the_proposal_is_sent():
+    assert HERE.choose(READS, None) == {"PATH": "/bin", "EPOCHS": "3", "https_proxy": "http://proxy:3128"}
+
+
+def test_a_choice_replaces_the_proposal():
+    assert HERE.choose(READS, ["COLOUR"]) == {"PATH": "/bin", "COLOUR": "blue"}
+    assert HERE.choose(READS, []) == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("HF_TOKEN", "looks like a secret"),
+        ("HTTP_PROXY", "has a password in it"),
+        ("JUPYTERHUB_API_TOKEN", "is set by the Hub"),
+        ("CUDA_VISIBLE_DEVICES", "is set by the Hub"),
+        ("GONE", "has no variable GONE"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_with_what_to_do(name, said):
+    with pytest.raises(RefusedRequest, match=said) as refused:
+        HERE.choose(READS, [name])
+    assert refused.value.problem.field == "variables"
+    assert "hunter2" not in str(refused.value)
+
+
+def test_read_variables_that_do_not_go_along_are_told():
+    warnings = HERE.list_warnings(READS, of_kernel=["GONE_TOO"])
+    assert [(each.code, each.message.split(".")[0]) for each in warnings] == [
+        ("reads_secret", "The cells read HF_TOKEN"),
+        ("reads_missing", "The cells read GONE, which this server does not have; the job will not have it either"),
+    ]
+    assert HERE.list_warnings(['os.environ["GONE"]'], of_kernel=["GONE"]) == []
+    assert HERE.list_warnings(['os.environ.get("GONE")'], of_kernel=[]) == []
