@@ -10,9 +10,11 @@ from playwright.async_api import Locator, expect
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import run_alongside
 
+from .accessibility import assert_accessible
 from .page import WIDE, HubPage, LabPage, patience, running_browser
 from .world import running_demo
 
+DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
 TRAINING = "EPOCHS = "  # near the top: an editor keeps lines out of sight out of the page
 
 
@@ -28,6 +30,7 @@ async def whole_path(pictures: Path) -> None:
         await hub_page.log_in("digits.ipynb")
         await expect(page.get_by_text("0.5 GPU", exact=False).first).to_be_visible()
         await lab.picture(pictures / "options.png")
+        await assert_accessible(page, "#spawn_form")
         await hub_page.choose("0.25")
         await lab.notebook_is_open()
         assert lab.refused == [], "the lab's first connection to its kernel fails"
@@ -37,6 +40,7 @@ async def whole_path(pictures: Path) -> None:
         await lab.fill_dialog(queue="vision", gpus="1", name="digits")
         await expect(dialog).to_contain_text(re.compile("starts now|Starts now"))
         await lab.picture(pictures / "dialog.png")
+        await assert_accessible(page, DIALOG)
         await asks_for_more_than_gpus(lab, pictures)
         await lab.confirm()
         await expect(lab.output(cell)).to_contain_text("digits")
@@ -50,6 +54,7 @@ async def whole_path(pictures: Path) -> None:
         await job.get_by_role("button", name="Details of digits").click()
         await expect(job).to_contain_text("1 GPU, 1 CPU core, 512 MiB of memory, expected to run 45 min")
         await panel.screenshot(path=pictures / "panel.png")
+        await assert_accessible(page, "#jupyter-gq-panel", ".jp-gq-status")
         await page.keyboard.press("Control+S")
 
         await hub_page.stop_server()
@@ -76,6 +81,7 @@ async def asks_for_more_than_gpus(lab: LabPage, pictures: Path) -> None:
     await lab.ask_for_more(cpus="1", memory="512 MiB", expected="45 min")
     await expect(dialog).to_contain_text("Starts now")
     await lab.picture(pictures / "dialog-more.png")
+    await assert_accessible(lab.page, DIALOG)
 
 
 async def remembers_what_was_asked_for(lab: LabPage, cell: Locator) -> None:

@@ -31,7 +31,7 @@ export function TrainingPanel(props: IPanelProps): React.JSX.Element {
   const { state, now, onRefresh } = props;
   return (
     <div className="jp-gq-panel" role="region" aria-label="Training">
-      <header className="jp-gq-panel-header">
+      <div className="jp-gq-panel-header">
         <h2>Training</h2>
         <button
           type="button"
@@ -42,7 +42,7 @@ export function TrainingPanel(props: IPanelProps): React.JSX.Element {
         >
           <refreshIcon.react tag="span" width="16px" height="16px" />
         </button>
-      </header>
+      </div>
       <Banner state={state} onRetry={onRefresh} />
       <div className="jp-gq-scroll">
         <Queues queues={state.queues} />
