@@ -51,10 +51,7 @@ async def whole_path(pictures: Path) -> None:
         await remembers_what_was_asked_for(lab, cell)
         await lab.show_output(cell)
         await lab.picture(pictures / "cell-running.png")
-        await job.get_by_role("button", name="Details of digits").click()
-        await expect(job).to_contain_text("1 GPU, 1 CPU core, 512 MiB of memory, expected to run 45 min")
-        await panel.screenshot(path=pictures / "panel.png")
-        await assert_accessible(page, "#jupyter-gq-panel", ".jp-gq-status")
+        await shows_details(panel, job, pictures)
         await page.keyboard.press("Control+S")
 
         await hub_page.stop_server()
@@ -66,6 +63,14 @@ async def whole_path(pictures: Path) -> None:
         await expect(lab.output(cell).locator("img").first).to_be_visible()
         await lab.show_output(cell)
         await lab.picture(pictures / "cell-done.png")
+
+
+async def shows_details(panel: Locator, job: Locator, pictures: Path) -> None:
+    """The row of a job says what it asked for; panel, row and the line under the cell can be used without eyes."""
+    await job.get_by_role("button", name="Details of digits").click()
+    await expect(job).to_contain_text("1 GPU, 1 CPU core, 512 MiB of memory, expected to run 45 min")
+    await panel.screenshot(path=pictures / "panel.png")
+    await assert_accessible(panel.page, "#jupyter-gq-panel", ".jp-gq-status")
 
 
 async def asks_for_more_than_gpus(lab: LabPage, pictures: Path) -> None:

@@ -180,7 +180,10 @@ function listDetails(job: JobSummary, now: number): [string, string][] {
     ['Paused', describePause(job)],
     ['Runs', job.run > 1 ? String(job.run) : null],
     ['Time', seconds === null ? null : formatSpan(seconds)],
-    ['At most', job.max_seconds === null ? null : `${formatSpan(job.max_seconds)} over all runs, without pauses`],
+    [
+      'At most',
+      job.max_seconds === null ? null : `${formatSpan(job.max_seconds)} over all runs, without pauses`
+    ],
     ['Disk', job.disk],
     ['Sent', formatInstant(job.submitted_at)],
     ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],
