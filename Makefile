@@ -174,9 +174,18 @@ peer: .venv-peer/.installed ## Make the environment of jupyter-scheduler, for th
 	.venv-peer/bin/pip install -q jupyter_scheduler ipykernel
 	@touch $@
 
+.PHONY: kernels
+kernels: .venv-ipykernel-6.17.1/.installed .venv-ipykernel-6.29.5/.installed .venv-ipykernel-7.0.0/.installed ## Make environments with other versions of ipykernel, for tests/contract/test_waiting_kernel.py
+
+.venv-ipykernel-%/.installed:
+	$(PYTHON) -m venv .venv-ipykernel-$*
+	.venv-ipykernel-$*/bin/pip install -q ipykernel==$*
+	@touch $@
+
 benchmarks: setup chromium peer ## Measure time to first output, spawn, list requests, scheduling cycles (see benchmarks/ for traces)
 	$(BIN)/python -m benchmarks.first_output
 	$(BIN)/python -m benchmarks.spawn
+	$(BIN)/python -m benchmarks.waiting_kernel
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.cycle
 

@@ -11,6 +11,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailab
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ServiceEvent
 
 from .clock import now
+from .share import ShareNotice
 from .watch import KernelState, KernelWatch
 
 #: Name of a setting: jupyter_server posts the latest of all settings that end in `_last_activity` to the Hub.
@@ -32,8 +33,9 @@ class ActivityReporter:
         server: str,
         kernels: KernelWatch,
         settings: MutableMapping[str, object],
+        share: ShareNotice,
     ) -> None:
-        self._client, self._server, self._kernels = client, server, kernels
+        self._client, self._server, self._kernels, self._share = client, server, kernels, share
         self._settings, self._log = settings, kernels.log
         self.interval, self.busy_limit = 5.0, 12 * 3600.0
         self._busy_since: dict[str, float] = {}
@@ -52,6 +54,8 @@ class ActivityReporter:
     async def report(self) -> None:
         """Send one report of all kernels to the service, and update the last activity for the Hub.
 
+        The report says whether a lent share is wanted back.
+
         Raises no error if the service is down or refuses; a refusal is logged once.
         """
         at, states = now(), self._kernels.get_activity()
@@ -61,7 +65,8 @@ class ActivityReporter:
             for kernel in states
         ]
         try:
-            await self._client.report_activity(self._server, ActivityReport(at=at, kernels=kernels))
+            wanted = self._share.is_wanted(states, at)
+            await self._client.report_activity(self._server, ActivityReport(at=at, kernels=kernels, wanted=wanted))
         except ServiceUnavailable:
             return  # the event stream logs the loss of the connection once
         except ServiceError as error:

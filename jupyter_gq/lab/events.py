@@ -5,10 +5,10 @@ See docs/decisions/0006-send-events-through-the-jupyter-server.md.
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import asdict
 from logging import Logger
+from typing import Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
@@ -26,17 +26,25 @@ UNAVAILABLE = (
 FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
 
 
+class EventListener(Protocol):
+    """An object of this server that needs the events of the service."""
+
+    def note_event(self, event: ServiceEvent) -> None:
+        """Take note of an event."""
+
+    def note_connection(self, available: bool) -> None:
+        """Take note that the connection to the service was lost or is there again."""
+
+
 class EventRelay:
     """The relay of the service's events, which also records whether the service can be reached.
 
-    `listen` is called with each event after it was emitted. A change of the connection causes one log line and one
-    event of kind "connection", not one for each attempt.
+    A change of the connection causes one log line and one event of kind "connection", not one for each attempt.
     """
 
-    def __init__(
-        self, client: ServiceClient, bus: EventBus, listen: Callable[[ServiceEvent], None], log: Logger
-    ) -> None:
-        self._client, self._bus, self._listen, self._log = client, bus, listen, log
+    def __init__(self, client: ServiceClient, bus: EventBus, listener: EventListener, log: Logger) -> None:
+        """Create a relay to `bus`; `listener` hears each event after it was emitted."""
+        self._client, self._bus, self._listener, self._log = client, bus, listener, log
         self._last_id: int | None = None
         #: Whether the service can be reached; None before the first attempt has ended.
         self.available: bool | None = None
@@ -70,7 +78,7 @@ class EventRelay:
                 if event.id is not None:
                     self._last_id = event.id
                 self._bus.emit(schema_id=SERVICE_ID, data={"kind": event.kind, "data": event.data})
-                self._listen(event)
+                self._listener.note_event(event)
 
     def _on_connected(self) -> None:
         self._set_connection(True, AVAILABLE)
@@ -81,6 +89,7 @@ class EventRelay:
         self.available, self.message = available, message
         if not changed:
             return
+        self._listener.note_connection(available)
         if available:
             self._log.info("connected to the GPU scheduler at %s", self._client.url)
         else:

@@ -17,6 +17,7 @@ from .handlers import ROUTES
 from .hub_environment import NOT_ON_A_HUB, SENT_BY_DEFAULT, HubEnvironment, read_hub_environment
 from .kernel_socket import KernelSocket
 from .refusal import RefusedRequest
+from .share import ShareNotice
 from .watch import KernelWatch
 
 if TYPE_CHECKING:
@@ -56,11 +57,22 @@ class JupyterGQ(ExtensionApp):
         """,
     ).tag(config=True)
 
+    share_wait = Float(
+        900.0,
+        min=0.0,
+        help="""Longest time in seconds that a cell waits for the GPU of its notebook while the GPU is lent.
+
+        After this time the cell fails with GPUWaitTimeout and is not run.
+        """,
+    ).tag(config=True)
+
     hub_environment = HubEnvironment()
     #: None if there is no service.
     watch: KernelWatch | None = None
-    #: Through which kernels fetch the results of jobs; None if there is no service.
+    #: Through which kernels fetch the results of jobs and ask for their share; None if there is no service.
     kernel_socket: KernelSocket | None = None
+    #: What kernels are told about the share; None if there is no service.
+    share: ShareNotice | None = None
     _connecting: asyncio.Task[ServiceConnection] | None = None
 
     def initialize_settings(self) -> None:
@@ -72,6 +84,9 @@ class JupyterGQ(ExtensionApp):
         if self.hub_environment.on_hub:
             self.watch = KernelWatch(app.kernel_manager, app.event_logger, self.log)
             self.kernel_socket = KernelSocket(self.connect)
+            self.share = ShareNotice(
+                self.kernel_socket.notice_file, server=self.hub_environment.server, timeout=self.share_wait
+            )
 
     def initialize_handlers(self) -> None:
         """Add the routes of the extension, below the server's base URL."""
@@ -79,17 +94,18 @@ class JupyterGQ(ExtensionApp):
 
     async def connect(self) -> ServiceConnection:
         """Return the connection to the service, made by the first call; raise `RefusedRequest` if there is none."""
-        if self.watch is None:
+        if self.watch is None or self.share is None:
             raise RefusedRequest("service_unavailable", NOT_ON_A_HUB, status=503)
         if self._connecting is None:
-            self._connecting = asyncio.create_task(self._make_connection(self.watch), name="jupyter-gq connection")
+            making = self._make_connection(self.watch, self.share)
+            self._connecting = asyncio.create_task(making, name="jupyter-gq connection")
         return await asyncio.shield(self._connecting)
 
-    async def _make_connection(self, watch: KernelWatch) -> ServiceConnection:
+    async def _make_connection(self, watch: KernelWatch, share: ShareNotice) -> ServiceConnection:
         """Return a new connection to the service, importing its module in a thread because that is slow."""
         module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.lab.service_connection")
         connection: ServiceConnection = module.ServiceConnection(
-            self.serverapp, self.hub_environment, watch, self.environment
+            self.serverapp, self.hub_environment, watch, share, self.environment
         )
         connection.reporter.interval, connection.reporter.busy_limit = self.activity_interval, self.busy_limit
         return connection

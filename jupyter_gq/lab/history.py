@@ -10,7 +10,11 @@ Rules
 - Busy: a kernel is busy if a request that runs code (a cell, a widget's message) has begun and not ended, even if it is
   silent. Cells of one (sub)shell run one after another, so a new cell ends an open request there whose end was lost. A
   widget's message may be served inside a cell, and ends only itself.
+- Polling: pages ask about variables by short silent requests, for hours if nobody is there. So a silent request counts
+  only from `SILENT_SECONDS` on; it is no use if it ends before. A cell and a message of a widget always count.
 - No use: connections, completions, inspections and polling are no use of a kernel.
+- Need of the share: while the share of the server is lent, any request but a question about the kernel itself may wait
+  in the driver. One that is open for `NEED_SECONDS` probably does.
 - New history: a restart begins a new history, and so does an execution count that decreases.
 - Announcements: kernels do not tell to which cell of a notebook an execution belongs, so the page announces each cell
   that it runs. An execution belongs to the first announced cell with its code that no earlier execution took.
@@ -32,6 +36,12 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 #: Requests that run the user's code.
 CODE_REQUESTS = frozenset({"execute_request", "comm_open", "comm_msg", "comm_close"})
+#: Requests that may use variables on a device, although they run no code of the user.
+INTROSPECTION = frozenset({"complete_request", "inspect_request"})
+#: Seconds from which a silent request counts as use of the kernel.
+SILENT_SECONDS = 5.0
+#: Seconds after which an open request probably waits for a lent share.
+NEED_SECONDS = 1.0
 #: Types of messages that `KernelRecord.apply` uses; other messages need not be decoded.
 NEEDED_MESSAGES = frozenset({"status", "execute_input", "error"})
 
@@ -60,6 +70,20 @@ class KernelHistory:
     complete: bool
 
 
+@dataclass(kw_only=True, slots=True)
+class _Open:
+    """A request that has begun and not ended."""
+
+    #: When it began.
+    at: float
+    #: Whether it counts as use from its beginning: a cell, or a message of a widget.
+    counts: bool
+
+    def is_use(self, until: float) -> bool:
+        """Return whether the request, which is open from `at` until `until`, is use of the kernel."""
+        return self.counts or until - self.at >= SILENT_SECONDS
+
+
 #: Most announced cells that are kept for one kernel.
 MOST_ANNOUNCED = 10_000
 
@@ -71,7 +95,8 @@ class KernelRecord:
         self._cells: dict[str, RanCell] = {}  # by request, in order
         self._announced: deque[tuple[str, str]] = deque(maxlen=MOST_ANNOUNCED)  # cell id and code, in run order
         self._from_start = from_start
-        self._open: dict[str, dict[str, float]] = {}  # by (sub)shell: request -> when it began
+        self._open: dict[str, dict[str, _Open]] = {}  # by (sub)shell, then by request
+        self._introspection: tuple[str, float] | None = None  # the newest open one, and when it began
         #: End of the last use, or the start of the kernel.
         self.last_active = since
         #: Whether busy or idle is certain: the kernel was heard to start, to begin or end code, or to answer.
@@ -101,10 +126,19 @@ class KernelRecord:
         """Record that a page hands the cell with this id and code to the kernel."""
         self._announced.append((cell_id, code))
 
-    @property
-    def busy(self) -> bool:
-        """Whether a request that runs code has begun and not ended."""
-        return any(self._open.values())
+    def is_busy(self, now: float) -> bool:
+        """Return whether a request that runs code has begun and not ended; a silent one counts after a while only."""
+        return any(each.is_use(now) for each in self._list_open())
+
+    def needs_share(self, now: float) -> bool:
+        """Return whether a request has been open for so long that it probably waits for a lent share."""
+        begun = [each.at for each in self._list_open()]
+        if self._introspection is not None:
+            begun.append(self._introspection[1])
+        return any(now - at >= NEED_SECONDS for at in begun)
+
+    def _list_open(self) -> list[_Open]:
+        return [each for opened in self._open.values() for each in opened.values()]
 
     def note_start(self) -> None:
         """Record that the kernel has just started, so that nothing can have run before."""
@@ -116,6 +150,7 @@ class KernelRecord:
         self._announced.clear()
         self._from_start = True
         self._open.clear()
+        self._introspection = None
         self.last_active = at
         self.is_known = False
         self._question = ""
@@ -133,6 +168,9 @@ class KernelRecord:
         request = parent.get("msg_id")
         if not request or parent.get("msg_type") not in CODE_REQUESTS:
             state = message["content"].get("execution_state")
+            if request and parent.get("msg_type") in INTROSPECTION:
+                began = _read_date(message["header"].get("date"), self.last_active)
+                self._introspection = (request, began) if state == "busy" else None
             answered = state == "idle" and bool(request) and request == self._question
             self.is_known = self.is_known or answered or state == "starting"
             return
@@ -147,6 +185,7 @@ class KernelRecord:
                 self._end(shell, request, at)
             case "execute_input":
                 self._begin(shell, request, parent["msg_type"], at)
+                self._open[shell][request].counts = True
                 self._begin_cell(request, content)
             case "error":
                 self._update_cell(request, lambda cell: replace(cell, failed=True))
@@ -155,7 +194,8 @@ class KernelRecord:
         opened = self._open.setdefault(shell, {})
         if kind == "execute_request" and request not in opened:
             opened.clear()
-        opened.setdefault(request, at)
+            self._introspection = None
+        opened.setdefault(request, _Open(at=at, counts=kind != "execute_request"))
 
     def _begin_cell(self, request: str, content: JsonMapping) -> None:
         """Add an execution to the history; an entry with the same execution count is replaced.
@@ -174,9 +214,9 @@ class KernelRecord:
 
     def _end(self, shell: str, request: str, at: float) -> None:
         begun = self._open.get(shell, {}).pop(request, None)
-        if begun is not None:
+        if begun is not None and begun.is_use(at):
             self.last_active = max(self.last_active, at)
-            seconds = max(0.0, at - begun)
+            seconds = max(0.0, at - begun.at)
             self._update_cell(request, lambda cell: replace(cell, seconds=seconds))
 
     def _update_cell(self, request: str, change: Callable[[RanCell], RanCell]) -> None:

@@ -1,10 +1,13 @@
-"""The Unix socket through which kernels of this server send jobs, ask about them and fetch their results.
+"""The Unix socket through which kernels of this server send jobs, fetch results, and call a lent share back.
 
 Only processes of the user can open it: it lies in a folder of mode 0700. So a kernel needs no token, and the values go
 from the service to the user's kernel without a stop on a disk. Nothing is unpickled here.
 
     GET /jobs/<id>/results   GET /jobs/<id>/content?path=&start=   GET /names/<name>
     POST /jobs   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
+    POST /share/want
+
+Beside the socket lies the notice that the share is lent, while it is (see `lab/share.py`).
 
 See docs/decisions/0116-load-results-through-a-socket-of-the-users-server.md and
 docs/decisions/0127-let-kernels-send-jobs-through-the-socket.md.
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 #: The variable by which kernels know the socket; `notebook/server_socket.py` reads it.
 SOCKET_VARIABLE = "JUPYTER_GQ_SOCKET"
+#: Name of the notice in the folder of the socket; `notebook/share_wait.py` reads it.
+NOTICE_FILE = "share"
 #: Largest body of a request: a pickled call of `notebook/pickled_call.py` and what stands around it.
 _MAX_BODY = 16 * 2**20
 
@@ -49,6 +54,8 @@ class KernelSocket:
         """
         self._folder = Path(tempfile.mkdtemp(prefix="gq-"))
         self.path = self._folder / "kernels"
+        #: Path of the notice that the share is lent.
+        self.notice_file = self._folder / NOTICE_FILE
         application = Application(
             [(path, _Handler, {"connect": connect, "asks": asks}) for path, asks in _ROUTES],
             log_function=_log_nothing,  # a kernel that waits for its job asks every second
@@ -143,6 +150,11 @@ async def _read_value(connection: ServiceConnection, job: str, _: RequestHandler
     return json.dumps(await connection.kernels.read_value(job))
 
 
+async def _want_share(connection: ServiceConnection, _: str, __: RequestHandler) -> str:
+    """Tell the service that a cell waits for the share; return whether the service can be reached."""
+    return json.dumps({"reachable": await connection.want_share()})
+
+
 Ask = Callable[["ServiceConnection", str, RequestHandler], "Awaitable[str | bytes]"]
 Asks = Mapping[str, Ask]
 _ROUTES: tuple[tuple[str, Asks], ...] = (
@@ -153,4 +165,5 @@ _ROUTES: tuple[tuple[str, Asks], ...] = (
     (r"/jobs/([^/]+)/results", {"GET": _read_results}),
     (r"/jobs/([^/]+)/content", {"GET": _read_content}),
     (r"/names/([^/]+)", {"GET": _find_name}),
+    (r"/share/(want)", {"POST": _want_share}),
 )

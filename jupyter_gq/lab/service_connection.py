@@ -25,6 +25,7 @@ from jupyter_gq.client.models import (
 
 from . import bundle, cells
 from .activity import ActivityReporter
+from .clock import now
 from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
@@ -34,21 +35,30 @@ from .origin import find_origin
 from .plan import describe_plan, list_python_sources
 from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
 from .results import save_result
+from .share import ShareNotice
 from .watch import KernelWatch
 
 
 class ServiceConnection:
     """The connection of one server to the service, from the server's start to its end."""
 
-    def __init__(self, app: ServerApp, here: HubEnvironment, watch: KernelWatch, environment: Iterable[str]) -> None:
-        self._app, self._here = app, here
+    def __init__(
+        self,
+        app: ServerApp,
+        here: HubEnvironment,
+        watch: KernelWatch,
+        share: ShareNotice,
+        environment: Iterable[str],
+    ) -> None:
+        self._app, self._here, self._share, self._log = app, here, share, watch.log
         self._environment = ServerEnvironment(environ=os.environ, usual=tuple(environment))
         self.service = ServiceClient(here.url, here.token)
-        self.relay = EventRelay(self.service, app.event_logger, self._on_event, watch.log)
-        self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings)
+        self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
+        self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
         #: Answers kernels, through the socket.
         self.kernels = KernelRequests(self)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._fetching: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start to follow the service's events, to report activity, and to import the syntax checker in a thread."""
@@ -60,10 +70,11 @@ class ServiceConnection:
 
     async def close(self) -> None:
         """Stop the background tasks and close the connections to the service."""
-        for task in self._tasks:
+        tasks = (*self._tasks, *filter(None, [self._fetching]))
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = ()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks, self._fetching = (), None
         self.service.close()
 
     async def status(self) -> tuple[bool, str]:
@@ -139,5 +150,36 @@ class ServiceConnection:
     async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
         return await find_origin(self._app, self._here.server, request, self._environment.select_usual())
 
-    def _on_event(self, event: ServiceEvent) -> None:
+    async def want_share(self) -> bool:
+        """Tell the service at once that a cell waits for the share; return whether the service can be reached."""
+        self._share.ask(now())
+        await self.reporter.report()
+        return self.relay.available is not False
+
+    def note_event(self, event: ServiceEvent) -> None:
+        """Update what is known about the use of this server and about its share."""
         self.reporter.note_event(event)
+        if event.kind == "notebook":
+            self._share.note_notebook(event.data, now())
+        elif event.kind == "reset":
+            self._fetch_share()
+
+    def note_connection(self, available: bool) -> None:
+        """Record whether the service can be reached; when it is there again, fetch what was missed about the share."""
+        self._share.note_connection(available)
+        if available:
+            self._fetch_share()
+
+    def _fetch_share(self) -> None:
+        """Start to fetch the state of the share, since events about it may have been missed."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+        self._fetching = asyncio.create_task(self._read_share(), name="jupyter-gq share")
+
+    async def _read_share(self) -> None:
+        try:
+            found = await self.service.notebooks()
+        except ServiceError as error:
+            self._log.info("the state of the share could not be fetched: %s", error.problem.message)
+        else:
+            self._share.note_notebooks([notebook.model_dump() for notebook in found.notebooks], now())

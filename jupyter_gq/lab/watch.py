@@ -43,6 +43,8 @@ class KernelState:
     busy: bool | None
     #: End of the last use, or start of the kernel, in seconds since the epoch.
     last_active: float
+    #: Whether a request has been open for so long that, if the share is lent, it probably waits for it.
+    needs_share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,9 @@ class KernelWatch:
         return KernelState(
             id=kernel_id,
             name=getattr(manager, "kernel_name", "") or "",
-            busy=_is_busy(watched.record, getattr(manager, "execution_state", None)),
+            busy=_is_busy(watched.record, getattr(manager, "execution_state", None), now()),
             last_active=watched.record.last_active,
+            needs_share=watched.record.needs_share(now()),
         )
 
     async def _on_kernel_action(self, logger: object, schema_id: str, data: JsonMapping) -> None:
@@ -199,12 +202,12 @@ class KernelWatch:
             watched.stream.close()
 
 
-def _is_busy(record: KernelRecord, state: str | None) -> bool | None:
-    """Return whether code runs in the kernel; None if unknown, because it starts, is dead or was never heard.
+def _is_busy(record: KernelRecord, state: str | None, at: float) -> bool | None:
+    """Return whether code runs in the kernel at `at`; None if unknown, as it starts, is dead or was never heard.
 
     `state` is jupyter_server's own view, which is used for a kernel that was never heard.
     """
-    if record.busy:
+    if record.is_busy(at):
         return True
     if record.is_known:
         return False

@@ -1,4 +1,6 @@
-"""A script that runs in place of `python -m ipykernel_launcher`: it applies the share's memory caps, then runs that.
+"""A script that runs in place of `python -m ipykernel_launcher`: it prepares the kernel for its share, then runs that.
+
+The memory caps of the share are applied, and cells wait while the share is lent (`waiting_kernel.py`).
 
 Rules
 -----
@@ -8,6 +10,8 @@ Rules
    One IPython extension is added (`magics.py`), for `%gq_load`.
 3. A framework that the user does not import costs nothing; one whose cap cannot be set says so and goes on.
 4. Without a fraction in the environment (CPU only, a whole device) nothing is capped.
+5. A kernel that cannot wait, or whose command names its own class, starts as it is: the Jupyter server's watch then
+   calls a lent share back.
 
 | Framework | Cap |
 |---|---|
@@ -18,6 +22,7 @@ Rules
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -25,10 +30,16 @@ import os
 import re
 import runpy
 import sys
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from types import ModuleType
 
 FRACTION = "JUPYTER_GQ_MEMORY_FRACTION"
+#: Socket of the Jupyter server that starts this kernel (see `server_socket.py`); kernels of jobs have none.
+SOCKET = "JUPYTER_GQ_SOCKET"
+#: Name under which the files beside this one are imported. The environment of the kernel may have a `jupyter_gq` of
+#: another version, so that name is not used.
+ALIAS = "jupyter_gq_kernel"
+KERNEL_CLASS = "--IPKernelApp.kernel_class="
 BYTES = "GQ_GPU_MEMORY_BYTES"
 TORCH_KEY = "per_process_memory_fraction"
 FIRST_TORCH_WITH_KEY = (2, 10)
@@ -196,13 +207,50 @@ def _number(text: str) -> float:
         return 0
 
 
+def choose_kernel_class(here: str, argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Return the option for the kernel class whose cells wait while the share is lent; [] if it cannot be used.
+
+    `here` is the folder of this file. The class is not used without a Jupyter server of ours, for a command that names
+    a class itself, and for an ipykernel that does not offer what the class needs.
+    """
+    if not environ.get(SOCKET) or any(argument.startswith(KERNEL_CLASS) for argument in argv):
+        return []
+    try:
+        from ipykernel.ipkernel import IPythonKernel
+
+        if not hasattr(IPythonKernel, "_cancel_on_sigint"):
+            return []
+        _import_package(ALIAS, here)
+        importlib.import_module(f"{ALIAS}.waiting_kernel")
+    except Exception as error:  # noqa: BLE001 - the kernel must start, whatever this environment is like
+        sys.stderr.write(f"jupyter-gq: cells of this kernel do not wait for a lent GPU: {error}\n")
+        return []
+    return [f"{KERNEL_CLASS}{ALIAS}.waiting_kernel.WaitingKernel"]
+
+
+def _import_package(name: str, folder: str) -> None:
+    """Import the package in `folder` under this name."""
+    spec = importlib.util.spec_from_file_location(
+        name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no package in {folder}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
 def main() -> None:
-    """Apply the memory caps, make `jupyter_gq` importable, and run `ipykernel_launcher` in this process."""
+    """Apply the memory caps, let cells wait for the share, make `jupyter_gq` importable, and run `ipykernel_launcher`.
+
+    The kernel runs in this process.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]  # put there because this is a script; the user's modules must not be found beside it
     apply_caps(os.environ)
     sys.meta_path.append(ApiFinder(os.path.dirname(here)))
+    sys.argv += choose_kernel_class(here, sys.argv, os.environ)
     sys.argv.append("--IPKernelApp.extra_extensions=jupyter_gq")  # for %gq_load; the user's own list is another trait
     runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
 

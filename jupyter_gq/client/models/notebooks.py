@@ -119,3 +119,4 @@ class ActivityReport(StrictModel):
 
     at: Time
     kernels: list[KernelActivity] = Field(max_length=MOST_ENTRIES)
+    wanted: bool = Field(default=False, description="Whether a cell waits for the share of the server, which is lent.")

@@ -57,7 +57,7 @@ class ActivityLog:
         if workload.state is not State.RUNNING:
             return
         now = self._context.clock.now()
-        busy = self._consider_share(workload, is_any_kernel_busy(report.kernels))
+        busy = self._consider_share(workload, report.wanted or is_any_kernel_busy(report.kernels))
         last = max([kernel.last_active for kernel in report.kernels], default=0.0)
         before = workload.activity
         active = Instant(min(now, max(last, workload.started_at or 0.0, self._last_use.get(workload.id, 0.0))))

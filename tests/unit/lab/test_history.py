@@ -2,9 +2,12 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from jupyter_gq.lab.history import KernelRecord, RanCell
 
 START = 1_000.0
+LATER = START + 1_000
 
 
 def said(kind, request, at, *, of="execute_request", shell=None, **content):
@@ -52,7 +55,7 @@ def test_cells_are_in_run_order_with_their_durations():
 
 def test_running_cell_has_no_duration():
     record = record_of(*ran("a", 1, "train()", 0, 1)[:2])
-    assert record.busy
+    assert record.is_busy(LATER)
     assert record.cells == (RanCell(code="train()", execution_count=1),)
 
 
@@ -62,11 +65,37 @@ def test_cell_that_raised_is_marked_as_failed():
     assert record.cells == (RanCell(code="1/0", execution_count=1, seconds=1.0, failed=True),)
 
 
-def test_silent_request_makes_the_kernel_busy_and_is_not_in_the_history():
+def test_long_silent_request_makes_the_kernel_busy_and_is_not_in_the_history():
     record = record_of(busy("a", 1))
-    assert record.busy
-    record.apply(idle("a", 2))
-    assert (record.busy, record.cells, record.last_active) == (False, (), START + 2)
+    assert record.is_busy(START + 6)
+    record.apply(idle("a", 6))
+    assert (record.is_busy(LATER), record.cells, record.last_active) == (False, (), START + 6)
+
+
+def test_short_silent_requests_are_polling_and_no_use():
+    record = record_of(busy("a", 1), idle("a", 5.9), busy("b", 7))
+    assert not record.is_busy(START + 11.9)
+    assert (record.last_active, record.is_known) == (START, True)
+
+
+@pytest.mark.parametrize(
+    "of", ["execute_request", "comm_msg", "complete_request", "inspect_request"], ids=lambda name: name
+)
+def test_any_request_but_one_about_the_kernel_may_need_the_share_once_it_is_open_for_a_second(of):
+    record = record_of(busy("a", 1, of=of))
+    assert (record.needs_share(START + 1.9), record.needs_share(START + 2)) == (False, True)
+    record.apply(idle("a", 3, of=of))
+    assert not record.needs_share(LATER)
+
+
+def test_requests_about_the_kernel_do_not_need_the_share():
+    for of in ("kernel_info_request", "history_request", "is_complete_request", "comm_info_request"):
+        assert not record_of(busy("a", 1, of=of)).needs_share(LATER)
+
+
+def test_completion_whose_end_was_lost_ends_with_the_next_request():
+    record = record_of(busy("tab", 1, of="complete_request"), *ran("a", 1, "x = 1", 2, 3))
+    assert not record.needs_share(LATER)
 
 
 def test_unstored_request_is_replaced_by_the_next():
@@ -82,42 +111,42 @@ def test_lower_execution_count_begins_a_new_history():
 def test_restart_clears_the_history_and_counts_as_use():
     record = record_of(*ran("a", 1, "x", 0, 1)[:2])
     record.note_restart(START + 60)
-    assert (record.cells, record.busy, record.is_known, record.last_active) == ((), False, False, START + 60)
+    assert (record.cells, record.is_busy(LATER), record.is_known, record.last_active) == ((), False, False, START + 60)
 
 
 def test_completion_inspection_and_connections_are_no_use():
     requests = ["complete_request", "inspect_request", "kernel_info_request", "comm_info_request", "history_request"]
     record = record_of(*[message for of in requests for message in (busy("q", 5, of=of), idle("q", 6, of=of))])
-    assert (record.last_active, record.busy, record.is_known) == (START, False, False)
+    assert (record.last_active, record.is_busy(LATER), record.is_known) == (START, False, False)
 
 
 def test_a_widget_s_message_is_use():
     record = record_of(busy("w", 5, of="comm_msg"), idle("w", 6, of="comm_msg"))
-    assert (record.last_active, record.busy) == (START + 6, False)
+    assert (record.last_active, record.is_busy(LATER)) == (START + 6, False)
 
 
 def test_a_widget_s_message_served_inside_a_cell_does_not_end_it():
     record = record_of(busy("cell", 0), busy("w", 1, of="comm_msg"), idle("w", 2, of="comm_msg"))
-    assert record.busy
+    assert record.is_busy(LATER)
 
 
 def test_another_subshell_does_not_hide_a_cell_that_runs():
     record = record_of(busy("cell", 0), busy("other", 1, shell="s1"), idle("other", 2, shell="s1"))
-    assert record.busy
+    assert record.is_busy(LATER)
     record.apply(idle("cell", 3))
-    assert not record.busy
+    assert not record.is_busy(LATER)
 
 
 def test_next_cell_ends_a_request_whose_end_was_lost():
     record = record_of(*ran("lost", 1, "a", 0, 1)[:2], *ran("next", 2, "b", 2, 3))
-    assert not record.busy
+    assert not record.is_busy(LATER)
     assert record.cells[0].seconds is None
 
 
 def test_end_of_an_unheard_request_makes_idleness_known():
     record = record_of(idle("earlier", 1))
     assert record.is_known
-    assert not record.busy
+    assert not record.is_busy(LATER)
 
 
 def test_kernel_that_announces_its_start_is_known():
@@ -134,7 +163,7 @@ def test_kernel_that_answers_the_question_is_known():
     record.apply(of_question("busy"))
     assert not record.is_known
     record.apply(of_question("idle"))
-    assert (record.is_known, record.busy, record.last_active) == (True, False, START)
+    assert (record.is_known, record.is_busy(LATER), record.last_active) == (True, False, START)
 
 
 def test_answer_to_another_question_does_not_make_the_kernel_known():
@@ -148,7 +177,7 @@ def test_question_served_inside_a_cell_does_not_end_the_cell():
     record = record_of(busy("cell", 0))
     record.note_question("ours")
     record.apply(of_question("idle"))
-    assert record.busy
+    assert record.is_busy(LATER)
 
 
 def test_answer_from_before_a_restart_does_not_make_the_new_process_known():
@@ -163,11 +192,11 @@ def test_messages_without_dates_are_accepted():
     message = busy("a", 0)
     message["header"]["date"] = "no date"
     record = record_of(message)
-    assert record.busy
+    assert record.is_busy(LATER)
     message = idle("a", 0)
     del message["header"]["date"]
     record.apply(message)
-    assert (record.busy, record.last_active) == (False, START)
+    assert (record.is_busy(LATER), record.last_active) == (False, START)
 
 
 def test_an_execution_belongs_to_the_announced_cell_with_its_code():

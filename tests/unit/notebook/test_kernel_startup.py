@@ -189,3 +189,45 @@ def test_the_start_up_file_needs_nothing_of_this_package() -> None:
     assert "import jupyter_gq" not in source
     assert "from jupyter_gq" not in source
     assert importlib.util.find_spec("jupyter_gq.notebook.kernel_startup") is not None
+
+
+def kernel_class_options(
+    argv: list[str], env: dict[str, str], ipykernel: str | None = None, folder: Path = Path()
+) -> str:
+    """Return what the start-up file decides about the kernel class, and its complaints."""
+    code = f"print(kernel_startup.choose_kernel_class({str(STARTUP_FILE.parent)!r}, {argv!r}, {env!r}))"
+    if ipykernel is not None:
+        (folder / "ipykernel").mkdir()
+        (folder / "ipykernel/__init__.py").write_text("")
+        (folder / "ipykernel/ipkernel.py").write_text(ipykernel)
+    return in_kernel(folder, code, {}).strip()
+
+
+HAS_SOCKET = {"JUPYTER_GQ_SOCKET": "/run/gq/kernels"}
+
+
+def test_kernel_of_our_server_gets_the_class_whose_cells_wait(tmp_path: Path) -> None:
+    chosen = "['--IPKernelApp.kernel_class=jupyter_gq_kernel.waiting_kernel.WaitingKernel']"
+    assert kernel_class_options(["-f", "x"], HAS_SOCKET, folder=tmp_path) == chosen
+
+
+@pytest.mark.parametrize(("argv", "env"), [([], {}), (["--IPKernelApp.kernel_class=my.Kernel"], HAS_SOCKET)])
+def test_kernel_of_a_job_or_with_a_class_of_the_user_stays_as_it_is(argv, env, tmp_path: Path) -> None:
+    assert kernel_class_options(argv, env, folder=tmp_path) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("ipykernel", "complaint"),
+    [
+        ("class IPythonKernel: pass", False),
+        (
+            "class IPythonKernel:\n    _cancel_on_sigint = 1\n    def __init_subclass__(cls): raise TypeError('final')",
+            True,
+        ),
+        ("raise RuntimeError('broken')", True),
+    ],
+)
+def test_kernel_that_cannot_wait_starts_as_it_is(tmp_path: Path, ipykernel: str, complaint: bool) -> None:
+    said = kernel_class_options([], HAS_SOCKET, ipykernel, tmp_path)
+    assert "[]" in said
+    assert ("cells of this kernel do not wait" in said) is complaint
