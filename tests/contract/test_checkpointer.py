@@ -12,6 +12,7 @@ from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from jupyter_gq.devices.simulated_checkpointer import SimulatedCheckpointer
 from jupyter_gq.devices.simulated_memory import SimulatedFault, clear_fault, set_fault
 from jupyter_gq.domain.amount import Seconds
+from tests.driver_fakes import DriverMachine, build, compiler
 
 #: Uses the memory that its input says, as a kernel does.
 KERNEL = """
@@ -69,14 +70,55 @@ class SimulatedWorld:
             kernel.communicate()
 
 
-WORLDS = {"simulated": SimulatedWorld}
+class FakeDriverWorld:
+    """A machine with fakes of the driver's libraries, on which the real probe and the real checkpointer run."""
+
+    devices = tuple(f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (1, 2))
+    _marks = {
+        SimulatedFault.LOCK_TIMEOUT: "busy",
+        SimulatedFault.MANAGED_MEMORY: "managed",
+        SimulatedFault.RESTORE_OOM: "oom",
+    }
+
+    def __init__(self, folder, libraries):
+        self.folder = folder
+        (folder / "devices").write_text("".join(f"{device} {40960 << 20}\n" for device in self.devices))
+        self.machine = DriverMachine({"GQ_FAKE_DRIVER": str(folder), "LD_LIBRARY_PATH": str(libraries)})
+        self.start, self.close = self.machine.start, self.machine.close
+        self.probe = self.machine.driver().probe
+
+    def checkpointer(self):
+        return self.machine.driver().checkpointer
+
+    def end(self, process):
+        self.machine.end(process.pid)
+
+    def fail(self, fault, process):
+        (self.folder / f"{process.pid}.{self._marks[fault]}").touch()
+
+    def mend(self, fault):
+        for mark in self.folder.glob(f"*.{self._marks[fault]}"):
+            mark.unlink()
+
+    used = SimulatedWorld.used
 
 
-@pytest.fixture(params=WORLDS, ids=str)
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    """Return the folder of the compiled fake libraries."""
+    if compiler() is None:
+        pytest.skip("there is no C compiler for the fake libraries of the driver")
+    return build(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(params=["simulated", "driver fakes"])
 def world(request, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    world = WORLDS[request.param]()
+    if request.param == "simulated":
+        world = SimulatedWorld()
+    else:
+        world = FakeDriverWorld(tmp_path, request.getfixturevalue("libraries"))
     yield world
     world.close()
 

@@ -297,6 +297,20 @@ def test_move_that_is_broken_off_remembers_who_was_moved(world):
     assert world.suspender.suspensions()[0].memory == {"GPU-1": 1000, "GPU-0": 2000}
 
 
+def test_process_that_cannot_be_suspended_again_runs(world):
+    world.suspend()
+
+    def take(call, process):
+        if call == "restore" and 9 not in world.driver.processes:
+            world.driver.processes[1].fails["checkpoint"] = CheckpointProblem.BROKEN
+            world.driver.start(9, 8000)
+
+    world.driver.before = take
+    world.refused(P.NO_ROOM, world.resume)
+    assert world.driver.states() == {1: RUNNING, 2: CHECKPOINTED, 9: RUNNING}
+    assert world.suspender.suspensions()[0].total == 2000
+
+
 def test_share_whose_programs_have_ended_is_resumed_at_once(world):
     world.suspend()
     world.driver.processes.clear()

@@ -1,0 +1,29 @@
+"""The child process of `tests.driver_fakes.Driver`: it loads the libraries of its environment and answers calls."""
+
+import sys
+
+from jupyter_gq.devices.checkpointer import CheckpointError
+from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.nvml import NvmlProbe
+
+from .wire import receive, send
+
+
+def main():
+    probe = NvmlProbe(now=lambda: 1000.0)
+    checkpointer = CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
+    things = {"probe": probe, "checkpointer": checkpointer}
+    while True:
+        try:
+            thing, name, arguments = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = ("answer", getattr(things[thing], name)(*arguments))
+        except CheckpointError as error:
+            answer = ("error", (error.problem.value, error.sentence))
+        send(sys.stdout.buffer, answer)
+
+
+if __name__ == "__main__":
+    main()

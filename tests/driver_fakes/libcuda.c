@@ -1,0 +1,174 @@
+/* A fake libcuda.so.1: the checkpoint functions, and the few others that a program needs to hold memory. */
+#include "state.h"
+
+typedef int Result;
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, OPERATING_SYSTEM = 304, ILLEGAL_STATE = 401,
+       NOT_READY = 600, NOT_SUPPORTED = 801 };
+typedef struct { unsigned char old[16], new[16]; } Pair;
+typedef struct { Pair *pairs; unsigned count; char reserved0[44]; u64 reserved1; } RestoreArguments;
+
+static int is_zero(const void *bytes, size_t size) {
+    for (const char *each = bytes; size--; each++) if (*each) return 0;
+    return 1;
+}
+
+Result cuInit(unsigned flags) {
+    Device devices[MOST];
+    return flags ? INVALID_VALUE : read_devices(devices) ? OK : NO_DEVICE;
+}
+
+Result cuDriverGetVersion(int *version) {
+    FILE *file = fopen(place("version"), "r");
+    *version = 13000;
+    if (file) { if (fscanf(file, "%d", version) != 1) *version = 13000; fclose(file); }
+    return OK;
+}
+
+Result cuGetErrorName(Result code, const char **name) {
+    *name = code == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : code == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : code == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : code == OPERATING_SYSTEM ? "CUDA_ERROR_OPERATING_SYSTEM"
+          : code == ILLEGAL_STATE ? "CUDA_ERROR_ILLEGAL_STATE" : code == NOT_READY ? "CUDA_ERROR_NOT_READY"
+          : code == NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED" : NULL;
+    return *name ? OK : INVALID_VALUE;
+}
+
+/* --- what a program calls ------------------------------------------------------------------------------------- */
+
+/* Wait until this process is running, as every call of a suspended process does; then change what it holds. */
+static Result change_own(long long bytes) {
+    for (;;) {
+        int lock = enter();
+        Device devices[MOST];
+        Process own = { getpid(), RUNNING, 0, 0 };
+        int count = read_devices(devices);
+        read_process(getpid(), &own);
+        if (own.state == FAILED) { leave(lock); return OPERATING_SYSTEM; }
+        if (own.state == RUNNING) {
+            Result result = OK;
+            if (own.device >= count) result = NO_DEVICE;
+            else if (bytes > 0 && used_of(own.device) + bytes > devices[own.device].total) result = OUT_OF_MEMORY;
+            else { own.bytes += bytes; write_process(&own); }
+            leave(lock);
+            return result;
+        }
+        leave(lock);
+        usleep(5000);
+    }
+}
+
+Result cuDeviceGet(int *device, int index) { *device = index; return OK; }
+Result cuDevicePrimaryCtxRetain(void **context, int device) {
+    (void)device; *context = (void *)1; return change_own(0);
+}
+Result cuCtxSetCurrent(void *context) { (void)context; return OK; }
+Result cuMemAlloc_v2(u64 *pointer, size_t size) {
+    Result result = change_own((long long)size);
+    if (result == OK) {
+        u64 *head = malloc(sizeof(u64) + 8); /* the size, and the first bytes of the memory */
+        *head = size;
+        *pointer = (u64)(size_t)(head + 1);
+    }
+    return result;
+}
+Result cuMemFree_v2(u64 pointer) {
+    u64 *head = (u64 *)(size_t)pointer - 1;
+    Result result = change_own(-(long long)*head);
+    if (result == OK) free(head);
+    return result;
+}
+Result cuMemcpyHtoD_v2(u64 to, const void *from, size_t size) {
+    Result result = size > 8 ? INVALID_VALUE : change_own(0);
+    if (result == OK) memcpy((void *)(size_t)to, from, size);
+    return result;
+}
+Result cuMemcpyDtoH_v2(void *to, u64 from, size_t size) {
+    Result result = size > 8 ? INVALID_VALUE : change_own(0);
+    if (result == OK) memcpy(to, (void *)(size_t)from, size);
+    return result;
+}
+
+/* --- the checkpoint functions --------------------------------------------------------------------------------- */
+
+Result cuCheckpointProcessGetState(int pid, int *state) {
+    Process process;
+    if (!read_process(pid, &process)) return INVALID_VALUE;
+    *state = process.state;
+    return OK;
+}
+
+Result cuCheckpointProcessGetRestoreThreadId(int pid, int *thread) {
+    Process process;
+    if (!read_process(pid, &process)) return INVALID_VALUE;
+    *thread = pid;
+    return OK;
+}
+
+/* Take a process from one state to the next. */
+static Result step(int pid, int from, int to) {
+    Process process;
+    int lock = enter();
+    Result result = !read_process(pid, &process) ? INVALID_VALUE : process.state != from ? ILLEGAL_STATE : OK;
+    if (result == OK) { process.state = to; write_process(&process); }
+    leave(lock);
+    return result;
+}
+
+Result cuCheckpointProcessLock(int pid, const unsigned *arguments) {
+    Process process;
+    if (arguments && !is_zero(arguments + 1, 60)) return INVALID_VALUE;
+    if (!read_process(pid, &process)) return INVALID_VALUE;
+    if (process.state == RUNNING && marked(pid, "busy")) {
+        if (!arguments || !arguments[0]) pause(); /* without a time-out the driver waits for ever */
+        usleep(arguments[0] * 1000);
+        return NOT_READY;
+    }
+    return step(pid, RUNNING, LOCKED);
+}
+
+Result cuCheckpointProcessCheckpoint(int pid, const void *arguments) {
+    if (arguments && !is_zero(arguments, 64)) return INVALID_VALUE;
+    if (marked(pid, "managed")) {
+        Result result = step(pid, LOCKED, LOCKED);
+        return result == OK ? NOT_SUPPORTED : result;
+    }
+    return step(pid, LOCKED, CHECKPOINTED);
+}
+
+static int find_device(const Device *devices, int count, const unsigned char *uuid) {
+    char text[64], *end = text + snprintf(text, sizeof text, "GPU-");
+    for (int i = 0; i < 16; i++)
+        end += snprintf(end, 8, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+    for (int i = 0; i < count; i++) if (!strcmp(devices[i].uuid, text)) return i;
+    return -1;
+}
+
+Result cuCheckpointProcessRestore(int pid, const RestoreArguments *arguments) {
+    Device devices[MOST];
+    Process process;
+    int lock = enter(), count = read_devices(devices);
+    Result result = !read_process(pid, &process) ? INVALID_VALUE : process.state == FAILED ? OPERATING_SYSTEM
+                  : process.state != CHECKPOINTED ? ILLEGAL_STATE : OK;
+    int device = process.device;
+    if (result == OK && arguments && arguments->count) {
+        device = -1;
+        if ((int)arguments->count != count || !is_zero(arguments->reserved0, 52)) result = INVALID_VALUE;
+        for (unsigned i = 0; result == OK && i < arguments->count; i++)
+            if (find_device(devices, count, arguments->pairs[i].old) == process.device)
+                device = find_device(devices, count, arguments->pairs[i].new);
+        if (device < 0) result = INVALID_VALUE;
+    }
+    if (result == OK) {
+        int full = marked(pid, "oom") || used_of(device) + process.bytes > devices[device].total;
+        process.state = full ? FAILED : LOCKED;
+        process.device = full ? process.device : device;
+        write_process(&process);
+        if (full) result = OUT_OF_MEMORY;
+    }
+    leave(lock);
+    return result;
+}
+
+Result cuCheckpointProcessUnlock(int pid, const void *arguments) {
+    if (arguments && !is_zero(arguments, 64)) return INVALID_VALUE;
+    return step(pid, LOCKED, RUNNING);
+}

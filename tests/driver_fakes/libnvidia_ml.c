@@ -1,0 +1,123 @@
+/* A fake libnvidia-ml.so.1: the functions that the probe calls. What it shows follows from the shared state. */
+#include "state.h"
+
+typedef int Result;
+typedef size_t Handle; /* the index of a device plus one */
+enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+typedef struct { u64 total, free, used; } Memory;
+typedef struct { unsigned pid; u64 used; unsigned gpu_instance, compute_instance; } ProcessInfo;
+typedef struct { unsigned pid; u64 time; unsigned sm, memory, encoder, decoder; } Sample;
+
+static int is_lost(void) { return access(place("lost"), F_OK) == 0; }
+static Result find(Handle handle, Device *device) {
+    Device devices[MOST];
+    int count = read_devices(devices);
+    if (is_lost()) return GPU_IS_LOST;
+    if (handle < 1 || (int)handle > count) return INVALID_ARGUMENT;
+    *device = devices[handle - 1];
+    return OK;
+}
+
+Result nvmlInit_v2(void) { return OK; }
+Result nvmlInitWithFlags(unsigned flags) { (void)flags; return OK; }
+Result nvmlShutdown(void) { return OK; }
+const char *nvmlErrorString(Result code) { (void)code; return "an error of the fake driver"; }
+
+Result nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "580.00.00"); return OK; }
+
+Result nvmlDeviceGetCount_v2(unsigned *count) {
+    Device devices[MOST];
+    *count = (unsigned)read_devices(devices);
+    return is_lost() ? GPU_IS_LOST : OK;
+}
+
+Result nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *handle) {
+    Device device;
+    *handle = index + 1;
+    return find(*handle, &device);
+}
+
+Result nvmlDeviceGetHandleByUUID(const char *uuid, Handle *handle) {
+    Device devices[MOST];
+    int count = read_devices(devices);
+    if (is_lost()) return GPU_IS_LOST;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(devices[i].uuid, uuid)) { *handle = (Handle)i + 1; return OK; }
+    return NOT_FOUND;
+}
+
+Result nvmlDeviceGetUUID(Handle handle, char *text, unsigned size) {
+    Device device;
+    Result result = find(handle, &device);
+    if (result == OK) snprintf(text, size, "%s", device.uuid);
+    return result;
+}
+
+Result nvmlDeviceGetName(Handle handle, char *text, unsigned size) {
+    Device device;
+    Result result = find(handle, &device);
+    if (result == OK) snprintf(text, size, "NVIDIA Fake GPU");
+    return result;
+}
+
+Result nvmlDeviceGetMinorNumber(Handle handle, unsigned *minor) { *minor = (unsigned)handle - 1; return OK; }
+
+Result nvmlDeviceGetMigMode(Handle handle, unsigned *current, unsigned *pending) {
+    (void)handle; *current = *pending = 0;
+    return NOT_SUPPORTED;
+}
+
+Result nvmlDeviceGetMemoryInfo(Handle handle, Memory *memory) {
+    Device device;
+    Result result = find(handle, &device);
+    if (result != OK) return result;
+    int lock = enter();
+    memory->used = used_of((int)handle - 1);
+    leave(lock);
+    memory->total = device.total;
+    memory->free = device.total - memory->used;
+    return OK;
+}
+
+static int is_client(int pid) {
+    FILE *file = fopen(place("mps"), "r");
+    int each, found = 0;
+    if (!file) return 0;
+    while (!found && fscanf(file, "%d", &each) == 1) found = each == pid;
+    fclose(file);
+    return found;
+}
+
+/* List the processes on a device that use MPS, or those that do not. */
+static Result list(Handle handle, unsigned *size, ProcessInfo *found, int clients) {
+    Device device;
+    Process processes[MOST];
+    Result result = find(handle, &device);
+    if (result != OK) return result;
+    int lock = enter(), count = read_processes(processes);
+    unsigned listed = 0;
+    leave(lock);
+    for (int i = 0; i < count; i++) {
+        if (!holds(&processes[i], (int)handle - 1) || is_client(processes[i].pid) != clients) continue;
+        if (found && listed < *size)
+            found[listed] = (ProcessInfo){ (unsigned)processes[i].pid, processes[i].bytes, ~0u, ~0u };
+        listed++;
+    }
+    result = listed > *size ? INSUFFICIENT_SIZE : OK;
+    *size = listed;
+    return result;
+}
+
+Result nvmlDeviceGetComputeRunningProcesses_v3(Handle handle, unsigned *size, ProcessInfo *found) {
+    return list(handle, size, found, 0);
+}
+
+Result nvmlDeviceGetMPSComputeRunningProcesses_v3(Handle handle, unsigned *size, ProcessInfo *found) {
+    return list(handle, size, found, 1);
+}
+
+Result nvmlDeviceGetProcessUtilization(Handle handle, Sample *found, unsigned *size, u64 since) {
+    (void)handle; (void)found; (void)since;
+    *size = 0;
+    return NOT_FOUND;
+}

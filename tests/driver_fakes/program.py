@@ -1,0 +1,38 @@
+"""A program that holds device memory, on a real GPU or with the fake libcuda: `hold MIB`, `write NUMBER`, `read`."""
+
+import ctypes
+import sys
+
+cuda = ctypes.CDLL("libcuda.so.1")
+pointer = ctypes.c_uint64()
+
+
+def call(name, *arguments):
+    code = getattr(cuda, name)(*arguments)
+    if code:
+        sys.exit(f"{name} returned {code}")
+
+
+def main():
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxSetCurrent", context)
+    for line in sys.stdin:
+        word, *numbers = line.split()
+        answer = ctypes.c_uint64()
+        if word == "hold":
+            if pointer.value:
+                call("cuMemFree_v2", pointer)
+            call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(int(numbers[0]) << 20))
+        elif word == "write":
+            number = ctypes.c_uint64(int(numbers[0]))
+            call("cuMemcpyHtoD_v2", pointer, ctypes.byref(number), ctypes.c_size_t(8))
+        else:
+            call("cuMemcpyDtoH_v2", ctypes.byref(answer), pointer, ctypes.c_size_t(8))
+        print(answer.value, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+/* The state that the two fake libraries share: one machine in the folder $GQ_FAKE_DRIVER.
+
+   devices        a line for each device: UUID, total bytes
+   PID            what a process holds: state (0 running, 1 locked, 2 checkpointed, 3 failed), bytes, index of its device
+   PID.busy       the GPU work of the process never ends
+   PID.managed    the process uses managed memory
+   PID.oom        a restore of the process finds too little memory
+   mps            ids of processes that use a device through MPS
+   lost           NVML has lost the devices
+   version        the version of CUDA; 13000 if missing */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <dirent.h>
+
+typedef unsigned long long u64;
+typedef struct { char uuid[64]; u64 total; } Device;
+typedef struct { int pid, state; u64 bytes; int device; } Process;
+
+#define MOST 64
+enum { RUNNING, LOCKED, CHECKPOINTED, FAILED };
+
+static const char *place(const char *name) {
+    static __thread char text[4][512];
+    static __thread int next;
+    char *found = text[next++ % 4];
+    snprintf(found, 512, "%s/%s", getenv("GQ_FAKE_DRIVER") ? getenv("GQ_FAKE_DRIVER") : "/nonexistent", name);
+    return found;
+}
+
+__attribute__((unused)) static int marked(int pid, const char *mark) {
+    char name[64];
+    snprintf(name, sizeof name, "%d.%s", pid, mark);
+    return access(place(name), F_OK) == 0;
+}
+
+/* Exclude all other processes until `leave`. */
+__attribute__((unused)) static int enter(void) {
+    int handle = open(place("lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    while (flock(handle, LOCK_EX) && errno == EINTR) {}
+    return handle;
+}
+
+__attribute__((unused)) static void leave(int handle) { close(handle); }
+
+__attribute__((unused)) static int read_devices(Device *found) {
+    FILE *file = fopen(place("devices"), "r");
+    int count = 0;
+    if (!file) return 0;
+    while (count < MOST && fscanf(file, "%63s %llu", found[count].uuid, &found[count].total) == 2) count++;
+    fclose(file);
+    return count;
+}
+
+static int read_process(int pid, Process *found) {
+    char name[32];
+    snprintf(name, sizeof name, "%d", pid);
+    FILE *file = fopen(place(name), "r");
+    if (!file) return 0;
+    found->pid = pid;
+    int fields = fscanf(file, "%d %llu %d", &found->state, &found->bytes, &found->device);
+    fclose(file);
+    return fields == 3 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+__attribute__((unused)) static void write_process(const Process *process) {
+    char name[32], temporary[48];
+    snprintf(name, sizeof name, "%d", process->pid);
+    snprintf(temporary, sizeof temporary, "%s.tmp", name);
+    FILE *file = fopen(place(temporary), "w");
+    if (!file) return;
+    fprintf(file, "%d %llu %d\n", process->state, process->bytes, process->device);
+    fclose(file);
+    rename(place(temporary), place(name));
+}
+
+__attribute__((unused)) static int read_processes(Process *found) {
+    DIR *folder = opendir(place(""));
+    struct dirent *entry;
+    int count = 0;
+    if (!folder) return 0;
+    while (count < MOST && (entry = readdir(folder))) {
+        char *end;
+        long pid = strtol(entry->d_name, &end, 10);
+        if (pid > 0 && !*end && read_process((int)pid, &found[count])) count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+__attribute__((unused)) static int holds(const Process *process, int device) {
+    return process->device == device && (process->state == RUNNING || process->state == LOCKED);
+}
+
+__attribute__((unused)) static u64 used_of(int device) {
+    Process processes[MOST];
+    u64 used = 0;
+    for (int i = read_processes(processes) - 1; i >= 0; i--)
+        if (holds(&processes[i], device)) used += processes[i].bytes;
+    return used;
+}
