@@ -6,6 +6,12 @@ from fnmatch import fnmatchcase
 #: Variables that only we set, whatever a manifest says.
 RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
+#: Variables by which the tasks of a job find each other; the backends set them.
+GANG_VARIABLES = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
+    *("NNODES", "NODE_RANK", "NPROC_PER_NODE", "PET_*"),
+)
+
 
 def select_variables(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
     """Return the variables of a manifest that a job gets; none if `given` is no mapping.

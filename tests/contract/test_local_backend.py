@@ -8,6 +8,7 @@ import pwd
 import resource
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 from dataclasses import replace
@@ -17,6 +18,7 @@ import pytest
 
 from jupyter_gq.backends.local.control_groups import ParentGroup, find_own_group
 from jupyter_gq.backends.local.ledger import Ledger, Run
+from jupyter_gq.backends.local.ports import find_free_port
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.devices.processes import boot_id
@@ -127,11 +129,27 @@ async def test_the_tasks_of_a_gang_find_each_other_and_see_their_own_devices(loc
     workload = placed(local.workload(tasks=3), ("GPU-sim-0",), ("GPU-sim-1",), ("GPU-sim-3",))
     await local.launch(workload, environment={"CUDA_VISIBLE_DEVICES": "all of them"})
     seen = [environment(local, workload, task) for task in range(3)]
-    assert [e["RANK"] for e in seen] == ["0", "1", "2"]
+    assert [e["RANK"] for e in seen] == [e["PET_NODE_RANK"] for e in seen] == ["0", "1", "2"]
+    assert {e["NPROC_PER_NODE"] for e in seen} == {"1"}
     assert {e["WORLD_SIZE"] for e in seen} == {"3"}
     assert {e["MASTER_ADDR"] for e in seen} == {"127.0.0.1"}
     assert len({e["MASTER_PORT"] for e in seen}) == 1
     assert [e["CUDA_VISIBLE_DEVICES"] for e in seen] == ["GPU-sim-0", "GPU-sim-1", "GPU-sim-3"]
+
+
+async def test_gangs_that_start_at_once_meet_on_different_ports(local):
+    gangs = [local.workload(tasks=2), local.workload(tasks=2)]
+    for gang in gangs:
+        await local.launch(gang)
+    first, second = (environment(local, gang, 0)["MASTER_PORT"] for gang in gangs)
+    assert first != second
+
+
+async def test_no_gang_meets_on_a_port_that_is_in_use(local):
+    workload = local.workload(tasks=2)
+    with socket.create_server(("127.0.0.1", find_free_port(()))) as server:
+        await local.launch(workload)
+        assert environment(local, workload, 0)["MASTER_PORT"] != str(server.getsockname()[1])
 
 
 async def test_a_job_may_open_as_many_files_as_if_the_service_had_not_raised_its_limit(local):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
@@ -39,14 +40,15 @@ from .control_groups import (
     prepare_parent,
     remove_group,
 )
-from .environment import base_environment, gang_environment
+from .environment import base_environment
 from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
 from .ledger import Ledger, Run, TaskProcess
 from .members import Members
 from .options import LocalOptions
+from .ports import LOOPBACK, find_free_port
 from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
-from .tasks import TaskInputs, TaskStarter, choose_working_folder, find_free_port, read_manifest
+from .tasks import TaskInputs, TaskStarter, choose_working_folder, read_manifest
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +131,7 @@ class LocalRuns:
             boot=boot_id(),
             placement=workload.placement,
             token_hash=hash_token(launch.token),
+            port=self._choose_port(workload),
             group=make_group(
                 self._parent_group, f"jupyter-gq-{workload.id}-{workload.run}", self._choose_limits(workload)
             ),
@@ -185,9 +188,9 @@ class LocalRuns:
             account, self._options.env_keep, given if isinstance(given, dict) else {}, launch.environment
         )
         base |= {"GQ_JOB_ID": run.job, "GQ_SERVICE_URL": self._service_url, "PYTHONUNBUFFERED": "1"}
-        port = find_free_port() if len(run.tasks) > 1 else 0
+        rendezvous = Rendezvous(tasks=len(run.tasks), address=LOOPBACK, port=run.port)
         for task in range(len(run.tasks)):
-            gang = gang_environment(task, len(run.tasks), port)
+            gang = gang_environment(task, _count_devices(launch.workload, task), rendezvous)
             environment = {**base, **gang, **self._share_environment(launch, task)}
             inputs = TaskInputs(environment=environment, token=launch.token)
             process = self._starter.start(run, task, account, cwd, inputs)
@@ -196,6 +199,11 @@ class LocalRuns:
             self._exit_codes.pop(process.pid, None)
             run = _with_process(run, task, process)
             self._record(run)
+
+    def _choose_port(self, workload: Workload) -> int:
+        """Return the port on which the tasks meet, which no other run of the ledger has; 0 for a single task."""
+        taken = {run.port for run in self._ledger.all() if run.key not in self._ended}
+        return find_free_port(taken) if workload.tasks > 1 else 0
 
     def _choose_limits(self, workload: Workload) -> RunLimits:
         """Return what a run may use: the sums of the requests of its tasks, without limit if a task names no amount."""
@@ -432,3 +440,9 @@ class LocalRuns:
 def _with_process(run: Run, task: int, process: TaskProcess) -> Run:
     """Return a copy of the run in which this is the process of one task."""
     return replace(run, tasks=(*run.tasks[:task], process, *run.tasks[task + 1 :]))
+
+
+def _count_devices(workload: Workload, task: int) -> int:
+    """Return the number of devices of a task: those of its place, or else what it asks for."""
+    place = workload.placement[task] if task < len(workload.placement) else None
+    return len(place.devices) if place is not None else workload.request.devices

@@ -36,17 +36,3 @@ def base_environment(
     if account.switch:
         environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell}
     return environment | dict(launch)
-
-
-def gang_environment(task: int, tasks: int, port: int) -> dict[str, str]:
-    """Return the variables by which the tasks of a gang find each other; empty for a single task."""
-    if tasks == 1:
-        return {}
-    return {
-        "RANK": str(task),
-        "WORLD_SIZE": str(tasks),
-        # Each task sees only its own devices, so the number of its first device is always 0.
-        "LOCAL_RANK": "0",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }

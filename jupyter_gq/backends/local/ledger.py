@@ -48,6 +48,8 @@ class Run:
     #: Place of each task and `hash_token` of the runner's secret, so that a record that lost them gets them back.
     placement: tuple[TaskPlacement, ...] = ()
     token_hash: str = ""
+    #: Port on which the tasks meet; 0 = there is only one task.
+    port: int = 0
     #: Path of the run's control group; "" if it has none.
     group: str = ""
     #: Whether the run was told to stop.

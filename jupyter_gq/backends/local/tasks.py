@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,13 +121,6 @@ def _can_enter(folder: str, account: UnixAccount) -> bool:
         return run_as(account, Path(folder), is_open)
     except OSError:
         return False
-
-
-def find_free_port() -> int:
-    """Return a TCP port of the loopback interface on which nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from jupyter_gq.client.variables import select_variables
+from jupyter_gq.client.variables import GANG_VARIABLES, select_variables
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.output.executed_notebook import write_notebook
@@ -25,7 +25,7 @@ EXECUTED = "executed"
 #: Variables of the notebook server that the pod sets itself: its folders, its share, its rank in a gang.
 _POD_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "TMPDIR", "HOSTNAME", "PYTHONUNBUFFERED", "KUBERNETES_*"),
-    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
+    *GANG_VARIABLES,
     *("XLA_CLIENT_MEM_FRACTION", "TF_FORCE_GPU_ALLOW_GROWTH", "CUPY_GPU_MEMORY_LIMIT"),
 )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.backends.local.accounts import UnixAccount
-from jupyter_gq.backends.local.environment import KEPT_VARIABLES, base_environment, gang_environment
+from jupyter_gq.backends.local.environment import KEPT_VARIABLES, base_environment
 
 
 def an_account(switch=False):
@@ -45,14 +45,3 @@ def test_variables_of_a_system_user_override_the_manifest():
         "ann",
         "/bin/bash",
     ]
-
-
-def test_only_gangs_have_rank_and_address():
-    assert gang_environment(0, 1, 0) == {}
-    assert gang_environment(1, 2, 5000) == {
-        "RANK": "1",
-        "WORLD_SIZE": "2",
-        "LOCAL_RANK": "0",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": "5000",
-    }

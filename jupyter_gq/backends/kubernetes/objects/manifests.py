@@ -12,6 +12,7 @@ Rules
 
 from collections.abc import Mapping
 
+from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import hide_devices
@@ -142,19 +143,13 @@ def task_labels(workload: Workload, task: int, installation: str) -> dict[str, s
     }
 
 
-def gang_environment(workload: Workload, task: int, options: KubernetesOptions) -> dict[str, str]:
-    """Return the variables by which the tasks of a gang find each other; empty for a single task."""
-    if workload.tasks == 1:
-        return {}
+def _gang_variables(workload: Workload, task: int, options: KubernetesOptions) -> Mapping[str, str]:
+    """Return the variables by which the tasks of a gang find each other: the first pod has a name of its own."""
     first = names.training_name(workload.id, workload.run, 0)
-    return {
-        "RANK": str(task),
-        "WORLD_SIZE": str(workload.tasks),
-        # Each task sees only its own devices, so its first one is number 0 for all of them.
-        "LOCAL_RANK": "0",
-        "MASTER_ADDR": f"{first}.{names.gang_name(workload.id, workload.run)}.{options.training_namespace}.svc",
-        "MASTER_PORT": str(MASTER_PORT),
-    }
+    gang = names.gang_name(workload.id, workload.run)
+    address = f"{first}.{gang}.{options.training_namespace}.svc"
+    rendezvous = Rendezvous(tasks=workload.tasks, address=address, port=MASTER_PORT)
+    return gang_environment(task, _asked(workload, task).devices, rendezvous)
 
 
 def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
@@ -185,7 +180,7 @@ def _runner(
         "GQ_CHECKPOINT_DIR": _CHECKPOINTS,
         "HOME": _HOME,
         "PYTHONUNBUFFERED": "1",
-        **gang_environment(workload, task, options),
+        **_gang_variables(workload, task, options),
     }
     if options.checkpoint_url:
         told["GQ_CHECKPOINT_URL"] = options.checkpoint_url

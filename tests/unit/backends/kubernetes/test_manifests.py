@@ -103,6 +103,8 @@ def test_the_tasks_of_a_gang_find_each_other_by_the_service_of_their_run():
     told = environment(pod)
     assert told["MASTER_ADDR"] == "gq-job-1-3-0.gq-job-1-3.train.svc"
     assert (told["RANK"], told["WORLD_SIZE"], told["LOCAL_RANK"]) == ("1", "2", "0")
+    assert (told["PET_NODE_RANK"], told["PET_NNODES"], told["NPROC_PER_NODE"]) == ("1", "2", "2")
+    assert (told["PET_MASTER_ADDR"], told["PET_MASTER_PORT"]) == (told["MASTER_ADDR"], "29500")
     assert service["spec"]["publishNotReadyAddresses"] is True
 
 
