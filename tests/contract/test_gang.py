@@ -10,6 +10,7 @@ import pytest
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.local.ports import LOOPBACK, find_free_port
 from tests.cells import MEETS
+from tests.patience import scaled
 
 #: Seconds in which the processes meet; importing torch takes most of it.
 DEADLINE = 120
@@ -38,7 +39,7 @@ def run_tasks(command: list[str], *, tasks: int, devices: int = 1) -> list[str]:
         for task in range(tasks)
     ]
     try:
-        printed = [process.communicate(timeout=DEADLINE)[0] for process in processes]
+        printed = [process.communicate(timeout=scaled(DEADLINE))[0] for process in processes]
     finally:
         for process in processes:
             process.kill()
