@@ -5,6 +5,7 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { countdown } from './plugins/countdown';
 import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
+import { lending } from './plugins/lending';
 import { notify } from './plugins/notify';
 import { outputs } from './plugins/outputs';
 import { palette } from './plugins/palette';
@@ -24,6 +25,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   palette,
   status,
   countdown,
+  lending,
   notify,
   patience
 ];

@@ -391,6 +391,8 @@ export interface components {
             /** @description Start of the idleness; None = in use, or unknown. */
             idle_since: number | null;
             warning: components["schemas"]["IdleWarning"] | null;
+            /** @description Until when 'Keep it' protects the idle share; None = it does not. */
+            kept_until: number | null;
             /** @description Present while the share is suspended or comes back (phases suspended, resuming). */
             suspension: components["schemas"]["SuspensionView"] | null;
             /** @description Why the share was not suspended at the last attempt, in one sentence; empty: no failure. */

@@ -59,6 +59,9 @@ class NotebookView(BaseModel):
     )
     idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
     warning: IdleWarning | None = None
+    kept_until: float | None = Field(
+        default=None, description="Until when 'Keep it' protects the idle share; None = it does not."
+    )
     suspension: SuspensionView | None = Field(
         default=None, description="Present while the share is suspended or comes back (phases suspended, resuming)."
     )

@@ -195,6 +195,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         enforcement=context.enforcement,
         idle_since=_idle_since(workload),
         warning=warning,
+        kept_until=_kept_until(workload),
         suspension=suspension_view(record),
         unsuspendable=record.detail.unsuspendable.sentence if record.detail.unsuspendable else "",
         trouble=context.trouble,
@@ -368,6 +369,12 @@ def _first_device(place: Place | None, context: ViewContext) -> Device | None:
 
 def _device_names(place: Place | None) -> list[str]:
     return list(place.devices) if place else []
+
+
+def _kept_until(workload: Workload) -> float | None:
+    """Return the end of the time of "Keep it", which may be over; None if the owner has not used it."""
+    activity = workload.activity
+    return None if activity is None or workload.state is not State.RUNNING else activity.kept_until
 
 
 def _idle_since(workload: Workload) -> float | None:

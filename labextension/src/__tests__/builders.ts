@@ -94,6 +94,7 @@ export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {
     enforcement: 'cooperative',
     idle_since: null,
     warning: null,
+    kept_until: null,
     suspension: null,
     unsuspendable: '',
     trouble: '',

@@ -3,6 +3,7 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { StatusBar } from '@jupyterlab/statusbar';
 
 import { countdown } from '../plugins/countdown';
+import { lending } from '../plugins/lending';
 import { notify } from '../plugins/notify';
 import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
@@ -159,17 +160,14 @@ describe('the warning of an idle notebook', () => {
 
   it('can be answered with "Keep it"', async () => {
     warn({});
-    training.server.answer(
-      'POST keep',
-      aNotebook({ warning: { expire_at: 2800, sentence: '', keep_seconds: 0 } })
-    );
+    training.server.answer('POST keep', aNotebook({ kept_until: 2800 }));
     const [keep] = Notification.manager.notifications[0].options.actions ?? [];
     expect([keep.label, keep.caption]).toEqual(['Keep it', 'Keeps your share for 30 min longer.']);
     keep.callback(new MouseEvent('click'));
     await settle();
     expect(training.server.asked).toEqual(['POST keep']);
-    expect(told()).toContain('Your share is kept for 30 min more.');
-    expect(training.notebookHere?.warning?.expire_at).toBe(2800);
+    expect(told().join()).toMatch(/Your share is kept until \d\d:\d\d( [AP]M)?\./);
+    expect(training.notebookHere?.kept_until).toBe(2800);
   });
 
   it('has no "Keep it" once the bound is reached', () => {
@@ -201,6 +199,69 @@ describe('the warning of an idle notebook', () => {
     expect(words(item)).toBe('Share taken in 4:07');
     await press('Idle warning');
     expect(app.executed).toContainEqual([CommandIDs.openPanel, {}]);
+  });
+});
+
+describe('a share that is lent while its notebook is idle', () => {
+  const why = 'Suspended: your 0.5 GPU was idle for 45 min and is lent to vision.';
+  const suspension = {
+    since: 1000,
+    sentence: `${why} Nothing is lost; the next cell waits a few seconds and goes on.`,
+    memory_mib: null,
+    expected_seconds: 8
+  };
+
+  /** The service tells the state of the share. */
+  function tell(phase: 'running' | 'suspended' | 'resuming', id = 'nb-1'): void {
+    training.set({
+      notebooks: [aNotebook({ id, phase, suspension: phase === 'running' ? null : suspension })]
+    });
+  }
+
+  beforeEach(async () => {
+    await lending.activate(app.frontEnd, training);
+  });
+  afterEach(() => lending.deactivate?.(app.frontEnd));
+
+  it('is told once, with for whom, why and what brings it back', () => {
+    tell('running');
+    tell('suspended');
+    tell('suspended');
+    expect(told()).toEqual([`${why} The next cell brings it back.`]);
+  });
+
+  it('is told when it is back, in place of the first notification', () => {
+    tell('running');
+    tell('suspended');
+    tell('resuming');
+    expect(told()).toHaveLength(1);
+    tell('running');
+    expect(Notification.manager.notifications.map(note => [note.type, note.message])).toEqual([
+      ['success', 'Your GPU is back.']
+    ]);
+  });
+
+  it('is not told to a page that was opened afterwards, but its return is', () => {
+    tell('suspended');
+    expect(told()).toEqual([]);
+    tell('running');
+    expect(told()).toEqual(['Your GPU is back.']);
+  });
+
+  it('is forgotten with its server', () => {
+    tell('running');
+    tell('suspended');
+    training.set({ notebooks: [] });
+    expect(told()).toEqual([]);
+    tell('running', 'nb-2');
+    expect(told()).toEqual([]);
+  });
+
+  it('is not told any more once the plugin is off', () => {
+    tell('running');
+    void lending.deactivate?.(app.frontEnd);
+    tell('suspended');
+    expect(told()).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { listGpuChoices, formatGpus, parseMilli, computePortion } from '../amounts';
-import { describeShare, formatShare, formatWarning } from '../live/share';
+import { describeShare, formatKept, formatShare, formatSuspension, formatWarning } from '../live/share';
 import { stripControls } from '../plain';
 import {
   formatAge,
@@ -89,11 +89,24 @@ describe('the share of this server', () => {
     expect(formatShare(aNotebook({ gpus: '0' }), 0)).toBe('CPU only');
   });
 
-  it('is named suspended or resuming, with the sentence of the service in the tooltip', () => {
+  it('is lent or comes back, with the sentence of the service in the tooltip', () => {
     const suspended = aNotebook({ phase: 'suspended', sentence: 'Lent to bob.', memory_used_mib: 1 });
-    expect(formatShare(suspended, 0)).toBe('GPU 0.5 · suspended');
+    expect(formatShare(suspended, 0)).toBe('GPU 0.5 · lent, comes back with the next cell');
+    expect(formatShare({ ...suspended, phase: 'resuming' }, 0)).toBe('GPU 0.5 · coming back');
     expect(describeShare(suspended)).toMatch(/^Lent to bob\. Click/);
-    expect(formatShare(aNotebook({ phase: 'resuming' }), 0)).toBe('GPU 0.5 · resuming');
+  });
+
+  it('is kept until a time of day, while that is to come', () => {
+    const kept = aNotebook({ idle_since: 0, kept_until: 1000 });
+    expect(formatShare(kept, 999)).toMatch(/^GPU 0\.5 · idle 16 min · kept until .+$/);
+    expect(formatShare(kept, 1000)).toBe('GPU 0.5 · idle 16 min');
+    expect(formatKept(kept, 999)).toMatch(/^Your share is kept until .+\.$/);
+  });
+
+  it('has a notification that fits, for whom it was lent', () => {
+    const long = `Suspended: ${'very '.repeat(40)}long.`;
+    const told = formatSuspension(aNotebook({ phase: 'suspended', sentence: long }));
+    expect(told.length).toBeLessThanOrEqual(140);
   });
 
   it('is counted down to an absolute time, first in the message', () => {

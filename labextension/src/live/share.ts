@@ -1,8 +1,9 @@
 /** The share of this notebook server as text. Pure. */
 
 import { formatGpus, parseMilli } from '../amounts';
-import { NOTEBOOK_LOOKS, formatMemory } from '../jobs';
+import { formatMemory } from '../jobs';
 import { formatClock, formatCountdown, formatMinutes } from '../times';
+import { fitToast } from '../toasts';
 import type { NotebookView } from '../wire';
 
 /** Return the share in brief, such as "GPU 0.5 · 6.1 / 10 GB · idle 12 min". Unknown values are left out. */
@@ -11,14 +12,20 @@ export function formatShare(notebook: NotebookView, now: number): string {
     return 'CPU only';
   }
   const parts = [`GPU ${notebook.gpus}`];
-  if (notebook.phase === 'suspended' || notebook.phase === 'resuming') {
-    return [...parts, NOTEBOOK_LOOKS[notebook.phase].word.toLowerCase()].join(' · ');
+  if (notebook.phase === 'suspended') {
+    return [...parts, 'lent, comes back with the next cell'].join(' · ');
+  }
+  if (notebook.phase === 'resuming') {
+    return [...parts, 'coming back'].join(' · ');
   }
   if (notebook.memory_used_mib !== null) {
     parts.push(formatMemory(notebook));
   }
   if (notebook.idle_since !== null && now - notebook.idle_since >= 60) {
     parts.push(`idle ${formatMinutes(now - notebook.idle_since)}`);
+  }
+  if (notebook.kept_until !== null && notebook.kept_until > now) {
+    parts.push(`kept until ${formatClock(notebook.kept_until, now)}`);
   }
   return parts.join(' · ');
 }
@@ -50,6 +57,20 @@ export function formatWarning(notebook: NotebookView, now: number): string {
       ? 'Your GPU share is being taken now.'
       : `Your GPU share is taken at ${formatClock(warning.expire_at, now)}, in ${formatCountdown(left)}.`;
   return `${when} ${warning.sentence}`;
+}
+
+/** Return the text of the notification that a share was lent: for whom and why, and what brings the share back. */
+export function formatSuspension(notebook: NotebookView): string {
+  const why = notebook.suspension?.sentence || notebook.sentence;
+  const [first] = why.split(/(?<=[.!?]) (?=\p{Lu})/u);
+  return fitToast(`${first} The next cell brings it back.`);
+}
+
+/** Return the text of the notification after "Keep it", from the answer of the server. */
+export function formatKept(notebook: NotebookView, now: number): string {
+  return notebook.kept_until === null
+    ? 'Your share is kept.'
+    : `Your share is kept until ${formatClock(notebook.kept_until, now)}.`;
 }
 
 /** Return whether an idle warning is shown and the user may still keep the share for longer. */

@@ -8,7 +8,7 @@ import * as React from 'react';
 
 import { describeError } from '../client';
 import { definePlugin } from '../lifetime';
-import { canKeep, formatWarning } from '../live/share';
+import { canKeep, formatKept, formatWarning } from '../live/share';
 import { formatClock, formatCountdown, formatSpan } from '../times';
 import { CommandIDs, ITraining, NO_ARGS } from '../tokens';
 import type { NotebookView } from '../wire';
@@ -54,16 +54,12 @@ export const countdown = definePlugin({
   }
 });
 
-/** Keep the share of this server for longer, and tell the user for how long. */
+/** Keep the share of this server for longer, and tell the user until when. */
 async function keepShare(training: ITraining): Promise<void> {
   try {
     const notebook = await training.client.keepShare();
     training.recordNotebook(notebook);
-    const seconds = notebook.warning === null ? null : notebook.warning.expire_at - Date.now() / 1000;
-    Notification.success(
-      seconds === null ? 'Your share is kept.' : `Your share is kept for ${formatSpan(seconds)} more.`,
-      { autoClose: 4000 }
-    );
+    Notification.success(formatKept(notebook, Date.now() / 1000), { autoClose: 4000 });
   } catch (reason) {
     Notification.error(describeError(reason), { autoClose: 8000 });
   }

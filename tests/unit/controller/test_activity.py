@@ -140,6 +140,7 @@ async def test_keep_it_gives_time_and_is_bounded(crowded):
         await spend(crowded, wait)
         view = crowded.controller.tickets.keep(BOB, "")
         assert view.warning is None
+        assert view.kept_until == crowded.clock.now() + 1800
         assert crowded.sql.get(view.id).workload.activity.kept_total == kept
     await spend(crowded, 1830)
     warning = crowded.notebook(BOB).warning
@@ -153,6 +154,7 @@ async def test_being_used_again_gives_the_full_keep_back(crowded):
     await spend(crowded, 1260)
     crowded.controller.tickets.keep(BOB, "")
     await spend(crowded, 60, bob=True)
+    assert crowded.notebook(BOB).kept_until is None
     await spend(crowded, 1400)
     warning = crowded.notebook(BOB).warning
     assert warning is not None
