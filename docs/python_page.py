@@ -14,6 +14,12 @@ SECTIONS = {
     "In the code of a job": ("in_job", "should_stop", "checkpoint_dir", "results_dir", "progress"),
     "Try without a GPU": ("simulate_memory",),
 }
+#: Magics of IPython, and what they do.
+MAGICS = {
+    "%%train": "sends its cell to a training queue; `%%train --help` lists the options",
+    "%gq_jobs": "lists your jobs that have not ended, and with `--all` the newest of all",
+    "%gq_load JOB [NAME ...]": "assigns variables that a job brought back; without names, all of them",
+}
 
 
 def python_api() -> str:
@@ -31,6 +37,7 @@ def python_api() -> str:
         parts.append(f"\n## {heading}\n")
         for name in names:
             parts += _describe(name, getattr(jupyter_gq, name))
+    parts += ["\n## Magics\n\n", *(f"* `{name}`: {use}\n" for name, use in MAGICS.items())]
     return "".join(parts)
 
 

@@ -5,7 +5,8 @@ Rules
 - Replay: first the cells tagged `gq-setup` that did not run, in document order; then the prefix as it was run, in run
   order, each cell as often as it ran; then the targets, in document order.
 - Notebook: every code cell that is not empty, in document order; all of them are targets.
-- Never: cells tagged `gq-skip` do not run. Earlier runs of a target are not replayed: a target runs once.
+- Never: cells tagged `gq-skip` do not run. Cells that send themselves (`%%train`) are not replayed, and neither are
+  earlier runs of a target: a target runs once.
 - Unique ids: ids are unique in the bundle, and a target keeps its id because its output returns by it. A replayed cell
   gets its id with a suffix if the id is taken.
 - No hopeless jobs: nothing is sent that cannot run; each refusal names the cell and says what to do.
@@ -26,6 +27,8 @@ from .refusal import RefusedRequest
 from .requests import CellsRequest
 
 SETUP, SKIP = "gq-setup", "gq-skip"
+#: A cell that begins with this magic sends itself to training, so no job replays it.
+TRAIN_MAGIC = "%%train"
 #: Longest id of a cell that nbformat allows.
 MAX_ID = 64
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]+")
@@ -113,6 +116,11 @@ def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin, re
 def hash_source(source: str) -> str:
     """Return the SHA-256 of a cell's source as hex; the browser compares it to see whether a cell was edited."""
     return hashlib.sha256(source.encode()).hexdigest()
+
+
+def sends_itself(source: str) -> bool:
+    """Return whether a cell sends itself to training by its magic."""
+    return source.lstrip().startswith(TRAIN_MAGIC)
 
 
 def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
@@ -210,7 +218,7 @@ def _select_replayed(
     ran = [
         (index, cell)
         for index, cell in enumerate(request.prefix)
-        if cell.cell_id not in sent | skipped and cell.source.strip()
+        if cell.cell_id not in sent | skipped and cell.source.strip() and not sends_itself(cell.source)
     ]
     known = {cell.cell_id for _, cell in ran}
     setup = [

@@ -5,9 +5,10 @@ See docs/decisions/0127-let-kernels-send-jobs-through-the-socket.md.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
@@ -15,11 +16,13 @@ from jupyter_gq.client.outputs import Output, fold
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
+from .history import KernelHistory
 from .refusal import RefusedRequest
 from .requests import JobFields, PrefixCell, SendRequest, parse
 
 if TYPE_CHECKING:
     from .service_connection import ServiceConnection
+    from .watch import KernelWatch
 
 #: Media type of the value that a call returned; `notebook/pickled_call.py` shows it.
 VALUE_MIME = "application/vnd.jupyter-gq.value+json"
@@ -27,6 +30,10 @@ VALUE_MIME = "application/vnd.jupyter-gq.value+json"
 TAIL = 200
 #: Id of the target cell of a job that no cell of the notebook stands for.
 CALL_CELL = "call"
+
+
+#: Pause in seconds, and number of attempts, until the kernel has announced the cell that sends itself.
+KNOWN_AFTER, KNOWN_TRIES = 0.05, 30
 
 
 class KernelJob(JobFields):
@@ -37,29 +44,44 @@ class KernelJob(JobFields):
     queue: str = Field(default="", description='"": the only queue of the user.')
     setup: list[str] = Field(default_factory=list, description="Sources of the cells that run first.")
     source: str = Field(description="Source of the target cell.")
+    code: str | None = Field(default=None, description="The whole cell that sends itself; None: no cell does.")
+    cell_id: str = Field(default="", description="Id of that cell, if the page has told it to the kernel.")
+    replay: bool = Field(default=False, description="Whether the cells run first that ran in the kernel before.")
+
+
+class SentJob(BaseModel):
+    """The answer to a kernel that has sent a job."""
+
+    job: JobView
+    notes: list[str] = Field(default_factory=list, description="Sentences for the user.")
 
 
 class KernelRequests:
     """The answers to requests of kernels about jobs."""
 
-    def __init__(self, connection: ServiceConnection) -> None:
-        self._connection, self._service = connection, connection.service
+    def __init__(self, connection: ServiceConnection, watch: KernelWatch) -> None:
+        self._connection, self._service, self._watch = connection, connection.service, watch
 
-    async def send(self, body: object) -> JobView:
-        """Submit the job in `body` and return it.
+    async def send(self, body: object) -> SentJob:
+        """Submit the job in `body` and return it, with notes on the cells that run.
 
-        If the service runs jobs where variables cannot be brought back, the job is sent without them. Raises
+        If the service runs jobs where variables cannot be brought back, a function is sent without them. Raises
         `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the service
         refuses the job.
         """
-        request = await self._make_request(parse(KernelJob, body))
+        asked = parse(KernelJob, body)
+        notes: list[str] = []
+        if asked.code is None:
+            request = await self._make_request(asked)
+        else:
+            request, notes = await self._make_cell_request(asked, asked.code)
         try:
             job, _ = await self._connection.submit(request)
         except ServiceError as error:
-            if error.problem.code != "returns_unsupported":
+            if error.problem.code != "returns_unsupported" or asked.code is not None:
                 raise
             job, _ = await self._connection.submit(request.model_copy(update={"returns": []}))
-        return job
+        return SentJob(job=job, notes=notes)
 
     async def read_text(self, job: str) -> JsonObject:
         """Return the outputs of a job as text, and the traceback of its error, "" if there is none."""
@@ -83,14 +105,51 @@ class KernelRequests:
         return {"value": values[-1] if values else None}
 
     async def _make_request(self, asked: KernelJob) -> SendRequest:
-        """Return the request as a page would send it, for the notebook of the kernel."""
-        return SendRequest(
-            **{**asked.model_dump(exclude={"setup", "source"}), "queue": asked.queue or await self._choose_queue()},
-            notebook_path=await self._connection.find_notebook(asked.kernel_id),
-            notebook=_make_document(asked.source),
-            targets=[CALL_CELL],
-            prefix=[PrefixCell(cell_id=f"setup-{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)],
+        """Return the request for cells that are in no notebook, as a page would send it."""
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [_make_cell(CALL_CELL, asked.source)]}
+        prefix = [PrefixCell(cell_id=f"setup-{n}", source=each, ran=False) for n, each in enumerate(asked.setup, 1)]
+        path = await self._connection.find_notebook(asked.kernel_id)
+        return await self._complete(asked, notebook_path=path, notebook=notebook, targets=[CALL_CELL], prefix=prefix)
+
+    async def _make_cell_request(self, asked: KernelJob, code: str) -> tuple[SendRequest, list[str]]:
+        """Return the request for a cell that sends itself, with the cells that ran before, and notes for the user."""
+        history = await self._wait_for_cell(asked.kernel_id, code)
+        is_known = _runs_now(history, code)
+        target = asked.cell_id or (history.cells[-1].cell_id if is_known else "") or CALL_CELL
+        before = [cell for cell in history.cells if cell.seconds is not None and asked.replay and not cell.failed]
+        path = await self._connection.find_notebook(asked.kernel_id)
+        request = await self._complete(
+            asked,
+            notebook_path=path,
+            notebook=_put_cell(await self._connection.read_notebook(path), target, asked.source),
+            targets=[target],
+            prefix=[
+                PrefixCell(cell_id=cell.cell_id or f"history-{n}", source=cell.code, seconds=cell.seconds)
+                for n, cell in enumerate(before, 1)
+            ],
         )
+        notes = [warning.message for warning in (await self._connection.describe(request)).warnings]
+        if asked.replay and not (history.complete and is_known):
+            notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")
+        return request, notes
+
+    async def _wait_for_cell(self, kernel_id: str, code: str) -> KernelHistory:
+        """Return the history of a kernel once the cell with this code runs, or after a moment.
+
+        The kernel announces its executions in order, so everything before is known then as well.
+        """
+        history = None
+        for _ in range(KNOWN_TRIES):
+            history = self._watch.get_history(kernel_id)
+            if history is None or _runs_now(history, code):
+                break
+            await asyncio.sleep(KNOWN_AFTER)
+        return history or KernelHistory(cells=(), complete=False)
+
+    async def _complete(self, asked: KernelJob, **cells: object) -> SendRequest:
+        """Return a request for these cells with the fields of the job, in the only queue if none is named."""
+        fields = asked.model_dump(exclude={"setup", "source", "code", "cell_id", "replay"})
+        return SendRequest.model_validate({**fields, **cells, "queue": asked.queue or await self._choose_queue()})
 
     async def _choose_queue(self) -> str:
         """Return the only queue that the user may use; raise `RefusedRequest` if there is none or a choice."""
@@ -110,7 +169,18 @@ def _find_value(event: JsonObject) -> JsonValue:
     return shown.get("value") if isinstance(shown, dict) else None
 
 
-def _make_document(source: str) -> JsonObject:
-    """Return a notebook whose only cell has this source."""
-    cell = {"cell_type": "code", "id": CALL_CELL, "metadata": {}, "source": source}
-    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+def _runs_now(history: KernelHistory, code: str) -> bool:
+    """Return whether the last execution of a kernel has this code and has not ended."""
+    return bool(history.cells) and history.cells[-1].seconds is None and history.cells[-1].code == code
+
+
+def _put_cell(notebook: JsonObject, cell_id: str, source: str) -> JsonObject:
+    """Return a copy of a notebook in which the cell with this id has this source; a new cell comes last."""
+    cells = [*(notebook.get("cells") or [])]
+    place = next((place for place, cell in enumerate(cells) if cell.get("id") == cell_id), len(cells))
+    cells[place : place + 1] = [_make_cell(cell_id, source)]
+    return {**notebook, "cells": cells}
+
+
+def _make_cell(cell_id: str, source: str) -> JsonObject:
+    return {"cell_type": "code", "id": cell_id, "metadata": {}, "source": source}

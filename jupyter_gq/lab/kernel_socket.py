@@ -4,7 +4,7 @@ Only processes of the user can open it: it lies in a folder of mode 0700. So a k
 from the service to the user's kernel without a stop on a disk. Nothing is unpickled here.
 
     GET /jobs/<id>/results   GET /jobs/<id>/content?path=&start=   GET /names/<name>
-    POST /jobs   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
+    GET, POST /jobs   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
     POST /share/want
 
 Beside the socket lies the notice that the share is lent, while it is (see `lab/share.py`).
@@ -134,6 +134,10 @@ async def _send_job(connection: ServiceConnection, _: str, request: RequestHandl
     return (await connection.kernels.send(body)).model_dump_json()
 
 
+async def _list_jobs(connection: ServiceConnection, _: str, __: RequestHandler) -> str:
+    return (await connection.service.jobs()).model_dump_json()
+
+
 async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
     return (await connection.service.job(job)).model_dump_json()
 
@@ -158,7 +162,7 @@ async def _want_share(connection: ServiceConnection, _: str, __: RequestHandler)
 Ask = Callable[["ServiceConnection", str, RequestHandler], "Awaitable[str | bytes]"]
 Asks = Mapping[str, Ask]
 _ROUTES: tuple[tuple[str, Asks], ...] = (
-    (r"/jobs", {"POST": _send_job}),
+    (r"/jobs", {"GET": _list_jobs, "POST": _send_job}),
     (r"/jobs/([^/]+)", {"GET": _read_job, "DELETE": _cancel_job}),
     (r"/jobs/([^/]+)/text", {"GET": _read_text}),
     (r"/jobs/([^/]+)/value", {"GET": _read_value}),

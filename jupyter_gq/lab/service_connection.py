@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from jupyter_core.utils import ensure_async
+from tornado.web import HTTPError
+
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import (
     MAX_NAME,
@@ -22,6 +25,7 @@ from jupyter_gq.client.models import (
     Preview,
     ServiceEvent,
 )
+from jupyter_gq.domain.json_types import JsonObject
 
 from . import bundle, cells
 from .activity import ActivityReporter
@@ -56,7 +60,7 @@ class ServiceConnection:
         self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
         #: Answers kernels, through the socket.
-        self.kernels = KernelRequests(self)
+        self.kernels = KernelRequests(self, watch)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._fetching: asyncio.Task[None] | None = None
 
@@ -107,10 +111,7 @@ class ServiceConnection:
 
         Raises `RefusedRequest` if the body is no valid request or the cells cannot run.
         """
-        request = parse(CellsRequest, body)
-        source = await self._find_origin(request)
-        steps = bundle.plan_steps(request, source.kernel)
-        return describe_plan(request, steps, source.kernel, self._environment)
+        return await self.describe(parse(CellsRequest, body))
 
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
@@ -139,6 +140,20 @@ class ServiceConnection:
         """Copy the executed notebook of a job into the user's folder; return the path of the copy."""
         job, notebook = await asyncio.gather(self.service.job(job_id), self.service.notebook(job_id))
         return await save_result(self._app.contents_manager, job.id, job.name, notebook)
+
+    async def read_notebook(self, path: str) -> JsonObject:
+        """Return the notebook in the file at this path, without unsaved edits; an empty one if there is none."""
+        try:
+            model = await ensure_async(self._app.contents_manager.get(path, content=True, type="notebook"))
+        except HTTPError:
+            return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}
+        return dict(model["content"])
+
+    async def describe(self, request: CellsRequest) -> Plan:
+        """Return the cells that would run for a checked request, with warnings; for the rest see `check`."""
+        source = await self._find_origin(request)
+        steps = bundle.plan_steps(request, source.kernel)
+        return describe_plan(request, steps, source.kernel, self._environment)
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""

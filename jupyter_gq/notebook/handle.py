@@ -57,6 +57,11 @@ class Job:
         return self._phase
 
     @property
+    def last_status(self) -> str:
+        """The state of the job as it was last heard; nothing is asked."""
+        return self._phase
+
+    @property
     def reason(self) -> str:
         """The present state in one sentence: why the job waits, was paused or failed, or what it does."""
         self._view = self._server.get("jobs", self.id)

@@ -1,4 +1,4 @@
-"""The IPython extension of kernels: `%gq_load`, and a hint after a NameError for a variable that a job has.
+"""The IPython extension of kernels: its magics, and a hint after a NameError for a variable that a job has.
 
 Our start-up file loads it in each kernel; elsewhere `%load_ext jupyter_gq` does.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from .results import ResultError, load
 from .server_socket import ask_server, server_socket
+from .table import Table
+from .train_magic import Shell as TrainShell
+from .train_magic import list_jobs, train
 
 #: Seconds that the hint after a NameError may take.
 HINT_TIMEOUT = 2.0
@@ -31,20 +34,17 @@ class ExecutedCell(Protocol):
     error_in_exec: BaseException | None
 
 
-class Shell(Protocol):
+class Shell(TrainShell, Protocol):
     """The part of IPython's shell that is used here."""
 
     events: Events
 
-    def register_magic_function(self, func: Callable[[str], None], magic_kind: str, magic_name: str) -> None:
+    def register_magic_function(self, func: Callable[..., object], magic_kind: str, magic_name: str) -> None:
         """Make a function a magic of this name."""
-
-    def push(self, variables: Mapping[str, object]) -> None:
-        """Assign variables in the user's namespace."""
 
 
 def load_ipython_extension(shell: Shell) -> None:
-    """Add the magic and the hint to a shell; IPython calls this once."""
+    """Add the magics and the hint to a shell; IPython calls this once."""
 
     def gq_load(line: str) -> None:
         """Load variables that a job brought back: %gq_load JOB [NAME ...]; without names, all of them."""
@@ -60,6 +60,16 @@ def load_ipython_extension(shell: Shell) -> None:
         shell.push(values)
         print("Loaded " + ", ".join(f"{name} ({type(value).__name__})" for name, value in values.items()))  # noqa: T201
 
+    def train_cell(line: str, cell: str) -> None:
+        """Send this cell to a training queue: %%train [--gpus 0.5] [--queue NAME] [--returns NAMES] ...; see --help."""
+        train(shell, line, cell)
+
+    def gq_jobs(line: str) -> Table | None:
+        """List your jobs: %gq_jobs [--all]."""
+        return list_jobs(line)
+
+    shell.register_magic_function(train_cell, "cell", "train")
+    shell.register_magic_function(gq_jobs, "line", "gq_jobs")
     shell.register_magic_function(gq_load, "line", "gq_load")
     shell.events.register("post_run_cell", hint_at_job)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from .handle import Job
 from .pickled_call import (
@@ -105,4 +105,5 @@ def send_call(
         "source": f"# {described}\n{RETURNED} = _call()",
         "returns": [RETURNED],
     }
-    return Job(server, server.post("jobs", body=body))
+    answer = server.post("jobs", body=body)
+    return Job(server, cast("Mapping[str, object]", answer["job"]))

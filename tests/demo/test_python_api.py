@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import textwrap
 
-from jupyter_gq.demo.person import Person
+from jupyter_gq.demo.person import DemoCellFailed, Person
 from tests.browser.world import running_demo
 from tests.docs.blocks import blocks
 
@@ -20,6 +20,33 @@ async def a_kernel():
             return await ann.run_cell(kernel, textwrap.dedent(code))
 
         yield run
+
+
+def test_a_cell_sends_itself_and_what_ran_before_runs_first():
+    asyncio.run(send_cells())
+
+
+async def send_cells() -> None:
+    async with a_kernel() as run:
+        await run("import time\nstart = 40")
+        with contextlib.suppress(DemoCellFailed):
+            await run("1 / 0")
+        said = await run("""\
+            %%train --gpus 0.5 --queue vision --returns answer,where --wait
+            import os
+            print("in the job", start)
+            answer, where = start + 2, "GQ_RUN_DIR" in os.environ
+        """)
+        assert "in the job 40" in said
+        assert await run("print(answer, where)") == "42 True\n", "what comes back is assigned"
+        await run("%%train --gpus 0 --queue vision --name sleepy\ntime.sleep(3600)")
+        listed = await run("jobs = %gq_jobs\nprint(jobs)")
+        job = next(line.split()[0] for line in listed.splitlines() if "sleepy" in line)
+        assert await run(f"import jupyter_gq\njupyter_gq.job('{job}').cancel()") == ""
+        said = await run(f"print(jupyter_gq.job('{job}').wait(300))\njobs = %gq_jobs\nprint(jobs)")
+        assert "cancelled\nNo job of yours waits or runs." in said
+        assert "--returns NAMES" in await run("%%train --help\npass")
+        assert "There is no training queue named 'none'" in await run("%%train --queue none\npass")
 
 
 def test_a_function_runs_as_a_job_and_its_value_or_its_error_comes_back():

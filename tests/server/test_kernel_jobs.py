@@ -122,3 +122,89 @@ async def test_the_value_of_a_call_is_read_from_the_end_of_its_outputs(service, 
 async def test_a_job_is_cancelled(service, kernel):
     await run(kernel, "jupyter_gq.job('job-7f3').cancel()")
     assert ("DELETE", "jobs/job-7f3") in service.asked
+
+
+TRAIN = "%%train --gpus 0.5 --queue vision --returns model\nmodel = start"
+
+
+async def announce(fetch, kernel, **cells):
+    """Tell the server the ids of cells, as a page does when it runs them."""
+    body = {"cells": [{"cell_id": name, "source": source} for name, source in cells.items()]}
+    await fetch("POST", "kernels", kernel.id, "history", body=body)
+
+
+def sent(service):
+    """Return the last job that was sent."""
+    return next(body for body in reversed(service.bodies) if body and "bundle" in body)
+
+
+async def test_a_cell_sends_itself_with_what_ran_before_and_is_the_target(service, kernel, fetch, extension):
+    extension.watch.start()
+    await run(kernel, "%reload_ext jupyter_gq")
+    await announce(fetch, kernel, first="start = 1", failed="1 / 0", sender=TRAIN)
+    await run(kernel, "start = 1")
+    await run(kernel, "1 / 0")
+    await run(kernel, TRAIN.replace("start", "other"))
+    await run(kernel, TRAIN)
+    body = sent(service)
+    manifest, cells = body["bundle"]["manifest"], body["bundle"]["notebook"]["cells"]
+    assert (body["gpus"], body["queue"], body["name"], manifest["returns"]) == ("0.5", "vision", "a", ["model"])
+    assert [ref["cell_id"] for ref in manifest["targets"]] == ["sender"]
+    sources = [cell["source"] for cell in cells]
+    assert sources[-2:] == ["start = 1", "model = start"], "neither what failed nor what sent itself runs before"
+    assert [ref["cell_id"] for ref in manifest["prefix"]][-1] == "first"
+
+
+async def test_without_replay_only_the_cell_runs(service, kernel, extension):
+    extension.watch.start()
+    await run(kernel, "%reload_ext jupyter_gq")
+    await run(kernel, "start = 1")
+    await run(kernel, TRAIN.replace("--gpus", "--no-replay --gpus"))
+    assert [cell["source"] for cell in sent(service)["bundle"]["notebook"]["cells"]] == ["model = start"]
+
+
+async def test_what_a_cell_does_and_what_is_not_known_is_told_before_the_job_runs(service, kernel, extension):
+    await run(kernel, "%reload_ext jupyter_gq")
+    await run(kernel, "start = 1")
+    extension.watch.start()
+    said = await run(kernel, "%%train --queue vision\ninput()")
+    assert "asks for input; nobody can answer in a job" in said
+    assert "Not everything that ran in this kernel is known" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%%train --gpu-count 3", "unrecognized arguments: --gpu-count 3"),
+        ("%%train --gpus '1", "The line cannot be read: No closing quotation"),
+        ("%%train --help", "--returns NAMES"),
+        ("%%train --queue vision --returns a.b", "'a.b' is not the name of a variable"),
+    ],
+)
+async def test_a_line_that_is_wrong_sends_nothing_and_says_what_is_right(service, kernel, line, words):
+    await run(kernel, "%reload_ext jupyter_gq")
+    assert words in await run(kernel, line + "\nmodel = 1")
+    assert not [body for body in service.bodies if body and "bundle" in body]
+
+
+async def test_a_cell_with_a_syntax_error_is_not_sent(service, kernel):
+    await run(kernel, "%reload_ext jupyter_gq")
+    assert "Syntax error" in await run(kernel, "%%train --queue vision\nfor")
+    assert not [body for body in service.bodies if body and "bundle" in body]
+
+
+async def test_jobs_are_listed_and_ended_ones_on_request(service, kernel):
+    await run(kernel, "%reload_ext jupyter_gq")
+    listed = [a_job(), a_job(id="job-old", name="before", phase="done")]
+    service.answers["GET", "jobs"] = (200, {"jobs": listed})
+    said = await run(kernel, "jobs = %gq_jobs\nprint(jobs)")
+    assert "job-7f3  waiting  Digits  vision  1     1st in line." in said
+    assert "job-old" not in said
+    assert "job-old" in await run(kernel, "jobs = %gq_jobs --all\nprint(jobs)")
+
+
+async def test_a_job_that_has_sent_a_cell_with_the_magic_runs_it(kernel, tmp_path, monkeypatch):
+    await run(kernel, f"%reload_ext jupyter_gq\nimport os; os.environ['GQ_RUN_DIR'] = {str(tmp_path)!r}")
+    assert await run(kernel, "%%train --queue vision\nprint('here')") == "here\n"
+    reply = await kernel.run("%%train --queue vision\nraise ValueError", stop_on_error=False)
+    assert reply["content"]["status"] == "error"

@@ -162,6 +162,23 @@ describe('the output of a job', () => {
     expect(training.server.asked).toEqual(['GET jobs/job-1/outputs?after=0']);
   });
 
+  it('comes under a cell that has sent itself, and not under one that only shows the job', async () => {
+    await activate();
+    training.recordJob(aSentJob());
+    const shown = {
+      output_type: 'display_data',
+      data: { [JOB_MIME]: { job: 'job-1', phase: 'waiting' } },
+      metadata: {}
+    };
+    notebook.cells.forEach(cell => cell.outputs.fromJSON([shown]));
+    endCell(notebook, 0, 1);
+    endCell(notebook, 1, 2);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(notebook.outputs(0)).toHaveLength(1);
+    expect(notebook.cells[0].getMetadata(METADATA_KEY)).toBeUndefined();
+    expect(notebook.outputs(1)).toMatchObject([{}, { text: 'epoch 1\n' }]);
+  });
+
   it('is fetched once for two notebooks that show it', async () => {
     await activate();
     const copy = tracker.open(new FakePanel(['load()', 'train()']));

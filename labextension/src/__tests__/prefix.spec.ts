@@ -45,6 +45,14 @@ describe('what is replayed', () => {
     expect(prefix.entries.map(item => item.source)).toEqual(['run_a()']);
   });
 
+  it('is no cell that sends itself by its magic', () => {
+    const sender = '\n%%train --gpus 1\nfit()';
+    const prefix = proposeFromRuns([ran('a', { code: sender }), ran('b')], NOTEBOOK, TARGET);
+    expect(prefix.entries.map(item => item.source)).toEqual(['run_b()']);
+    const above = proposeFromDocument([cell('s', sender), cell('a'), cell('t')], TARGET);
+    expect(above.entries.map(item => item.cellId)).toEqual(['a']);
+  });
+
   it('leaves a failed run out, but lists it', () => {
     const prefix = proposeFromRuns([ran('a', { failed: true }), ran('b')], NOTEBOOK, TARGET);
     expect(prefix.entries).toHaveLength(2);

@@ -51,6 +51,8 @@ export interface IPrefix {
 const SETUP = 'gq-setup';
 /** Cells with this tag are never replayed. */
 const SKIP = 'gq-skip';
+/** A cell that begins with this magic sends itself to training. */
+const TRAIN_MAGIC = '%%train';
 const FAILED = 'ended with an error here';
 const RUNNING = 'still running here; the job runs it again from the start';
 
@@ -67,7 +69,7 @@ export function proposeFromRuns(
   from: 'history' | 'part' = 'history'
 ): IPrefix {
   const entries = runs
-    .filter(run => run.code.trim() !== '')
+    .filter(run => isReplayable(run.code))
     .map((run, index) => makeRunEntry(run, index, cells))
     .filter(entry => !targets.has(entry.cellId));
   return { from, entries: completeEntries(entries, cells, targets) };
@@ -90,13 +92,19 @@ export function proposeFromDocument(
   const first = cells.findIndex(cell => targets.has(cell.id));
   const entries = cells
     .slice(0, Math.max(0, first))
-    .filter(cell => cell.source.trim() !== '')
+    .filter(cell => isReplayable(cell.source))
     .map(cell => ({
       ...makeEntry(cell.id, cell.source),
       included: !cell.failed,
       note: cell.failed ? 'ended with an error when it last ran' : null
     }));
   return { from, entries: completeEntries(entries, cells, targets) };
+}
+
+/** Return whether a job can replay a source: not if it is empty, or if it sends itself by its magic. */
+function isReplayable(source: string): boolean {
+  const code = source.trim();
+  return code !== '' && !code.startsWith(TRAIN_MAGIC);
 }
 
 /** Return an included entry for a cell that is not known to have run. */

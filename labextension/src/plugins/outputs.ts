@@ -1,6 +1,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { Cell } from '@jupyterlab/cells';
+import { CodeCell } from '@jupyterlab/cells';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -9,7 +10,7 @@ import type { DisposableSet } from '@lumino/disposable';
 import { DisposableDelegate } from '@lumino/disposable';
 
 import type { Refusal } from '../attach/cell';
-import { JOB_MIME } from '../attach/metadata';
+import { findPlaceholder, JOB_MIME } from '../attach/metadata';
 import type { IBindingServices } from '../attach/notebook';
 import { NotebookBindings } from '../attach/notebook';
 import { JobRenderer } from '../attach/renderer';
@@ -54,14 +55,35 @@ export const outputs = definePlugin({
         }
       )
     );
-    return {
-      bind: async (panel: NotebookPanel, job: JobView): Promise<void> => {
-        const settings = await readSettings(registry);
-        await bindings.get(panel)?.bind(job, settings.saveOnSend);
-      }
+    const bind = async (panel: NotebookPanel, job: JobView): Promise<void> => {
+      const settings = await readSettings(registry);
+      await bindings.get(panel)?.bind(job, settings.saveOnSend);
     };
+    owned.add(
+      connect(
+        NotebookActions.executed,
+        (_: unknown, { notebook, cell }: { notebook: Notebook; cell: Cell }) => {
+          const panel = tracker.find(candidate => candidate.content === notebook);
+          if (panel !== undefined && cell instanceof CodeCell) {
+            void findSentJob(training, cell).then(job => (job === null ? undefined : bind(panel, job)));
+          }
+        }
+      )
+    );
+    return { bind };
   }
 });
+
+/** Return the job that a cell which has just run has sent itself, by its magic; null if it has sent none. */
+async function findSentJob(training: ITraining, cell: CodeCell): Promise<JobView | null> {
+  const shown = cell.model.outputs.toJSON().map(output => findPlaceholder([output]));
+  const last = shown.filter(placeholder => placeholder !== null).pop();
+  if (last === undefined) {
+    return null;
+  }
+  const job = await training.findJob(last.job).catch(() => null);
+  return job?.targets.some(target => target.cell_id === cell.model.id) === true ? job : null;
+}
 
 /** Return the services of the bindings. The streams that they make belong to `owned`. */
 function makeServices(owned: DisposableSet, app: JupyterFrontEnd, training: ITraining): IBindingServices {

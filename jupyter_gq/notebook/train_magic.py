@@ -1,0 +1,195 @@
+"""The magics `%%train`, which sends its cell to training, and `%gq_jobs`, which lists the user's jobs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import NoReturn, Protocol, cast
+
+from .handle import ENDED, Job, JobFailed
+from .jobs import in_job
+from .server import JobError, find_kernel_id, find_server
+from .table import Table
+
+#: Seconds between two looks at a job whose line is kept up to date.
+INTERVAL = 2.0
+_LISTED = ("id", "phase", "name", "queue", "gpus", "sentence")
+_NO_JOBS = "No job of yours waits or runs. `%gq_jobs --all` also lists jobs that have ended."
+
+
+class Shell(Protocol):
+    """The part of IPython's shell that is used here."""
+
+    def get_parent(self) -> Mapping[str, Mapping[str, object]]:
+        """Return the message that asked for the present execution."""
+
+    def push(self, variables: Mapping[str, object]) -> None:
+        """Assign variables in the user's namespace."""
+
+    def run_cell(self, raw_cell: str) -> Result:
+        """Run a cell in this kernel."""
+
+
+class Result(Protocol):
+    """The result of a cell that ran."""
+
+    def raise_error(self) -> None:
+        """Raise the error of the cell if there is one."""
+
+
+class Line(Protocol):
+    """An output that can be changed: IPython's handle of a display."""
+
+    def update(self, value: Mapping[str, object], *, raw: bool) -> None:
+        """Show another value in its place."""
+
+
+class UsageParser(argparse.ArgumentParser):
+    """A parser that raises IPython's `UsageError` and ends no process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `UsageError` with the message and the usage."""
+        from IPython.core.error import UsageError
+
+        raise UsageError(f"{message}\n{self.format_usage().strip()}\n{self.prog} --help describes each option.")
+
+    def parse(self, line: str) -> argparse.Namespace | None:
+        """Return the options in a line; print the help and return None if the line asks for it."""
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            self.error(f"The line cannot be read: {error}.")
+        if "--help" in words or "-h" in words:
+            print(self.format_help())  # noqa: T201
+            return None
+        return self.parse_args(words)
+
+
+def train(shell: Shell, line: str, cell: str) -> None:
+    """Send the cell to training as `line` says, and show its job under the cell; raise `UsageError` with the reason.
+
+    In a job, run the cell there: a notebook with such cells can be sent as a whole.
+    """
+    options = _make_train_parser().parse(line)
+    if options is None:
+        return
+    if in_job():
+        shell.run_cell(cell).raise_error()
+        return
+    from IPython.core.error import UsageError
+
+    try:
+        job = _send(shell, options, cell)
+        shown = _show(job)
+        if not options.wait:
+            threading.Thread(target=_follow, args=(job, shown), name=f"jupyter-gq {job.id}", daemon=True).start()
+            return
+        _wait(shell, job, shown, options.returns)
+    except JobFailed:
+        raise
+    except JobError as error:
+        raise UsageError(str(error)) from None
+
+
+def list_jobs(line: str) -> Table | None:
+    """Return the jobs of the user that have not ended, newest first, or with `--all` the newest of all."""
+    parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.", add_help=False)
+    parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
+    options = parser.parse(line)
+    if options is None:
+        return None
+    from IPython.core.error import UsageError
+
+    try:
+        jobs = cast("list[Mapping[str, object]]", find_server().get("jobs").get("jobs") or [])
+    except JobError as error:
+        raise UsageError(str(error)) from None
+    rows = [[job.get(field) for field in _LISTED] for job in jobs if options.all or job.get("phase") not in ENDED]
+    return Table(
+        ["Job", "State", "Name", "Queue", "GPUs", "Reason"], rows, "You have no jobs." if options.all else _NO_JOBS
+    )
+
+
+def _make_train_parser() -> UsageParser:
+    parser = UsageParser(
+        prog="%%train",
+        description="Send this cell to a training queue. The cells that ran before it in this kernel run first.",
+        add_help=False,
+    )
+    parser.add_argument("--gpus", default="1", help="0, a fraction such as 0.25, or a whole number (default: 1)")
+    parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
+    parser.add_argument("--returns", default="", metavar="NAMES", help="variables to bring back, such as model,loss")
+    parser.add_argument("--name", default="", help="name of the job (default: that of the notebook)")
+    parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
+    parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
+    parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
+    parser.add_argument("--tasks", type=int, default=1, help="number of tasks, which start together (default: 1)")
+    parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
+    parser.add_argument("--no-replay", action="store_true", help="run only this cell in the job")
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait for the end, then load what it returns; an interrupt ends the wait only",
+    )
+    return parser
+
+
+def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
+    """Send the cell, print the notes of the server, and return the job."""
+    server, asked = find_server(), shell.get_parent()
+    body = {
+        "key": uuid.uuid4().hex,
+        "kernel_id": find_kernel_id(),
+        "cwd": os.getcwd(),
+        "source": cell.rstrip("\n"),  # IPython adds one
+        "code": asked["content"]["code"],
+        "cell_id": asked.get("metadata", {}).get("cellId") or "",
+        "replay": not options.no_replay,
+        "returns": [name.strip() for name in options.returns.split(",") if name.strip()],
+    }
+    fields = ("gpus", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "priority")
+    answer = server.post("jobs", body={**body, **{field: getattr(options, field) for field in fields}})
+    for note in cast("list[str]", answer["notes"]):
+        print(note)  # noqa: T201
+    return Job(server, cast("Mapping[str, object]", answer["job"]))
+
+
+def _show(job: Job) -> Line:
+    """Show the job under the cell; return the handle of that output."""
+    from IPython.display import display
+
+    line: Line = display(job._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    return line
+
+
+def _follow(job: Job, line: Line) -> None:
+    """Keep the line of a job up to date until the job has ended."""
+    shown = ""
+    while True:
+        bundle = job._repr_mimebundle_()
+        if bundle["text/plain"] != shown:
+            shown = str(bundle["text/plain"])
+            line.update(bundle, raw=True)
+        if job.last_status in ENDED:
+            return
+        time.sleep(INTERVAL)
+
+
+def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:
+    """Wait for the job, print its outputs, and assign what it returns; raise `JobFailed` if it did not succeed."""
+    try:
+        _follow(job, line)
+    except KeyboardInterrupt:
+        print(f'The wait has ended, and the job goes on. jupyter_gq.job("{job.id}").cancel() ends it.')  # noqa: T201
+        return
+    print(job.logs())  # noqa: T201
+    value = job.result() if returns or job.last_status != "done" else None
+    names = [name.strip() for name in returns.split(",") if name.strip()]
+    if names:
+        values = {names[0]: value} if len(names) == 1 else cast("Mapping[str, object]", value)
+        shell.push(values)
