@@ -1,7 +1,8 @@
 """GPU quotas for notebooks and a training queue for cells, on JupyterHub.
 
 In a notebook: `jupyter_gq.should_stop()`, `checkpoint_dir()`, `progress()`, `in_job()`, `results_dir()`,
-`result(job)`, `submit(function, ...)`, `job(id)`, `simulate_memory()`; `%load_ext jupyter_gq` adds `%%train`, `%gq_jobs` and `%gq_load`.
+`result(job)`, `submit(function, ...)`, `job(id)`, `simulate_memory()`; `%load_ext jupyter_gq` adds the
+magics `%%train`, `%gq_jobs` and `%gq_load`.
 Importing this package is cheap and needs the standard library only: it is imported in the user's kernel,
 which may belong to another environment than ours.
 """
