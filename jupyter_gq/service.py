@@ -47,7 +47,7 @@ from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.controller.settings.reading import Reading
 from jupyter_gq.controller.settings.sections import SECTIONS
 from jupyter_gq.controller.views.mentions import ShowNames
-from jupyter_gq.devices.choose import choose_probe
+from jupyter_gq.devices.choose import choose_probe, choose_suspender
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
@@ -336,12 +336,15 @@ class SchedulerService(Application):
         probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
         local = LocalBackend(parent=self)
         jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url)
-        stopper = HubServerStopper(*_hub_api())
-        servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
         names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
         settings = await self._read_policy(listener, jobs.nodes, names)
         expect_database(self._url(), state, jobs_with_files(state))
         with lock_folder(state), contextlib.closing(self._open_store()) as store:
+            wake, journal = _LateCallback(), state / "suspensions.json"
+            suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
+            stopper = HubServerStopper(*_hub_api())
+            build = ServersBackend(parent=self).backend
+            servers = build(stopper=stopper, now=clock.now, suspender=suspender, on_change=wake)
             controller = Controller(
                 store=store,
                 backends=(servers, jobs),
@@ -354,6 +357,7 @@ class SchedulerService(Application):
                 notices=Notifications(parent=self).rule(),
                 check_invariants=self.check_invariants,
             )
+            wake.target = controller.wake
             yield _Parts(controller=controller)
 
     @contextlib.asynccontextmanager

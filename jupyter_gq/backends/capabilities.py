@@ -20,6 +20,8 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 
+from .share_suspension import ShareSuspension
+
 
 class AttestationResult(StrEnum):
     """The results of the check whether the container of a task sees its own devices and no others."""
@@ -227,8 +229,8 @@ def unknown_enforcement(pool: str) -> str:
 class Capabilities:
     """The capabilities of one backend; the default of each field says that the backend lacks it."""
 
-    #: The backend can suspend GPU state without loss.
-    can_suspend: bool = False
+    #: Suspends the GPU state of shares without loss; None: the backend cannot suspend.
+    suspension: ShareSuspension | None = None
     #: The backend can add tasks to a run and take some away.
     can_resize: bool = False
     #: The backend stores no runs: after a restart of the service each live run is launched again, with its record. For

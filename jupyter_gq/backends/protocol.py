@@ -22,6 +22,7 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .capabilities import Capabilities
+from .share_suspension import ShareState
 
 
 class Phase(StrEnum):
@@ -62,6 +63,8 @@ class Observation:
     owner: str = ""
     placement: tuple[TaskPlacement, ...] = ()
     token_hash: str = ""
+    #: The phase of the share of a running notebook; None if it is not known yet, or if the backend cannot suspend.
+    share: ShareState | None = None
 
     @property
     def devices(self) -> tuple[str, ...]:

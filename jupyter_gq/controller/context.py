@@ -15,6 +15,7 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, NewNodes, Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.scheduling.placement import MemoryParts
@@ -95,6 +96,8 @@ class Context:
     _nodes: tuple[Node, ...] = ()
     _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str], frozenset[str], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
+    #: The devices of suspended notebooks, and the revision of the records of which they are.
+    _lent: tuple[int, frozenset[str]] = (-1, frozenset())
     #: Workloads about which no decision can be made, as they were when that was found.
     _excluded: dict[str, Workload] = field(default_factory=dict)
 
@@ -102,7 +105,7 @@ class Context:
         """Index the backends by the kinds of workload that they run, and load the stored drains."""
         self.drains = load_drains(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
-        self._core_view = CoreView(self.durations, self._by_kind)
+        self._core_view = CoreView(self.durations, self._by_kind, self._can_suspend)
 
     @property
     def set_aside(self) -> SetAside:
@@ -215,6 +218,34 @@ class Context:
             launch_capacity=self.launch_capacity(),
         )
         return without(snapshot, self._still_excluded(workloads))
+
+    def _can_suspend(self, record: Record) -> bool:
+        """Tell whether the share of a notebook can be suspended now.
+
+        False if the settings forbid it, if its backend cannot do it, and during the backoff after a failed attempt.
+        """
+        workload, refusal = record.workload, record.detail.unsuspendable
+        if workload.kind is not Kind.NOTEBOOK or not self.settings.suspension.enabled:
+            return False
+        port = self.backend_of(workload.kind).capabilities.suspension
+        if port is None or (refusal is not None and self.clock.now() < refusal.until):
+            return False
+        return not port.describe_refusal(workload.id, workload.run)
+
+    def is_borrower(self, workload: Workload) -> bool:
+        """Return whether a job holds a device of which a suspended notebook has lent its part."""
+        if workload.kind is not Kind.TRAINING or not workload.holds:
+            return False
+        lent = self._lent_devices()
+        return any(device in lent for task in workload.placement for device in task.devices)
+
+    def _lent_devices(self) -> frozenset[str]:
+        """Return the ids of the devices of suspended notebooks, computed again only after a change of a record."""
+        if self._lent[0] != self.records.revision:
+            suspended = (each.workload for each in self.records.notebooks() if each.workload.state is State.SUSPENDED)
+            devices = frozenset(name for each in suspended for task in each.placement for name in task.devices)
+            self._lent = self.records.revision, devices
+        return self._lent[1]
 
     def exclude(self, workload: Workload, error: Exception) -> None:
         """Leave a workload out of snapshots until it changes, because a decision about it raises `error`.

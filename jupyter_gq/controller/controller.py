@@ -85,7 +85,7 @@ PAUSE, MOST_PAUSE = 8.0, 1.0
 #: Seconds between two checks whether a backend can launch more of the last decision.
 _SLICE = 0.1
 #: States of workloads that are about to begin or to end.
-_UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
+_UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.RESUMING, State.STOPPING})
 #: Least time between two checks of the config file. Two checks must find the same content, so a change is in force
 #: after four seconds at most.
 REFRESH = Seconds(1)

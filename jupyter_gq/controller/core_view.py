@@ -4,7 +4,7 @@ The form adds to a record its back-off, the estimate of its duration from histor
 do not hold the last two, which may change while a workload waits.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Backend
@@ -48,8 +48,11 @@ class CoreView:
     A view stays the same object as long as it is equal, since each cycle compares thousands of views.
     """
 
-    def __init__(self, durations: Durations, backends: Mapping[Kind, Backend]) -> None:
-        self._durations, self._backends = durations, backends
+    def __init__(
+        self, durations: Durations, backends: Mapping[Kind, Backend], can_suspend: Callable[[Record], bool]
+    ) -> None:
+        """Create views; `can_suspend` tells whether the share of a workload can be suspended now."""
+        self._durations, self._backends, self._can_suspend = durations, backends, can_suspend
         self._shown: dict[str, _Shown] = {}
 
     def views_of(self, records: Iterable[Record]) -> tuple[Workload, ...]:
@@ -61,20 +64,21 @@ class CoreView:
     def _show(self, record: Record, revision: int) -> _Shown:
         """Return the view of a record with its inputs; an equal view stays the same object."""
         workload, backoff = record.workload, record.detail.backoff
-        before = self._shown.get(workload.id)
+        before, suspendable = self._shown.get(workload.id), self._can_suspend(record)
         if (
             before is not None
             and before.workload is workload
             and before.backoff is backoff
             and before.revision == revision
+            and before.view.suspendable == suspendable
         ):
             return before
-        view = self._view(workload, backoff)
+        view = self._view(workload, backoff, suspendable)
         if before is not None and before.view == view:
             view = before.view
         return _Shown(workload=workload, backoff=backoff, revision=revision, view=view)
 
-    def _view(self, workload: Workload, backoff: Backoff | None) -> Workload:
+    def _view(self, workload: Workload, backoff: Backoff | None, suspendable: bool) -> Workload:
         """Return the workload with its back-off, the estimate of its duration, and the abilities of its backend."""
         if backoff is not None:
             workload = replace(workload, backoff=backoff)
@@ -83,6 +87,6 @@ class CoreView:
             workload = workload if known is None else replace(workload, estimate=known)
         able = self._backends[workload.kind].capabilities
         elastic = able.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
-        if not (able.can_suspend or elastic):
+        if not (suspendable or elastic):
             return workload
-        return replace(workload, suspendable=able.can_suspend, elastic=elastic)
+        return replace(workload, suspendable=suspendable, elastic=elastic)

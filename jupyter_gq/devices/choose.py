@@ -1,9 +1,22 @@
-"""The choice of the probe: the driver's devices, or simulated ones."""
+"""The choices that depend on the devices: the driver's, or simulated ones; and how their shares are suspended."""
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 
+from jupyter_gq.domain.amount import MiB
+
+from .checkpointer import Checkpointer
+from .cuda_checkpointer import CudaCheckpointer
+from .host_memory import HostMemory, LimitedHostMemory, LinuxHostMemory, SimulatedHostMemory
 from .probe import DeviceProbe, ProbeState
-from .simulated import SimulatedDevices
+from .processes import boot_id
+from .share_suspender import ShareSuspender
+from .simulated import SimulatedDevices, SimulatedProbe
+from .simulated_checkpointer import SimulatedCheckpointer
+from .suspension import Suspender
+from .suspension_journal import FileJournal
+from .tree_steps import SuspensionLimits, Waiting
 
 #: States of a machine without a GPU. Other problems are reported: jobs for real GPUs must not run on simulated ones.
 _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.NO_DEVICES})
@@ -23,3 +36,31 @@ def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[
     if status.state in _NO_GPU:
         return simulated.probe(why=status.detail, now=now)
     return nvml
+
+
+def choose_suspender(
+    probe: DeviceProbe, journal: Path, elapsed: Callable[[], float], limit: Callable[[], MiB | None]
+) -> Suspender:
+    """Return what suspends shares of the devices of this probe: the driver's checkpointer, or the simulated one.
+
+    `journal` is the path of the file in which suspensions are noted. `elapsed` returns seconds since a fixed moment.
+    `limit` returns the MiB of host memory that all suspended shares may take, or None for any amount.
+    """
+    notes = FileJournal(journal, boot=boot_id())
+    host: HostMemory = LinuxHostMemory()
+    checkpointer: Checkpointer = CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
+    if isinstance(probe, SimulatedProbe):
+        host, checkpointer = SimulatedHostMemory(), SimulatedCheckpointer(probe, sleep=time.sleep)
+    return ShareSuspender(
+        checkpointer=checkpointer,
+        probe=probe,
+        host=LimitedHostMemory(host, limit, lambda: _sum_suspended(notes)),
+        journal=notes,
+        waiting=Waiting(monotonic=elapsed, sleep=time.sleep),
+        limits=SuspensionLimits(),
+    )
+
+
+def _sum_suspended(journal: FileJournal) -> MiB:
+    """Return the MiB of all shares in the journal."""
+    return MiB(sum(entry.suspension().total for entry in journal.entries()))

@@ -39,6 +39,8 @@ class Action(StrEnum):
     NOTEBOOK_KEEP = "notebook.keep"
     NOTEBOOK_RELEASE = "notebook.release"
     NOTEBOOK_EVICT = "notebook.evict"
+    NOTEBOOK_SUSPEND = "notebook.suspend"
+    NOTEBOOK_RESUME = "notebook.resume"
     DRAIN_BEGIN = "drain.begin"
     DRAIN_END = "drain.end"
     SETTINGS_CHANGE = "settings.change"

@@ -73,11 +73,18 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.SUSPENDED: {
         Event.RESUME_ADMITTED: State.RESUMING,
-        Event.STOP_REQUESTED: State.STOPPING,
+        Event.SUCCEEDED: State.SUCCEEDED,
         Event.FAILED: State.FAILED,
+        Event.STOP_REQUESTED: State.STOPPING,
         Event.LOST: State.PENDING,
     },
-    State.RESUMING: {Event.RESUMED: State.RUNNING, Event.FAILED: State.FAILED},
+    State.RESUMING: {
+        Event.RESUMED: State.RUNNING,
+        Event.SUCCEEDED: State.SUCCEEDED,
+        Event.FAILED: State.FAILED,
+        Event.STOP_REQUESTED: State.STOPPING,
+        Event.LOST: State.PENDING,
+    },
     State.STOPPING: {
         Event.REQUEUED: State.PENDING,
         Event.CANCELLED: State.CANCELLED,

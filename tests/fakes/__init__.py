@@ -1,7 +1,7 @@
 """Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
 
 from .dependencies import FakeBundles, FakeProbe, FixedSettings, SharedBundles
-from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
+from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, SuspendsShares, a_node, environment_of
 from .stores import (
     StoreGoesAway,
     StoreIsFull,
@@ -58,6 +58,7 @@ __all__ = [
     "StoreLosesTheRace",
     "StoreOfAServiceThatDies",
     "StoreTakesNoOutputs",
+    "SuspendsShares",
     "a_node",
     "counting",
     "environment_of",

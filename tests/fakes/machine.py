@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
+from jupyter_gq.backends.share_suspension import SharePhase, ShareState
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import Device, Node
@@ -103,6 +104,7 @@ class FakeBackend:
                 pids=run.pids,
                 placement=run.placement,
                 token_hash=hash_token(run.token) if run.token else "",
+                share=self._share_of(run),
             )
             for run in self.runs.values()
         ]
@@ -124,6 +126,9 @@ class FakeBackend:
         self._end(self.runs[key], outcome, sentence)
 
     # --- what a child double changes
+
+    def _share_of(self, run: FakeRun) -> ShareState | None:
+        return None
 
     def _started(self, launch: Launch) -> FakeRun:
         return FakeRun(
@@ -161,6 +166,10 @@ class FakeServers(FakeBackend):
         self.processes: set[int] = set() if processes is None else processes
         self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
+    def restarted(self) -> "FakeServers":
+        """What a service that is started again finds: the double has no memory, the machine lives on."""
+        return type(self)(self._clock, self._nodes, self._fuse, self.processes)
+
     def check_process(self, owner: str, pid: int, started: float) -> None:
         if pid not in self.processes:
             raise Conflict(f"There is no process {pid}.")
@@ -191,6 +200,81 @@ class FakeServers(FakeBackend):
         if not run.pids:
             self._end(run, Outcome.KILLED, "")
         self.processes.difference_update(run.pids)
+
+
+class SuspendsShares(FakeServers):
+    """The driver moves a share at the second look, if nothing refuses; that outlives the service.
+
+    A service that is killed during a suspension or a resume leaves it to the recovery, which undoes or finishes it.
+    """
+
+    def __init__(
+        self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None
+    ) -> None:
+        super().__init__(clock, nodes, fuse, processes)
+        self.capabilities = replace(self.capabilities, suspension=self)
+        #: The phase of each share that was ever suspended, by workload, as the driver knows it.
+        self.shares: dict[str, ShareState] = {}
+        #: Why a suspension fails; "" = it succeeds. Likewise for a resume, which then loses the GPU state.
+        self.refuses, self.loses = "", ""
+        #: Shares that were seen on their way.
+        self._under_way: set[str] = set()
+        #: Each call, as (what, workload).
+        self.calls: list[tuple[str, str]] = []
+
+    def restarted(self) -> "FakeServers":
+        fresh = type(self)(self._clock, self._nodes, self._fuse, self.processes)
+        recovered = {SharePhase.SUSPENDING: SharePhase.IN_USE, SharePhase.RESUMING: SharePhase.SUSPENDED}
+        fresh.shares = {
+            name: replace(share, phase=recovered.get(share.phase, share.phase)) for name, share in self.shares.items()
+        }
+        return fresh
+
+    def describe_refusal(self, workload: str, run: int) -> str:
+        return ""
+
+    def suspend(self, workload: str, run: int) -> None:
+        self._fuse.burn()
+        self.calls.append(("suspend", workload))
+        if self._state(workload).phase is SharePhase.IN_USE:
+            self.shares[workload] = ShareState(phase=SharePhase.SUSPENDING)
+        self._fuse.burn()
+
+    def resume(self, workload: str, run: int) -> None:
+        self._fuse.burn()
+        self.calls.append(("resume", workload))
+        phase = self._state(workload).phase
+        if phase is SharePhase.SUSPENDING:  # undone
+            self.shares[workload] = ShareState(phase=SharePhase.IN_USE)
+        elif phase is SharePhase.SUSPENDED:
+            self.shares[workload] = replace(self._state(workload), phase=SharePhase.RESUMING)
+        self._fuse.burn()
+
+    def _state(self, workload: str) -> ShareState:
+        return self.shares.get(workload, ShareState(phase=SharePhase.IN_USE))
+
+    def _share_of(self, run: FakeRun) -> ShareState | None:
+        if run.phase is not Phase.RUNNING:
+            return None
+        share = self._state(run.workload)
+        if share.phase not in {SharePhase.SUSPENDING, SharePhase.RESUMING}:
+            self._under_way.discard(run.workload)
+        elif run.workload not in self._under_way:
+            self._under_way.add(run.workload)
+            return share
+        if share.phase is SharePhase.SUSPENDING and self.refuses:
+            share = ShareState(phase=SharePhase.IN_USE, failure=self.refuses, failed_at=self._clock.now())
+        elif share.phase is SharePhase.SUSPENDING:
+            share = ShareState(phase=SharePhase.SUSPENDED, memory=MiB(1000), seconds=Seconds(2))
+        elif share.phase is SharePhase.RESUMING:
+            share = ShareState(
+                phase=SharePhase.IN_USE,
+                failure=self.loses,
+                failed_at=self._clock.now() if self.loses else None,
+                seconds=Seconds(1),
+            )
+        self.shares[run.workload] = share
+        return share
 
 
 class ServersArePods(FakeServers):

@@ -14,20 +14,22 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.devices.processes import Process, read_process
+from jupyter_gq.devices.processes import Process, ProcessId, read_process
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
 from .server_process import find_hub_processes, find_process, may_belong_to
+from .shares import ServerShares
 
 log = logging.getLogger(__name__)
 
@@ -83,20 +85,23 @@ class ServerRuns:
         now: Callable[[], float],
         attach_timeout: float = 180.0,
         hub_processes: Callable[[], Collection[int]] = find_hub_processes,
+        shares: ServerShares | None = None,
     ) -> None:
         """Create a backend without servers.
 
         `now` returns the time in seconds since the epoch. A server that is not attached within `attach_timeout` seconds
-        after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub.
+        after its launch counts as lost. `hub_processes` returns the ids of the processes that may be the Hub. `shares`
+        suspends idle shares; None = they cannot be suspended.
         """
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
         self._hub_processes = hub_processes
+        self._shares = shares
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
-        self.capabilities = Capabilities(forgetful=True, process_attachment=self)
+        self.capabilities = Capabilities(forgetful=True, process_attachment=self, suspension=shares)
 
     def nodes(self) -> tuple[Node, ...]:
         """Return no nodes: servers run on the nodes of the other backends."""
@@ -120,6 +125,8 @@ class ServerRuns:
             accepted = process is not None and may_belong_to(process, workload.owner)
             self._set_process(server, process if process is not None and accepted else _dead_process(pid))
         self._servers[key] = server
+        if self._shares is not None:
+            self._shares.add(workload, partial(_find_processes, server))
 
     def check_process(self, owner: str, pid: int, started: float) -> None:
         """Raise `Conflict` unless the process runs, and is one that the Hub has started as a server of its owner."""
@@ -163,6 +170,8 @@ class ServerRuns:
 
     async def observe(self) -> Sequence[Observation]:
         """Return the state of every launched server, until `forget` also of ended ones; stop or kill what is due."""
+        if self._shares is not None:
+            self._shares.recover()
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
         table = self._tables.read((process.pid, process.ticks) for process in watched)
         return [server.ended or self._observe_alone(server, table) for server in self._servers.values()]
@@ -174,6 +183,8 @@ class ServerRuns:
         """
         server = self._servers.pop((workload, run), None)
         self._observer.forget((workload, run))
+        if self._shares is not None:
+            self._shares.remove(workload, run)
         if server is not None and server.asking is not None:
             server.asking.cancel()
 
@@ -200,7 +211,11 @@ class ServerRuns:
             return self._end(server, Outcome.KILLED if server.killed else Outcome.SUCCEEDED)
         self._end_due_processes(server, left, table)
         since = Instant(server.process.started)
-        return _observation(server, phase=Phase.RUNNING, since=since, pids=tuple(sorted(left)))
+        seen = _observation(server, phase=Phase.RUNNING, since=since, pids=tuple(sorted(left)))
+        if self._shares is None:
+            return seen
+        key = (server.workload.id, server.workload.run)
+        return replace(seen, share=self._shares.state(*key), sentence=self._shares.describe_trouble(*key))
 
     def _observe_awaited(self, server: _Server) -> Observation:
         """Return the state of a server without a process: ENDED after a stop or the timeout, otherwise STARTING.
@@ -223,6 +238,8 @@ class ServerRuns:
             sentence = "The server was told to end, did not end in time, and was killed."
         ended = _observation(server, phase=Phase.ENDED, since=Instant(self._now()), outcome=outcome, sentence=sentence)
         server.ended = ended
+        if self._shares is not None:
+            self._shares.remove(server.workload.id, server.workload.run)
         log.info("server ended: %s outcome=%s", server.label, outcome, extra=server.workload.log_fields)
         return ended
 
@@ -275,6 +292,18 @@ class ServerRuns:
             )
         finally:
             server.asking = None
+
+
+def _find_processes(server: _Server) -> tuple[ProcessId, ...]:
+    """Return all processes that hold a server's share now, that of the server first; may be called in a thread."""
+    process = server.process
+    if process is None:
+        return ()
+    table = ProcessTable.read()
+    pids = table.tree(process.pid) if table.alive(process.pid, process.ticks) else set()
+    pids |= table.find_marked(_MARK, server.workload.id, server.uid)
+    found = [each.id for pid in pids if (each := table.process(pid)) is not None]
+    return tuple(sorted(found, key=lambda each: (each.pid != process.pid, each.pid)))
 
 
 def _dead_process(pid: int) -> Process:

@@ -6,8 +6,10 @@ from traitlets import Float
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq.backends.server_stopper import ServerStopper
+from jupyter_gq.devices.suspension import Suspender
 
 from .backend import ServerRuns
+from .shares import ServerShares
 
 
 class ServersBackend(LoggingConfigurable):
@@ -19,6 +21,17 @@ class ServersBackend(LoggingConfigurable):
         "share is free again.",
     ).tag(config=True)
 
-    def backend(self, *, stopper: ServerStopper, now: Callable[[], float]) -> ServerRuns:
-        """Build the backend; `stopper` stops servers, and `now` returns the time in seconds since the epoch."""
-        return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout)
+    def backend(
+        self,
+        *,
+        stopper: ServerStopper,
+        now: Callable[[], float],
+        suspender: Suspender,
+        on_change: Callable[[], None],
+    ) -> ServerRuns:
+        """Build the backend; `stopper` stops servers, and `now` returns the time in seconds since the epoch.
+
+        `suspender` suspends idle shares, and `on_change` is called after a share was suspended or resumed.
+        """
+        shares = ServerShares(suspender=suspender, now=now, on_change=on_change)
+        return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout, shares=shares)

@@ -29,16 +29,17 @@ from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable
 from jupyter_gq.domain.mentions import mention, reveal
 from jupyter_gq.domain.plain_text import strip_controls
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.states import Event, State
+from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import Eviction, Place
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Unwarn, Warn
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Resume, Suspend, Unwarn, Warn
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import STOP_AGAIN
 from .run_end import make_backoff_change
+from .shares import act_on_share, admit_resume, plan_suspension
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,10 @@ class Executor:
                 return _activity_change(record, instruction.expire_at, instruction.sentence)
             case Unwarn():
                 return _activity_change(record, None, "")
+            case Suspend():
+                return plan_suspension(record, instruction, self._context.clock.now())
+            case Resume():
+                return admit_resume(record, instruction)
             case _:
                 # The core decides this only if the backend can do it (`invariants.check_capabilities`).
                 log.error("%s: no backend can carry out %s", instruction.workload, type(instruction).__name__)
@@ -209,8 +214,17 @@ class Executor:
         if self._is_forgotten(record.workload, observed):
             await self._launch_again(record)
         await self._launch_if_admitted(record)
-        if record.workload.state is State.STOPPING:
+        self._act_on_share(record, observed)
+        ends_suspended = record.workload.state is State.SUSPENDED and record.workload.stop is not None
+        if record.workload.state is State.STOPPING or ends_suspended:
             await self._stop(record)
+
+    def _act_on_share(self, record: Record, observed: ObservedRuns) -> None:
+        """Tell a backend that can suspend what the record of a notebook wants of its share."""
+        port = self._context.backend_of(record.workload.kind).capabilities.suspension
+        seen = observed.find(record.workload.id, record.workload.run)
+        if port is not None and seen is not None:
+            act_on_share(record, seen.share, port)
 
     async def _launch_if_admitted(self, record: Record) -> None:
         """Launch a workload that is ADMITTED, or cancel its admission if it was told to stop."""
@@ -322,9 +336,18 @@ class Executor:
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
-        """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`."""
+        """Return the seconds from the stop to the kill of a run: `cancel_grace` if a user stops it, else `grace`.
+
+        A run that makes room for a suspended notebook has less if the notebook would otherwise come back too late.
+        """
         settings = self._context.settings
-        return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
+        if stop.reason is EvictReason.STOPPED_BY_USER:
+            return settings.cancel_grace
+        by = self._context.records.find_unfinished(stop.by) if stop.by is not None else None
+        suspension = None if by is None else by.detail.suspension
+        if suspension is None:
+            return settings.grace
+        return settings.suspension.borrower_grace(settings.grace, suspension.seconds)
 
     async def _launch_again(self, record: Record) -> None:
         """Launch a run to a backend that forgot it, as after a restart; a failure is logged and tried again.
@@ -337,7 +360,7 @@ class Executor:
 
     def _is_forgotten(self, workload: Workload, observed: ObservedRuns) -> bool:
         """Return whether a forgetful backend does not show a run that should be alive, such as after a restart."""
-        if workload.state not in {State.STARTING, State.RUNNING, State.STOPPING}:
+        if workload.state in {State.ADMITTED, *FINAL}:
             return False
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return forgetful and observed.find(workload.id, workload.run) is None
@@ -358,7 +381,10 @@ class Executor:
 
     def _launch_of(self, record: Record, token: str) -> Launch:
         """Return the order to a backend to launch the run of a record, with its environment and its token."""
-        environment = {**self._context.environment(record.workload), STOP_GRACE: f"{self._context.settings.grace:g}"}
+        settings, grace = self._context.settings, self._context.settings.grace
+        if self._context.is_borrower(record.workload):
+            grace = settings.suspension.borrower_grace(grace)
+        environment = {**self._context.environment(record.workload), STOP_GRACE: f"{grace:g}"}
         return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)
 
     def _new_token(self, workload: Workload, run: int) -> str | None:
@@ -397,9 +423,10 @@ def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange, audit
 
     `audit` is the entry of the audit log that is saved with the change.
 
-    An ADMITTED workload keeps its state until it is known whether it was launched.
+    An ADMITTED workload keeps its state until it is known whether it was launched. A SUSPENDED one keeps its state
+    until it has ended, since its devices may be lent.
     """
-    event = None if workload.state is State.ADMITTED else Event.STOP_REQUESTED
+    event = None if workload.state in {State.ADMITTED, State.SUSPENDED} else Event.STOP_REQUESTED
     return Change(workload=workload.id, event=event, fields=WorkloadChange(stop=stop), detail=detail, audit=audit)
 
 

@@ -6,6 +6,7 @@ from jupyter_gq.backends.protocol import Backend, Observation, Phase
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Decision, Grow, Resume, Shrink, Suspend
 from jupyter_gq.scheduling.workloads import gang
@@ -18,11 +19,13 @@ class InvariantBroken(DefectError):
 def check_placements(workloads: Iterable[Workload]) -> None:
     """Raise `InvariantBroken` if too much of a device is given away, a holder lacks tasks, or other work has a place.
 
-    Too much is more than 1 GPU, with the tasks that are leaving.
+    Too much is more than 1 GPU, with the tasks that are leaving. A suspended notebook has lent its part.
     """
     used: dict[str, int] = {}
     for workload in workloads:
         _check_whole(workload)
+        if workload.state is State.SUSPENDED:
+            continue
         for task in (*workload.placement, *(leaving.task for leaving in workload.leaving)):
             for device in task.devices:
                 used[device] = used.get(device, 0) + workload.request_of(task.group).milli_per_device
@@ -64,7 +67,7 @@ def check_capabilities(decision: Decision, backends: Mapping[str, Backend]) -> N
         possible = (
             backend is None
             or (isinstance(instruction, Grow | Shrink) and backend.capabilities.can_resize)
-            or (isinstance(instruction, Suspend | Resume) and backend.capabilities.can_suspend)
+            or (isinstance(instruction, Suspend | Resume) and backend.capabilities.suspension is not None)
             or not isinstance(instruction, Grow | Shrink | Suspend | Resume)
         )
         if not possible:

@@ -20,6 +20,7 @@ from .left_outputs import LeftOutputReader
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import OtherRuns
 from .run_end import interpret
+from .shares import interpret_share
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,10 @@ class Observer:
         workload = record.workload
         able, seen = self._context.backend_of(workload.kind).capabilities, observed.find(workload.id, workload.run)
         corrections = [] if seen is None or able.can_resize else correct_place(record, seen)
-        return [*corrections, *interpret(record, seen, now, forgetful=able.forgetful)]
+        changes = [*corrections, *interpret(record, seen, now, forgetful=able.forgetful)]
+        if changes or seen is None:
+            return changes
+        return interpret_share(record, seen.share, now)
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
         """Store the evictions and failures of notebooks in these changes, for the options page of their owners."""

@@ -17,6 +17,9 @@ process is gone, so it has stopped.
 No conclusion from silence: nothing follows from a backend that could not be observed. Nothing follows either if a
 forgetful backend does not show a run; the run is launched to it again (see `act`).
 
+Suspended: a notebook whose share is suspended and that was told to end keeps its state until its server has ended,
+since its devices may be lent. So the devices are never counted twice.
+
 Back-off: a workload whose place was refused goes back to its queue with its seniority and backs off, each time in a row
 for twice as long. So it does not win every cycle, and its backend is not asked all the time.
 
@@ -39,6 +42,8 @@ MOST_LOST = 3
 PROGRESS_AFTER = Seconds(600)
 #: The first and the longest back-off.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
+#: States of workloads whose run was launched.
+_HAS_RUN = frozenset({State.STARTING, State.RUNNING, State.SUSPENDED, State.RESUMING, State.STOPPING})
 #: The sentence of a run that its backend does not show any more.
 VANISHED = "The run ended without a result"
 
@@ -64,11 +69,11 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
     if state is State.ADMITTED and seen is not None:
         changes.append(Change(workload=workload.id, event=Event.LAUNCHED))
         state = State.STARTING
-    if state in {State.STARTING, State.RUNNING} and workload.stop is not None:
-        # The stop came while the run was being launched.
+    if state in {State.STARTING, State.RUNNING, State.RESUMING} and workload.stop is not None:
+        # The stop came while the run was being launched, or while the share was suspended.
         changes.append(Change(workload=workload.id, event=Event.STOP_REQUESTED))
         state = State.STOPPING
-    if state not in {State.STARTING, State.RUNNING, State.STOPPING}:
+    if state not in _HAS_RUN:
         return changes
     if seen is None:
         # A run that a forgetful backend does not show is launched to it again; what the backend finds decides then.
@@ -76,6 +81,9 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
         return changes if forgetful else [*changes, _end_run(record, state, result)]
     if seen.phase is Phase.ENDED:
         result = RunEnd(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
+        if state is State.SUSPENDED and workload.stop is not None:
+            changes.append(Change(workload=workload.id, event=Event.STOP_REQUESTED))
+            state = State.STOPPING
         return [*changes, _end_run(record, state, result)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
         detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()

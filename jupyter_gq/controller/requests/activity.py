@@ -22,7 +22,7 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.workload_views import format_duration, keep_seconds
-from jupyter_gq.devices.meter import Share
+from jupyter_gq.devices.meter import Share, ShareMeter
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 #: Per cent of a device above which its use counts as activity; even an idle process tree uses a little.
 ACTIVE_UTILISATION = 5
+#: States of a notebook whose server runs and reports its kernels.
+_HAS_SERVER = frozenset({State.RUNNING, State.SUSPENDED, State.RESUMING})
 #: Least time between two samples of the shares.
 SAMPLE_EVERY = Seconds(5)
 
@@ -47,14 +49,17 @@ class ActivityLog:
         self._sampled_at: Instant | None = None
         #: When each notebook's share was last used, by id.
         self._last_use: dict[str, Instant] = {}
+        #: Suspended notebooks whose processes held device memory at the last sample, by id.
+        self._awakened: set[str] = set()
 
     def report(self, record: Record, report: ActivityReport) -> None:
         """Record a server's report about its kernels: busy, idle or unknown, and when a kernel was last active.
 
-        Does nothing unless the notebook runs. Only a change of `busy` or of "Keep it" is saved.
+        Does nothing unless the server runs. Only a change of `busy` or of "Keep it" is saved. If a cell of a suspended
+        notebook waits, the loop is woken, so that the share comes back soon.
         """
         workload = record.workload
-        if workload.state is not State.RUNNING:
+        if workload.state not in _HAS_SERVER:
             return
         now = self._context.clock.now()
         busy = self._consider_share(workload, report.wanted or is_any_kernel_busy(report.kernels))
@@ -65,6 +70,8 @@ class ActivityLog:
             active = now
         after = _next_activity(before, busy, active, now)
         self._store_activity(workload, before, after)
+        if busy and workload.state is State.SUSPENDED:
+            self._context.wake()
 
     def sample(self) -> None:
         """Measure the use of all shares of running notebooks, at most once in `SAMPLE_EVERY` seconds.
@@ -79,6 +86,7 @@ class ActivityLog:
         running = [record for record in self._context.records.notebooks() if _has_share(record.workload)]
         before = self._context.usage
         self._context.usage = dict(meter.measure({record.workload.id: self._make_share(record) for record in running}))
+        self._sample_suspended(meter, now)
         for record in running:
             use = self._context.usage[record.workload.id].utilisation
             if use is not None and use > ACTIVE_UTILISATION:
@@ -88,6 +96,16 @@ class ActivityLog:
                 self._announce(record.workload.id)
         ids = {record.workload.id for record in running}
         self._last_use = {name: at for name, at in self._last_use.items() if name in ids}
+
+    def _sample_suspended(self, meter: ShareMeter, now: Instant) -> None:
+        """Record suspended notebooks as used whose processes hold memory of a device that is lent."""
+        suspended = [each for each in self._context.records.notebooks() if each.workload.state is State.SUSPENDED]
+        uses = meter.measure({record.workload.id: self._make_share(record) for record in suspended})
+        self._awakened = {name for name, use in uses.items() if use.memory}
+        for record in suspended:
+            workload, before = record.workload, record.workload.activity
+            if workload.id in self._awakened and before is not None and before.busy is not True:
+                self._store_activity(workload, before, _next_activity(before, True, now, now))
 
     def keep(self, caller: Caller, record: Record) -> None:
         """Postpone the eviction of an idle notebook by one step of "Keep it": save the step and withdraw the warning.
@@ -117,7 +135,12 @@ class ActivityLog:
         self._context.records.commit([Change(workload=workload.id, fields=fields, detail=detail, audit=audit)])
 
     def _consider_share(self, workload: Workload, busy: bool | None) -> bool | None:
-        """Return `busy`, as the kernels say it; None instead of False if the use of a GPU share cannot be measured."""
+        """Return `busy`, as the kernels say it; None instead of False if the use of a GPU share cannot be measured.
+
+        A suspended notebook whose processes hold device memory is busy.
+        """
+        if workload.state is State.SUSPENDED and workload.id in self._awakened:
+            return True
         if busy is not False or not _has_share(workload) or self._context.meter is None:
             return busy
         use = self._context.usage.get(workload.id)

@@ -41,9 +41,28 @@ from .traits import SettingsError
 MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
+DEFAULT_RETURN = Seconds(60)
 DAY = 86400.0
 DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
 DEFAULT_KEEP_AUDIT = Seconds(365 * DAY)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuspensionRule:
+    """Whether idle shares are suspended, and what that may cost."""
+
+    enabled: bool = True
+    #: Time within which a suspended notebook that is used again has its devices back.
+    return_within: Seconds = DEFAULT_RETURN
+    #: Host memory that all suspended shares may take; None = only the free memory limits it.
+    host_memory: MiB | None = None
+
+    def borrower_grace(self, grace: Seconds, restore: Seconds | None = None) -> Seconds:
+        """Return the time that borrowers have to save their state, at most `grace` and at least one second.
+
+        `restore` is how long the state of the notebook takes to return; None = unknown.
+        """
+        return Seconds(min(grace, max(1.0, self.return_within - (restore or 0.0))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +91,8 @@ class Settings:
     over_subscription: float = 1.0
     #: The policy of the scheduling cycle.
     policy: Policy = field(default_factory=Policy)
+    #: The suspension of idle shares.
+    suspension: SuspensionRule = field(default_factory=SuspensionRule)
     #: Time that a paused job has to save its state.
     grace: Seconds = DEFAULT_GRACE
     #: Time that a cancelled job has to save its state.
@@ -284,6 +305,11 @@ def build_settings(
         train_pool=train,
         over_subscription=pools.over_subscription,
         policy=policy,
+        suspension=SuspensionRule(
+            enabled=idle.suspend,
+            return_within=Seconds(idle.return_within),
+            host_memory=MiB(int(idle.suspended_memory * 1024)) if idle.suspended_memory else None,
+        ),
         grace=Seconds(training.grace),
         cancel_grace=Seconds(training.cancel_grace),
         max_jobs_per_user=int(training.max_jobs_per_user),

@@ -234,6 +234,24 @@ class IdlePolicy(Configurable):
         3600,
         help='Seconds for which all "Keep it" together keep the share until the notebook is used again. Default: 3600.',
     ).tag(config=True)
+    suspend = Flag(
+        True,
+        help="""True: where that is possible, the GPU memory of an idle notebook is moved to the memory of the machine
+        and back without loss, and its GPU is lent to jobs meanwhile. False: a notebook loses its share only with its
+        server. Default: True.""",
+    ).tag(config=True)
+    return_within = Number(
+        60,
+        minimum=1,
+        help="""Seconds within which a suspended notebook has its GPU back once a cell waits for it. Jobs that borrowed
+        the GPU then have less than c.TrainingQueues.grace to save their state, if that is needed. Default: 60.""",
+    ).tag(config=True)
+    suspended_memory = Number(
+        0,
+        unit="GiB",
+        help="""GiB of the machine's memory that the GPU memory of all suspended notebooks may take. More notebooks are
+        not suspended then. 0: only the free memory of the machine limits it. Default: 0.""",
+    ).tag(config=True)
     always = Flag(False, help="True: idle notebooks lose their share even if nobody waits for it. Default: False.").tag(
         config=True
     )

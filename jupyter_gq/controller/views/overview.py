@@ -324,9 +324,14 @@ def _with_ancestors(name: str | None, parents: dict[str, str | None]) -> list[st
 
 
 def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
-    """Return the milli-GPU that workloads hold of each device, by its id; unused devices are absent."""
+    """Return the milli-GPU that workloads hold of each device, by its id; unused devices are absent.
+
+    Suspended notebooks do not count, since they have lent their parts.
+    """
     used: dict[str, int] = {}
     for workload in snapshot.workloads:
+        if workload.state is State.SUSPENDED:
+            continue
         for task in workload.placement:
             for device in task.devices:
                 used[device] = used.get(device, 0) + workload.request.milli_per_device

@@ -13,7 +13,7 @@ from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.store.protocol import Record
 
@@ -37,8 +37,6 @@ class Presenter:
         self._announcements = Announcements()
         #: Milli-GPU of each job above its queue's quota, by id.
         self._over_quota: Mapping[str, int] = {}
-        #: The devices of suspended notebooks, and the revision of the records of which they are.
-        self._lent: tuple[int, frozenset[str]] = (-1, frozenset())
         #: What is wrong with running workloads, by id, as it was announced last.
         self._troubles: Mapping[str, str] = {}
 
@@ -142,29 +140,13 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
             devices=self._devices,
             idle=context.settings.policy.idle,
-            is_borrower=self._is_borrower(workload),
+            is_borrower=context.is_borrower(workload),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
             disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
         )
-
-    def _is_borrower(self, workload: Workload) -> bool:
-        """Return whether a job holds a device of which a suspended notebook has lent its part."""
-        if workload.kind is not Kind.TRAINING or not workload.holds:
-            return False
-        lent = self._lent_devices()
-        return any(device in lent for task in workload.placement for device in task.devices)
-
-    def _lent_devices(self) -> frozenset[str]:
-        """Return the ids of the devices of suspended notebooks, computed again only after a change of a record."""
-        records = self._context.records
-        if self._lent[0] != records.revision:
-            suspended = (each.workload for each in records.notebooks() if each.workload.state is State.SUSPENDED)
-            devices = frozenset(name for each in suspended for task in each.placement for name in task.devices)
-            self._lent = records.revision, devices
-        return self._lent[1]
 
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
         """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.

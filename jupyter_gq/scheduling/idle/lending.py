@@ -40,9 +40,11 @@ from .idle_rule import expiry, idle_since, idle_time, may_be_warned
 def is_wanted_back(workload: Workload) -> bool:
     """Tell whether a suspended notebook is used again: a kernel executes something or waits for the device to do so.
 
-    False for all other workloads.
+    False for all other workloads, and for a notebook that was told to end.
     """
-    return workload.state is State.SUSPENDED and workload.activity is not None and workload.activity.busy is True
+    if workload.state is not State.SUSPENDED or workload.stop is not None:
+        return False
+    return workload.activity is not None and workload.activity.busy is True
 
 
 def resume_notebooks(

@@ -1,0 +1,291 @@
+"""The suspension of the shares of notebook servers, by the suspender of this machine.
+
+Rules
+-----
+- Threads: each call of the suspender runs in a daemon thread of its own, because a driver may hang. So the service
+  answers meanwhile and can end at any time; the journal of the suspender tells its successor what was under way.
+- Recovered first: no share has a phase before the suspender has finished or undone what a crash interrupted.
+- The record decides where the driver knows nothing: a share without GPU state is suspended if its record says so. Then
+  nothing has to be moved, and the devices are lent all the same.
+- Never a loop: a resume that failed for an unknown reason is repeated `_MOST_ATTEMPTS` times at most.
+
+See `backends.share_suspension` for the guarantees.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from jupyter_gq.backends.share_suspension import SharePhase, ShareState
+from jupyter_gq.devices.processes import ProcessId, is_running
+from jupyter_gq.devices.suspension import (
+    Recovered,
+    Suspender,
+    Suspension,
+    SuspensionError,
+    SuspensionProblem,
+    SuspensionTarget,
+)
+from jupyter_gq.domain.amount import Instant, MiB, Seconds
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
+
+log = logging.getLogger(__name__)
+
+#: Time for which a resume waits in its thread until the devices have room; then the next step begins another one.
+_ROOM_TIMEOUT = Seconds(10)
+#: Time after which the owner is told that the driver is slow.
+_SLOW_AFTER = 120.0
+#: Attempts of a resume that fails for an unknown reason.
+_MOST_ATTEMPTS = 3
+#: States of a workload whose share had left its devices, or was about to come back, when the service ended.
+_AWAY = frozenset({State.SUSPENDED, State.RESUMING})
+_RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
+
+RunKey = tuple[str, int]
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True, slots=True)
+class _Share:
+    """The share of one launched server."""
+
+    name: str
+    target: SuspensionTarget
+    #: Whether the record of the workload says that the share is away from its devices.
+    is_away: bool
+    #: The phase; None until the suspender has recovered.
+    state: ShareState | None = None
+    #: Whether the share is used again, so that a suspension under way is to be undone.
+    wanted: bool = False
+    #: When the call under way began; None = there is none.
+    began: float | None = None
+    #: Failed attempts to resume in a row.
+    attempts: int = 0
+    #: Processes that lost their GPU state; their kernels need a restart.
+    lost: tuple[ProcessId, ...] = ()
+    #: Whether the server has ended, so that the suspender forgets the share after the call under way.
+    ended: bool = False
+
+
+@dataclass(kw_only=True)
+class ServerShares:
+    """The shares of notebook servers; the port `capabilities.suspension` of their backend."""
+
+    suspender: Suspender
+    #: Returns the time in seconds since the epoch.
+    now: Callable[[], float]
+    #: Called after a share has changed its phase.
+    on_change: Callable[[], None]
+    _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
+    #: What the suspender found after the start, by name; None before.
+    _recovered: Mapping[str, Recovered] | None = field(init=False, default=None)
+    _recovering: bool = field(init=False, default=False)
+    #: Why this machine cannot suspend; None = not known yet, "" = it can.
+    _unsupported: str | None = field(init=False, default=None)
+
+    # --- the port
+
+    def describe_refusal(self, workload: str, run: int) -> str:
+        """Return why the share can never be suspended: the driver of this machine, or an earlier attempt says so.
+
+        Returns "" as long as that is not known, right after the start: otherwise servers would be stopped instead.
+        """
+        if self._unsupported is None:
+            return ""
+        return self._unsupported or self.suspender.unsuspendable(workload) or ""
+
+    def suspend(self, workload: str, run: int) -> None:
+        """Begin to suspend a share in use, in a thread."""
+        share = self._shares.get((workload, run))
+        if share is None or share.state is None or share.began is not None:
+            return
+        if share.state.phase is SharePhase.IN_USE:
+            share.wanted, share.lost = False, ()
+            self._start(share, SharePhase.SUSPENDING, lambda: self._suspend(share))
+
+    def resume(self, workload: str, run: int) -> None:
+        """Begin to resume a suspended share in a thread, or let a suspension under way be undone."""
+        share = self._shares.get((workload, run))
+        if share is None or share.state is None:
+            return
+        share.wanted = True
+        if share.state.phase is SharePhase.SUSPENDED and share.began is None:
+            self._start(share, SharePhase.RESUMING, lambda: self._resume(share))
+
+    # --- for the backend
+
+    def add(self, workload: Workload, find_processes: Callable[[], Collection[ProcessId]]) -> None:
+        """Know the share of a launched server; does nothing for a server without a device.
+
+        `find_processes` returns the processes of the share, that of the server first, and may be called in threads.
+        """
+        if not workload.request.devices:
+            return
+        devices = tuple(device for task in workload.placement for device in task.devices)
+        share = _Share(
+            name=workload.id,
+            target=SuspensionTarget(name=workload.id, devices=devices, find_processes=find_processes),
+            is_away=workload.state in _AWAY,
+        )
+        self._shares[(workload.id, workload.run)] = share
+        self._settle(share)
+
+    def recover(self) -> None:
+        """Let the suspender finish or undo what a crash interrupted, once and in a thread; does nothing after that."""
+        if not self._recovering:
+            self._recovering = True
+            _run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)
+
+    def state(self, workload: str, run: int) -> ShareState | None:
+        """Return the present state of a share; None if it is unknown, or not recovered yet."""
+        share = self._shares.get((workload, run))
+        return None if share is None else share.state
+
+    def describe_trouble(self, workload: str, run: int) -> str:
+        """Return what is wrong with a share, as a sentence for its owner; "" if nothing is."""
+        share = self._shares.get((workload, run))
+        if share is None or share.state is None:
+            return ""
+        share.lost = tuple(process for process in share.lost if is_running(process))
+        if share.lost:
+            return f"The GPU state of a program was lost. {_RESTART}"
+        if share.began is not None and self.now() - share.began > _SLOW_AFTER:
+            return "The GPU driver takes unusually long to move the memory of this share."
+        waits = share.wanted and share.state.phase in {SharePhase.SUSPENDED, SharePhase.RESUMING}
+        return share.state.failure if waits else ""
+
+    def remove(self, workload: str, run: int) -> None:
+        """Forget the share of a server that has ended."""
+        share = self._shares.pop((workload, run), None)
+        if share is None:
+            return
+        share.ended = share.wanted = True
+        if share.began is None:
+            self._forget(share)
+
+    # --- inside: calls of the suspender, each in a thread
+
+    def _suspend(self, share: _Share) -> ShareState:
+        """Suspend the share and return its state; a failure leaves the share in use."""
+        began = self.now()
+        try:
+            found = self.suspender.suspend(share.target, lambda: share.wanted)
+        except SuspensionError as error:
+            if error.problem is SuspensionProblem.NOTHING_TO_SUSPEND and not share.wanted:
+                return ShareState(phase=SharePhase.SUSPENDED, memory=MiB(0), seconds=self._since(began))
+            if error.problem is SuspensionProblem.LOST:
+                share.lost = _find_programs(share)
+            if error.problem is SuspensionProblem.WANTED:
+                return ShareState(phase=SharePhase.IN_USE)
+            return self._failed(SharePhase.IN_USE, error.sentence)
+        return ShareState(phase=SharePhase.SUSPENDED, memory=found.total, seconds=self._since(began))
+
+    def _resume(self, share: _Share) -> ShareState:
+        """Resume the share and return its state; without room on the devices, the share stays suspended."""
+        began, suspended = self.now(), self._find_suspension(share)
+        if suspended is None:
+            return ShareState(phase=SharePhase.IN_USE, seconds=self._since(began))
+        try:
+            self.suspender.resume(share.name, timeout=_ROOM_TIMEOUT)
+        except SuspensionError as error:
+            return self._failed_resume(share, suspended, error)
+        share.attempts = 0
+        return ShareState(phase=SharePhase.IN_USE, memory=suspended.total, seconds=self._since(began))
+
+    def _failed_resume(self, share: _Share, suspended: Suspension, error: SuspensionError) -> ShareState:
+        """Return the state after a failed resume: to be repeated if the devices had no room, or if that may help."""
+        if error.problem is SuspensionProblem.NO_ROOM:
+            return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
+        if error.problem is SuspensionProblem.NOT_SUSPENDED:
+            return ShareState(phase=SharePhase.IN_USE)
+        share.attempts += 1
+        if error.problem is not SuspensionProblem.LOST and share.attempts < _MOST_ATTEMPTS:
+            return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
+        share.attempts, share.lost = 0, suspended.processes
+        return self._failed(SharePhase.IN_USE, f"{error.sentence} {_RESTART}")
+
+    def _find_suspension(self, share: _Share) -> Suspension | None:
+        """Return what the suspender has suspended of a share; None if there is nothing to bring back."""
+        return next((each for each in self.suspender.suspensions() if each.name == share.name), None)
+
+    def _since(self, began: float) -> Seconds:
+        return Seconds(round(max(0.0, self.now() - began), 2))
+
+    def _failed(self, phase: SharePhase, sentence: str) -> ShareState:
+        """Return the state of a share in `phase` after an attempt that failed now, for the reason in `sentence`."""
+        return ShareState(phase=phase, failure=sentence, failed_at=Instant(self.now()))
+
+    def _read_support_and_recover(self) -> tuple[str, Mapping[str, Recovered]]:
+        """Return why this machine cannot suspend ("" = it can), and the state of each share in the journal."""
+        support = self.suspender.support()
+        try:
+            recovered = self.suspender.recover()
+        except SuspensionError as error:
+            return error.sentence, {}
+        return "" if support.available else support.detail, recovered
+
+    # --- inside: in the loop
+
+    def _start(self, share: _Share, phase: SharePhase, work: Callable[[], ShareState]) -> None:
+        """Run `work` in a thread, with the share in `phase` meanwhile and in the returned state afterwards."""
+        before = share.state
+        share.state, share.began = ShareState(phase=phase), self.now()
+        failed = before.phase if before is not None else SharePhase.IN_USE
+
+        def finish(result: ShareState | None) -> None:
+            share.began = None
+            share.state = result or self._failed(failed, "The share could not be moved; the service's log says why.")
+            if share.ended:
+                self._forget(share)
+            self.on_change()
+
+        _run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
+
+    def _note_recovered(self, found: tuple[str, Mapping[str, Recovered]] | None) -> None:
+        """Set the phase of all shares that were launched meanwhile."""
+        self._unsupported, self._recovered = found or ("The suspensions could not be read; the log says why.", {})
+        if self._unsupported:
+            log.info("idle shares are not suspended here: %s", self._unsupported)
+        for share in self._shares.values():
+            self._settle(share)
+        self.on_change()
+
+    def _settle(self, share: _Share) -> None:
+        """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
+        if self._recovered is None or share.state is not None:
+            return
+        found = self._recovered.get(share.name)
+        if found is Recovered.LOST:
+            share.lost = _find_programs(share)
+        is_away = found is Recovered.SUSPENDED or (found is not Recovered.RUNNING and share.is_away)
+        share.state = ShareState(phase=SharePhase.SUSPENDED if is_away else SharePhase.IN_USE)
+
+    def _forget(self, share: _Share) -> None:
+        """Let the suspender forget a share whose server has ended."""
+        _run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
+
+
+def _find_programs(share: _Share) -> tuple[ProcessId, ...]:
+    """Return the processes of a share without its server, which uses no GPU itself."""
+    return tuple(share.target.find_processes())[1:]
+
+
+def _run_in_thread(name: str, work: Callable[[], T], finish: Callable[[T | None], None]) -> None:
+    """Run `work` in a daemon thread, and `finish` with its result in the loop; None if it raised, which is logged."""
+    loop = asyncio.get_running_loop()
+
+    def run() -> None:
+        result: T | None = None
+        try:
+            result = work()
+        except Exception:  # the last guard of a thread
+            log.exception("%s failed", name)
+        with suppress(RuntimeError):  # the loop is closed: the service has ended, and its successor recovers
+            loop.call_soon_threadsafe(finish, result)
+
+    threading.Thread(target=run, name=name, daemon=True).start()

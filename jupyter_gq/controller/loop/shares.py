@@ -1,0 +1,178 @@
+"""The suspension of shares: what an observed share means for its record, and what its backend is told to do.
+
+Rules
+-----
+Intent first: a decision to suspend is saved with the record, which stays RUNNING and holds its devices. Only once the
+backend shows that the devices are free, the workload is SUSPENDED and its devices are lent.
+
+Used again: if the notebook is used before that, the intent is withdrawn, and the backend undoes what it has done.
+
+Refused: after a failed attempt the notebook runs on. The reason is kept. During a backoff that doubles each time in a
+row, the share is kept as if the owner had asked for that: no attempt is made, and the server is not stopped instead.
+
+Reserved first: a share is resumed only once its devices hold no other work. A share whose memory is on its devices
+although it is SUSPENDED counts as used, so that the borrowers leave.
+
+Never a loop: a resume that lost the GPU state is not repeated. The share is in use again, without that state.
+
+See docs/decisions/0121-suspend-shares-level-triggered.md and
+docs/decisions/0122-end-the-suspension-not-the-server-when-a-restore-fails.md.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from jupyter_gq.backends.share_suspension import SharePhase, ShareState, ShareSuspension
+from jupyter_gq.controller.records.acts import act_of_scheduler
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.audit import Action
+from jupyter_gq.domain.mentions import reveal
+from jupyter_gq.domain.states import Event, State
+from jupyter_gq.domain.workload import Activity, Workload
+from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
+from jupyter_gq.scheduling.decision import Resume, Suspend
+from jupyter_gq.store.protocol import Record
+
+#: The first and the longest backoff after a failed attempt to suspend a share.
+FIRST_PAUSE, LONGEST_PAUSE = Seconds(60), Seconds(3600)
+#: Phases in which the state of a share is not, or soon will not be, on its devices.
+_AWAY: Final = frozenset({SharePhase.SUSPENDING, SharePhase.SUSPENDED})
+
+
+def plan_suspension(record: Record, instruction: Suspend, now: Instant) -> list[Change]:
+    """Return the change that saves the intent to suspend a share; none if it is saved already or nothing runs."""
+    workload = record.workload
+    if workload.state is not State.RUNNING or workload.stop is not None or record.detail.suspension is not None:
+        return []
+    intent = Suspension(sentence=instruction.sentence, by=instruction.by, decided_at=now)
+    return [Change(workload=workload.id, detail=DetailChange(suspension=intent))]
+
+
+def admit_resume(record: Record, instruction: Resume) -> list[Change]:
+    """Return the change that gives a suspended notebook its devices back; none if the notebook is not suspended."""
+    workload = record.workload
+    if workload.state is not State.SUSPENDED or workload.stop is not None:
+        return []
+    fields = WorkloadChange(placement=instruction.placement)
+    return [Change(workload=workload.id, event=Event.RESUME_ADMITTED, fields=fields)]
+
+
+def interpret_share(record: Record, share: ShareState | None, now: Instant) -> list[Change]:
+    """Return the changes of one record that follow from the observation of its share; None is an unknown share."""
+    workload = record.workload
+    if share is None or workload.stop is not None:
+        return []
+    match workload.state:
+        case State.RUNNING if record.detail.suspension is not None:
+            return _interpret_intent(record, record.detail.suspension, share, now)
+        case State.SUSPENDED if share.phase not in _AWAY:
+            return _demand_back(workload, now)
+        case State.RESUMING if share.phase is SharePhase.IN_USE:
+            return [_resumed(record, share, now)]
+        case _:
+            return []
+
+
+def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension) -> None:
+    """Tell the backend to suspend or resume a share, as its record says; do nothing if the share is unknown."""
+    workload, intent = record.workload, record.detail.suspension
+    if share is None:
+        return
+    if workload.state is State.RUNNING and intent is not None:
+        if share.phase is SharePhase.IN_USE and not _has_failed(share, intent):
+            port.suspend(workload.id, workload.run)
+    elif workload.state in {State.RUNNING, State.RESUMING, State.STOPPING} and share.phase in _AWAY:
+        # Without an intent, a suspension is undone. The devices of a workload in these states are its own.
+        port.resume(workload.id, workload.run)
+
+
+def _interpret_intent(record: Record, intent: Suspension, share: ShareState, now: Instant) -> list[Change]:
+    """Return the change for a notebook that is to be suspended: suspended, used again, or refused."""
+    workload = record.workload
+    if _is_used_again(workload.activity, now):
+        return [Change(workload=workload.id, detail=DetailChange(suspension=None))]
+    if share.phase is SharePhase.SUSPENDED:
+        return [_suspended(record, intent, share, now)]
+    if share.phase is SharePhase.IN_USE and _has_failed(share, intent):
+        return [_refused(record, share, now)]
+    return []
+
+
+def _is_used_again(activity: Activity | None, now: Instant) -> bool:
+    """Return whether a kernel executes something, or the owner keeps the share; False if that is not known."""
+    if activity is None:
+        return False
+    return activity.busy is True or (activity.kept_until is not None and now < activity.kept_until)
+
+
+def _has_failed(share: ShareState, intent: Suspension) -> bool:
+    """Return whether the attempt of this intent has failed; a failure before the decision does not count."""
+    return bool(share.failure) and share.failed_at is not None and share.failed_at >= intent.decided_at
+
+
+def _suspended(record: Record, intent: Suspension, share: ShareState, now: Instant) -> Change:
+    """Return the change by which a share is suspended from now on, with its entry in the audit log."""
+    workload, activity = record.workload, record.workload.activity
+    suspension = replace(intent, since=now, memory=share.memory, seconds=share.seconds)
+    audit = act_of_scheduler(
+        Action.NOTEBOOK_SUSPEND,
+        workload,
+        now,
+        for_workload=intent.by,
+        sentence=reveal(intent.sentence),
+        memory_mib=share.memory,
+        seconds=share.seconds,
+    )
+    return Change(
+        workload=workload.id,
+        event=Event.SUSPENDED,
+        fields=WorkloadChange(activity=None if activity is None else replace(activity, expire_at=None)),
+        detail=DetailChange(suspension=suspension, unsuspendable=None, warning=""),
+        audit=audit,
+    )
+
+
+def _refused(record: Record, share: ShareState, now: Instant) -> Change:
+    """Return the change that withdraws an intent after a failed attempt, and keeps the reason with a backoff."""
+    before, activity = record.detail.unsuspendable, record.workload.activity
+    times = 1 if before is None else before.times + 1
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(times - 1, 10))
+    refusal = SuspensionRefusal(sentence=share.failure, times=times, until=Instant(now + pause))
+    kept = None if activity is None else replace(activity, expire_at=None, kept_until=refusal.until)
+    return Change(
+        workload=record.workload.id,
+        fields=WorkloadChange(activity=kept),
+        detail=DetailChange(suspension=None, unsuspendable=refusal, warning=""),
+    )
+
+
+def _demand_back(workload: Workload, now: Instant) -> list[Change]:
+    """Return the change that marks a suspended notebook as used; none if it is marked already."""
+    activity = workload.activity or Activity(busy=None, last_active=None, sampled_at=now)
+    if activity.busy is True:
+        return []
+    return [Change(workload=workload.id, fields=WorkloadChange(activity=replace(activity, busy=True)))]
+
+
+def _resumed(record: Record, share: ShareState, now: Instant) -> Change:
+    """Return the change by which a share is in use again from now on, with its entry in the audit log."""
+    workload, suspension = record.workload, record.detail.suspension
+    activity = workload.activity
+    since = None if suspension is None else suspension.since
+    audit = act_of_scheduler(
+        Action.NOTEBOOK_RESUME,
+        workload,
+        now,
+        memory_mib=None if suspension is None else suspension.memory,
+        seconds=share.seconds,
+        suspended_seconds=None if since is None else round(now - since, 1),
+        failure=share.failure or None,
+    )
+    return Change(
+        workload=workload.id,
+        event=Event.RESUMED,
+        fields=WorkloadChange(activity=None if activity is None else replace(activity, last_active=now)),
+        detail=DetailChange(suspension=None),
+        audit=audit,
+    )

@@ -1,0 +1,220 @@
+"""An idle notebook lends its share without loss, and has it back when a cell waits."""
+
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.backends.share_suspension import SharePhase
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.audit import Action, AuditFilter
+from jupyter_gq.domain.mentions import reveal
+from jupyter_gq.domain.states import State
+from tests.fakes import SuspendsShares
+
+from .world import ADMIN, ANN, BOB, World, story_settings
+
+pytestmark = pytest.mark.asyncio
+
+#: Both devices are in one pool; notebooks may be idle for a minute, and are warned 20 s before.
+SHARED = {
+    "Pools": {"pools": {}},
+    "FixedQuota": {"default": "1", "groups": {}},
+    "TrainingQueues": {"queues": {"vision": {"quota": "2"}, "nlp": {"quota": "0"}}},
+    "IdlePolicy": {"after": 60, "warning": 20, "grace": 10},
+}
+
+
+@pytest_asyncio.fixture
+async def lab(tmp_path):
+    """Ann's and Bob's notebooks hold one of the two devices each."""
+    world = World(tmp_path, servers=SuspendsShares, settings=story_settings(**SHARED))
+    await world.start_server(ANN, "1")
+    await world.start_server(BOB, "1")
+    yield world
+    world.close()
+
+
+async def spend(world: World, seconds: float, *, ann: bool | None = False) -> None:
+    """Time in which Bob works, and Ann's kernel is as told."""
+    until = world.clock.now() + seconds
+    while world.clock.now() < until:
+        world.report(BOB, busy=True)
+        world.report(ANN, busy=ann)
+        await world.step(seconds=5)
+
+
+async def suspended(world: World) -> str:
+    """Ann's share is suspended for a job, which is returned."""
+    job = world.send(ANN, "vision", "1")
+    await spend(world, 90)
+    assert world.notebook(ANN).phase == "suspended"
+    return job
+
+
+def acts(world: World, action: Action) -> list[dict]:
+    return [dict(each.details) for each in world.sql.audit(AuditFilter(action=action))]
+
+
+async def test_nothing_is_suspended_while_nobody_waits(lab):
+    await spend(lab, 300)
+    assert (lab.notebook(ANN).phase, lab.servers.calls) == ("running", [])
+
+
+async def test_an_idle_share_is_warned_suspended_lent_and_brought_back(lab):
+    job = lab.send(ANN, "vision", "1")
+    await spend(lab, 50)
+    assert "waits for its share" in reveal(lab.notebook(ANN).warning.sentence)
+    await spend(lab, 30)
+    view = lab.notebook(ANN)
+    assert (view.phase, view.warning, view.suspension.memory_mib) == ("suspended", None, 1000)
+    assert "ann's digits" in reveal(view.sentence)
+    assert "next cell" in view.sentence
+    assert lab.job(job).phase == "running"
+    assert "may be paused at any moment" in lab.job(job).sentence
+    assert [device.used for device in lab.controller.overview.list_devices(ADMIN).devices] == ["1", "1"]
+
+    await spend(lab, 1, ann=True)
+    assert "makes room" in lab.notebook(ANN).sentence
+    assert lab.notebook(ANN).phase == "suspended"
+    await spend(lab, 15, ann=True)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).suspension) == ("running", None)
+    assert lab.job(job).phase == "paused"
+    await spend(lab, 30, ann=True)
+    assert lab.notebook(ANN).phase == "running"
+
+
+async def test_what_was_done_is_in_the_audit_log(lab):
+    job = await suspended(lab)
+    (suspend,) = acts(lab, Action.NOTEBOOK_SUSPEND)
+    assert (suspend["for_workload"], suspend["memory_mib"], suspend["seconds"]) == (job, 1000, 2)
+    assert "ann's digits" in suspend["sentence"]
+    await spend(lab, 20, ann=True)
+    (resume,) = acts(lab, Action.NOTEBOOK_RESUME)
+    assert (resume["seconds"], resume["memory_mib"]) == (1, 1000)
+    assert resume["suspended_seconds"] > 0
+
+
+async def test_the_devices_are_lent_only_once_the_bytes_are_gone(lab):
+    job = lab.send(ANN, "vision", "1")
+    while ("suspend", lab.notebook(ANN).id) not in lab.servers.calls:
+        await spend(lab, 5)
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.SUSPENDING
+    assert (lab.notebook(ANN).phase, lab.job(job).phase) == ("running", "waiting")
+
+
+async def test_a_cell_between_decision_and_suspension_undoes_it(lab):
+    lab.send(ANN, "vision", "1")
+    while not lab.servers.calls:
+        await spend(lab, 5)
+    lab.report(ANN, busy=True)
+    await spend(lab, 20, ann=True)
+    assert lab.notebook(ANN).phase == "running"
+    assert lab.servers.shares[lab.notebook(ANN).id].phase is SharePhase.IN_USE
+    assert acts(lab, Action.NOTEBOOK_SUSPEND) == []
+
+
+async def test_a_refusal_is_shown_and_backs_off(lab):
+    lab.servers.refuses = "The kernel uses managed memory."
+    lab.send(ANN, "vision", "1")
+    await spend(lab, 100)
+    view = lab.notebook(ANN)
+    assert (view.phase, view.unsuspendable) == ("running", "The kernel uses managed memory.")
+    assert lab.servers.calls == [("suspend", view.id)]
+    await spend(lab, 300)
+    tries = lab.servers.calls.count(("suspend", view.id))
+    assert 2 <= tries <= 4  # after 60 s, then 120 s, and so on
+    lab.servers.refuses = ""
+    await spend(lab, 600)
+    assert (lab.notebook(ANN).phase, lab.notebook(ANN).unsuspendable) == ("suspended", "")
+
+
+async def test_a_resume_that_lost_the_state_ends_the_suspension_and_is_not_repeated(lab):
+    await suspended(lab)
+    lab.servers.loses = "The GPU state of the kernel is lost."
+    await spend(lab, 60, ann=True)
+    assert lab.notebook(ANN).phase == "running"
+    assert lab.servers.calls.count(("resume", lab.notebook(ANN).id)) == 1
+    (resume,) = acts(lab, Action.NOTEBOOK_RESUME)
+    assert resume["failure"] == "The GPU state of the kernel is lost."
+
+
+async def test_the_borrower_has_no_more_time_than_the_promise_allows(lab):
+    lab.settings.current = story_settings(**{**SHARED, "IdlePolicy": {**SHARED["IdlePolicy"], "return_within": 10}})
+    job = await suspended(lab)
+    assert lab.backend.launches[-1].environment["GQ_STOP_GRACE"] == "10"
+    await spend(lab, 20, ann=True)
+    (grace,) = [grace for workload, _, grace in lab.backend.stops if workload == job]
+    assert grace == 8  # of 10 s, 2 are for the way back
+
+
+async def test_a_suspended_server_that_ends_leaves_the_device_to_the_borrower(lab):
+    job = await suspended(lab)
+    ticket = lab.notebook(ANN).id
+    lab.controller.tickets.close(ADMIN, ticket)
+    await lab.step(2)
+    assert lab.notebook(ANN).phase == "stopping"
+    lab.server_dies(lab.controller._context.records.get(ticket).detail.pid)
+    await lab.step(2)
+    assert lab.controller.tickets.show(ADMIN, ticket).phase == "stopped"
+    assert lab.job(job).phase == "running"
+
+
+@pytest.mark.parametrize("during", [State.SUSPENDED, State.RESUMING])
+async def test_a_server_that_dies_while_it_is_suspended_has_stopped(lab, during):
+    await suspended(lab)
+    record = lab.controller._context.records.get(lab.notebook(ANN).id)
+    lab.report(ANN, busy=during is State.RESUMING)
+    while lab.controller._context.records.get(record.workload.id).workload.state is not during:
+        await lab.step()
+    lab.server_dies(record.detail.pid)
+    await lab.step(3)
+    assert lab.controller.tickets.show(ADMIN, record.workload.id).phase == "stopped"
+
+
+async def test_a_server_that_is_stopped_while_it_resumes_keeps_its_device_until_it_has_ended(lab):
+    await suspended(lab)
+    ticket = lab.notebook(ANN).id
+    lab.report(ANN, busy=True)
+    while lab.notebook(ANN).phase != "resuming":
+        await lab.step()
+    lab.controller.tickets.close(ADMIN, ticket)
+    await lab.step(2)
+    assert lab.notebook(ANN).phase == "stopping"
+    lab.server_dies(lab.controller._context.records.get(ticket).detail.pid)
+    await lab.step(2)
+    assert lab.controller.tickets.show(ADMIN, ticket).phase == "stopped"
+
+
+async def test_a_share_that_was_resumed_behind_the_services_back_makes_the_borrower_leave(lab):
+    job = await suspended(lab)
+    name = lab.notebook(ANN).id
+    lab.servers.shares[name] = replace(lab.servers.shares[name], phase=SharePhase.IN_USE)
+    await lab.step(5)
+    assert (lab.notebook(ANN).phase, lab.job(job).phase) == ("running", "paused")
+
+
+async def test_a_program_that_uses_a_lent_device_brings_the_share_back(lab):
+    await suspended(lab)
+    record = lab.controller._context.records.get(lab.notebook(ANN).id)
+    lab.probe.used = {record.detail.pid + 1: 0}
+    await spend(lab, 20)
+    assert lab.notebook(ANN).phase == "running"
+
+
+async def test_the_switch_turns_it_off(lab):
+    lab.settings.current = story_settings(**{**SHARED, "IdlePolicy": {**SHARED["IdlePolicy"], "suspend": False}})
+    lab.send(ANN, "vision", "1")
+    await spend(lab, 60)
+    assert lab.servers.calls == []
+
+
+async def test_only_preemptible_work_borrows(lab):
+    """Ann's own second notebook waits; it cannot give a device back, so it does not borrow."""
+    await suspended(lab)
+    lab.backend.end(lab.backend.alive()[0][0], Outcome.SUCCEEDED)
+    carol = Caller(user="carol", groups=frozenset())
+    ticket = lab.ask(carol, "1")
+    await spend(lab, 5)
+    assert lab.controller.tickets.show(carol, ticket.id).phase == "waiting"
