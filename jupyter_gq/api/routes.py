@@ -36,6 +36,9 @@ RESULT_PATH = Parameter(
     max_length=4096,
     help="Path of the result: that of a variable as the list names it, or `files/` and the path of a file.",
 )
+TASK = Parameter(
+    name="task", type="integer", maximum=MAX_COUNT, help="Number of a task, from 0. Default: all, each with a headline."
+)
 START = Parameter(name="start", type="integer", default=0, help="Number of the first byte.")
 AFTER_EVENT = Parameter(
     name="after", type="integer", help="Id of the last event that was read. Default: only new events."
@@ -296,10 +299,11 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="jobs/{job}/log",
         access=Access.READ,
-        summary="The last 64 KiB of the log of the last run.",
+        summary="The last 64 KiB of the log of the last run, over all tasks or of one.",
         run=jobs.read_log,
         response=Media.TEXT,
         refusals=(409,),
+        query=(TASK,),
     ),
     Route(
         method="POST",

@@ -42,10 +42,11 @@ class BundleStore(Protocol):
         """
         ...
 
-    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the last `tail` bytes of the newest run's log; None before there is one.
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: Sequence[int]) -> str | None:
+        """Return the last `tail` bytes of the logs of these tasks of the newest run; None before there is one.
 
-        `run` is the number of that run and `tasks` the number of its tasks, so that no folder of the job is listed.
+        `run` is the number of that run, and `tasks` are numbers of tasks, so that no folder of the job is listed. Each
+        task gets an equal part of `tail`. A headline names the task if several of them have a log.
         Raises `UnusableFile` if the job has put something else into the place of its log.
         """
         ...

@@ -158,9 +158,14 @@ class ServiceClient:
         document: JsonObject = answer.json()
         return document
 
-    async def log(self, job: str) -> str:
-        """Return the last 64 KiB of the log of the job's last run; "" if there is no log."""
-        return (await self._transport.request("GET", join_path("jobs", job, "log"))).body.decode("utf-8", "replace")
+    async def log(self, job: str, task: int | None = None) -> str:
+        """Return the last 64 KiB of the log of the job's last run; "" if there is no log.
+
+        With `task`, return the log of that task alone; status 404 if the job has no such task.
+        """
+        query = {} if task is None else {"task": task}
+        answer = await self._transport.request("GET", join_path("jobs", job, "log"), query=query)
+        return answer.body.decode("utf-8", "replace")
 
     async def results(self, job: str) -> models.JobResults:
         """Return what a job brings back; status 404 before there is something."""

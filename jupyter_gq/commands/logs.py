@@ -11,7 +11,7 @@ from .explain import JOB_HELP, JOB_METAVAR, describe_job
 from .follow import follow, read_outputs
 from .job_lists import find_job
 from .printer import JsonPrinter, StatePrinter, TextPrinter
-from .refusal import ExitCode
+from .refusal import CommandRefused, ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--runner", action="store_true", help="print the log of the job's last run instead: messages outside of cells"
+    )
+    parser.add_argument(
+        "--task",
+        type=int,
+        metavar="N",
+        help="print the log of this task of the last run instead, from 0: all that its cells print, and messages",
     )
     parser.add_argument(
         "-o",
@@ -46,8 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _print_logs(client: ServiceClient, arguments: argparse.Namespace) -> int:
     job = await find_job(client, arguments.job)
-    if arguments.runner:
-        print_plain((await client.log(job.id)).removesuffix("\n"))
+    if arguments.task is not None and arguments.follow:
+        raise CommandRefused("The log of a task is not followed. Leave out --follow, or --task to follow task 0.")
+    if arguments.runner or arguments.task is not None:
+        print_plain((await client.log(job.id, arguments.task)).removesuffix("\n"))
         return ExitCode.OK
     printer = JsonPrinter() if arguments.output == "json" else TextPrinter()
     if arguments.follow:

@@ -263,13 +263,16 @@ class ResultFileHandler(GQHandler):
 
 
 class LogHandler(GQHandler):
-    """GET jobs/<id>/log: the end of the log, as plain text."""
+    """GET jobs/<id>/log: the end of the log, as plain text; with the query `task`, that of one task."""
 
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
         """Answer with the end of a job's log, relayed from the service."""
-        await self.respond(lambda connection: connection.service.log(job), content_type="text/plain; charset=UTF-8")
+        await self.respond(
+            lambda connection: connection.service.log(job, self.read_number("task")),
+            content_type="text/plain; charset=UTF-8",
+        )
 
 
 class PreviewHandler(GQHandler):

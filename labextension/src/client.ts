@@ -105,8 +105,10 @@ export class Client {
     return this._get(`jobs/${encodeURIComponent(id)}/outputs`, { after });
   }
 
-  async getLog(id: string): Promise<string> {
-    const response = await this._request(`jobs/${encodeURIComponent(id)}/log`, {});
+  /** Return the end of the log of a job, or of one of its tasks. */
+  async getLog(id: string, task: number | null = null): Promise<string> {
+    const query = task === null ? '' : `?task=${task}`;
+    const response = await this._request(`jobs/${encodeURIComponent(id)}/log${query}`, {});
     return response.text();
   }
 

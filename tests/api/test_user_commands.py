@@ -269,6 +269,17 @@ async def test_logs_follow_a_job_to_its_end_and_end_with_its_success(say, people
     assert await say("logs", job.id, "--runner") == (0, "from the runner\n", "")
 
 
+async def test_the_log_of_each_task_is_read_alone(say, people, world, bundle):
+    job = await send(people, bundle, tasks=2, gpus="0.25")
+    world.bundles.logs |= {job.id: "== task 0 ==\n== task 1 ==\n", f"{job.id}/1": "rank 1\n"}
+    assert await say("logs", job.id, "--task", "1") == (0, "rank 1\n", "")
+    assert (await say("logs", job.id, "--runner"))[1] == "== task 0 ==\n== task 1 ==\n"
+    code, _, err = await say("logs", job.id, "--task", "2")
+    assert (code, "has no task 2: it has the tasks 0 to 1." in err) == (3, True)
+    code, _, err = await say("logs", job.id, "--task", "1", "--follow")
+    assert (code, "The log of a task is not followed" in err) == (2, True)
+
+
 @pytest.mark.usefixtures("_impatient")
 async def test_following_survives_a_restart_of_the_service_without_a_gap(
     say, serve, world, people, bundle, monkeypatch, capsys

@@ -69,8 +69,8 @@ def local(tmp_path):
 def test_before_there_is_a_notebook_or_a_log_there_is_none(bundles):
     bundles.write("job-1", "ann", BUNDLE, 1000)
     assert bundles.executed_notebook("job-1", "ann") is None
-    assert bundles.log("job-1", "ann", 1000, run=1, tasks=1) is None
-    assert bundles.log("job-2", "ann", 1000, run=1, tasks=1) is None
+    assert bundles.log("job-1", "ann", 1000, run=1, tasks=range(1)) is None
+    assert bundles.log("job-2", "ann", 1000, run=1, tasks=range(1)) is None
 
 
 def test_a_bundle_above_the_limit_is_refused_with_numbers(bundles):
@@ -96,14 +96,15 @@ def test_ids_cannot_leave_the_folder(bundles):
 def test_the_log_is_that_of_the_newest_run_with_all_its_tasks(kept):
     kept.bundles.write("job-1", "ann", BUNDLE, 1000)
     kept.put_log("job-1", 2, 0, "old")
-    assert kept.bundles.log("job-1", "ann", 8, run=2, tasks=1) == "old"
+    assert kept.bundles.log("job-1", "ann", 8, run=2, tasks=range(1)) == "old"
     kept.put_log("job-1", 10, 0, "first")
     kept.put_log("job-1", 10, 0, "x" * 50 + "zero")
     kept.put_log("job-1", 10, 1, "one")
     kept.put_log("job-1", 9, 3, "late")
-    assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=2) == "== task 0 ==\nzero\n== task 1 ==\none"
+    assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=range(2)) == "== task 0 ==\nzero\n== task 1 ==\none"
+    assert [kept.bundles.log("job-1", "ann", 8, run=10, tasks=[task]) for task in range(2)] == ["xxxxzero", "one"]
     kept.bundles.delete("job-1", "ann")
-    assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=2) is None
+    assert kept.bundles.log("job-1", "ann", 8, run=10, tasks=range(2)) is None
 
 
 def test_a_full_disk_keeps_nothing_on_this_machine(small_disk):
@@ -177,7 +178,7 @@ def test_fake_task_folders_are_not_listed_by_the_log(local, tmp_path):
         (run / name).mkdir(parents=True)
         (run / name / "log").write_text(f"of {name[:5]}")
     (tmp_path / "state/jobs/job-1/runs/99").mkdir()
-    assert local.log("job-1", "ann", 1000, run=1, tasks=1) == "of 0"
+    assert local.log("job-1", "ann", 1000, run=1, tasks=range(1)) == "of 0"
 
 
 def test_a_deep_wide_and_closed_folder_is_deleted(local, tmp_path):
@@ -226,7 +227,7 @@ def test_only_the_store_serves_pods(tmp_path, local):
 def test_of_a_log_the_end_is_kept(tmp_path):
     files = StoredFiles(tmp_path)
     files.bundles.put_log("job-1", 1, 0, "x" * 70_000 + "end")
-    log = files.bundles.log("job-1", "ann", 10**6, run=1, tasks=1)
+    log = files.bundles.log("job-1", "ann", 10**6, run=1, tasks=range(1))
     assert (len(log), log[-4:]) == (64 * 1024, "xend")
     files.close()
 

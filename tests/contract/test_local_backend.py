@@ -113,7 +113,7 @@ async def test_environment_and_files_of_a_job(local):
     for private in (token, local.task(workload) / "log", local.job(workload) / "bundle.json"):
         assert stat.S_IMODE(private.stat().st_mode) == 0o600, private
     assert stat.S_IMODE(local.job(workload).stat().st_mode) == 0o700
-    assert local.bundles.log(workload.id, "ann", 1000, run=1, tasks=1) == "standin is here\n"
+    assert local.bundles.log(workload.id, "ann", 1000, run=1, tasks=range(1)) == "standin is here\n"
 
 
 async def test_job_runs_although_its_working_folder_is_gone(local):
@@ -248,7 +248,7 @@ async def test_the_next_run_has_its_own_folder_and_keeps_the_checkpoint(local):
     assert (await local.observed(again)).phase is Phase.RUNNING
     assert (local.job(workload) / "checkpoint/epoch").read_text() == "7"
     assert (local.task(workload) / "log").exists()
-    assert local.bundles.log(workload.id, "ann", 7, run=2, tasks=1) == "s here\n"
+    assert local.bundles.log(workload.id, "ann", 7, run=2, tasks=range(1)) == "s here\n"
 
 
 async def test_next_service_finds_the_runs_of_a_killed_one(local):
@@ -266,7 +266,7 @@ async def test_next_service_finds_the_runs_of_a_killed_one(local):
     assert local.leader(workload) in seen.pids
     marked = ProcessTable.read().find_marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
     assert marked == {local.leader(workload), local.kernel(workload)}, "no second copy"
-    assert local.bundles.log(workload.id, "ann", 1000, run=1, tasks=1) == "standin is here\n"
+    assert local.bundles.log(workload.id, "ann", 1000, run=1, tasks=range(1)) == "standin is here\n"
     await local.backend.stop(workload.id, 1, 0)
     local.clock.ahead += 1
     assert (await local.end(workload)).outcome is Outcome.KILLED

@@ -100,7 +100,7 @@ async def test_a_job_runs_as_its_owner_and_only_the_owner_has_its_files(system, 
     for folder in (system.job(workload).parent, system.folder / "state/runs"):
         assert b"denied" in as_user(users[0], "ls", str(folder)).stderr, "nobody sees what others run"
     assert os.geteuid() == 0
-    assert system.bundles.log(workload.id, users[0], 100, run=1, tasks=1) == "standin is here\n"
+    assert system.bundles.log(workload.id, users[0], 100, run=1, tasks=range(1)) == "standin is here\n"
 
 
 async def test_there_is_a_clear_answer_for_whom_this_machine_does_not_know(system):
@@ -134,7 +134,7 @@ async def test_what_a_user_plants_in_the_place_of_a_file_is_not_read(system, use
     with pytest.raises(UnusableFile):
         system.bundles.executed_notebook(workload.id, users[0])
     with pytest.raises(UnusableFile):
-        system.bundles.log(workload.id, users[0], 1000, run=1, tasks=1)
+        system.bundles.log(workload.id, users[0], 1000, run=1, tasks=range(1))
 
 
 async def test_a_link_in_the_way_leads_a_launch_nowhere(system, users):
@@ -249,7 +249,7 @@ async def test_the_real_runner_and_its_kernel_run_as_the_owner(system, users, mo
     real.bundles.write(workload.id, users[0], sent, 10**6)
     await real.request(workload)
     end = await real.end(workload)
-    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, users[0], 5000, run=1, tasks=1))
+    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, users[0], 5000, run=1, tasks=range(1)))
     entry = pwd.getpwnam(users[0])
     notebook = real.bundles.executed_notebook(workload.id, users[0])
     assert notebook["cells"][0]["outputs"][0]["text"] == f"{entry.pw_uid} {entry.pw_dir}\n"

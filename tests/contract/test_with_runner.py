@@ -59,7 +59,7 @@ async def test_cells_run_in_their_folder_with_their_environment(real):
     real.bundles.write(workload.id, "ann", bundle(work, "pass", say), 10**6)
     await real.request(workload)
     end = await real.end(workload)
-    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000, run=1, tasks=1))
+    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000, run=1, tasks=range(1)))
     notebook = real.bundles.executed_notebook(workload.id, "ann")
     text = "".join(output.get("text", "") for output in notebook["cells"][-1]["outputs"])
     assert text == f"{work} blue []\n"
@@ -92,7 +92,7 @@ async def test_a_pause_and_a_resume_continue_from_the_checkpoint(real):
     again = replace(workload, run=2)
     await real.request(again)
     end = await real.end(again)
-    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000, run=1, tasks=1))
+    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000, run=1, tasks=range(1)))
     assert f"from {reached}" in json.dumps(real.bundles.executed_notebook(workload.id, "ann"))
 
 

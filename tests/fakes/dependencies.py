@@ -41,8 +41,8 @@ class FakeBundles:
     def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
         return self.executed.get(job)
 
-    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        text = self.logs.get(job)
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: Sequence[int]) -> str | None:
+        text = self.logs.get(job) if len(tasks) > 1 else self.logs.get(f"{job}/{tasks[0]}", self.logs.get(job))
         return None if text is None else text[-tail:]
 
     def results(self, job: str, owner: str) -> dict[str, Any] | None:

@@ -101,5 +101,6 @@ def read_result_part(call: Call) -> Reply:
 
 
 def read_log(call: Call) -> Reply:
-    """Answer with the end of the log of a job's last run as text, to its owner or an admin."""
-    return Reply(text=call.services.jobs.read_log(call.caller, call.path["job"]), media="text/plain; charset=utf-8")
+    """Answer with the end of the log of a job's last run, or of one of its tasks, as text, to its owner or an admin."""
+    text = call.services.jobs.read_log(call.caller, call.path["job"], call.optional_integer("task"))
+    return Reply(text=text, media="text/plain; charset=utf-8")

@@ -87,13 +87,12 @@ class StoredBundles:
         except (CellsMissing, KeyError, TypeError, AttributeError):
             return None  # the job cannot run either: the runner says why
 
-    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the ends of the logs that tasks of the newest run have sent; None if none has.
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: Sequence[int]) -> str | None:
+        """Return the ends of the logs that these tasks of the newest run have sent; None if none has.
 
-        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several have sent a log.
-        `run` and `tasks` are not used.
+        The run is the newest one that has sent a log, whatever `run` says; see `BundleStore.log`.
         """
-        logged = self._log_index(job)[1]
+        logged = [task for task in self._log_index(job)[1] if task in tasks]
         found = [(task, self._files.file(job, _log_name(task))) for task in logged]
         kept = max(1, tail // max(1, len(logged)))
         texts = [(task, content[-kept:].decode(errors="replace")) for task, content in found if content is not None]

@@ -1,7 +1,7 @@
 """The files of jobs on this machine; see `backends.bundles.BundleStore` for the guarantees."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
@@ -65,18 +65,12 @@ class LocalBundles:
         """Return the notebook with the outputs so far; None before there is one. For the errors see `BundleStore`."""
         return read_owned_notebook(job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner))
 
-    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
-        """Return the ends of the logs of that run's tasks; None before there is a log.
-
-        For the errors see `BundleStore`.
-
-        Each task gets an equal part of `tail`, which is in bytes. A headline names the task if several tasks have a
-        log.
-        """
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: Sequence[int]) -> str | None:
+        """Return the ends of the logs of these tasks of that run; None before there is one; see `BundleStore.log`."""
         account = self._accounts.look_up(owner)
-        files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]
-        logs = [read_owned_end(file, account, size=tail // tasks) for file in files]
-        texts = [(task, log.decode(errors="replace")) for task, log in enumerate(logs) if log is not None]
+        files = {task: task_folder(self._root, job, run, task) / "log" for task in tasks}
+        logs = {task: read_owned_end(file, account, size=tail // len(tasks)) for task, file in files.items()}
+        texts = [(task, log.decode(errors="replace")) for task, log in logs.items() if log is not None]
         if len(texts) <= 1:
             return texts[0][1] if texts else None
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)

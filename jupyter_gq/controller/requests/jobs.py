@@ -194,11 +194,19 @@ class Jobs:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook
 
-    def read_log(self, caller: Caller, job: str) -> str:
-        """Return the last `LOG_TAIL` bytes of the log of the job's last run as text; "" if there is no log."""
+    def read_log(self, caller: Caller, job: str, task: int | None = None) -> str:
+        """Return the last `LOG_TAIL` bytes of the log of the job's last run as text; "" if there is no log.
+
+        With `task`, return the log of that task alone; otherwise those of all tasks, each with a part of the bytes.
+        Raises `NotFound` if the job has no such task.
+        """
         workload = find_job(self._context, caller, job).workload
-        log = self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=workload.tasks)
-        return log or ""
+        every = range(workload.tasks)
+        if task is not None and task not in every:
+            there = "only task 0" if workload.tasks == 1 else f"the tasks 0 to {every[-1]}"
+            raise NotFound(f"The job {workload.name!r} has no task {task}: it has {there}.")
+        tasks = every if task is None else (task,)
+        return self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=tasks) or ""
 
     def read_results(self, caller: Caller, job: str) -> JobResults:
         """Return what a job brings back; raise `NotFound` before there is something.

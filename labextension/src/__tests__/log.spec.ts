@@ -1,7 +1,7 @@
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 
-import { LOG_MIME, LogView } from '../panel/log';
+import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
 import { aJob } from './builders';
 import { FakeTraining, setVisibility, sumConnections } from './fakes';
 
@@ -45,6 +45,23 @@ describe('the log of a job', () => {
     training.server.answer('GET jobs/job-1/log', { code: 'not_found', message: 'No such job.' }, 404);
     await view.refresh();
     expect(view.node.textContent).toContain('The log could not be read. No such job.');
+    view.dispose();
+  });
+
+  it('is that of all tasks or of the one that the user chooses', async () => {
+    const view = await aLog('== task 0 ==');
+    const choice = makeTaskChoice(view, 2).node.querySelector('select') as HTMLSelectElement;
+    expect(Array.from(choice.options, option => option.text)).toEqual(['All tasks', 'Task 0', 'Task 1']);
+    training.server.answer('GET jobs/job-1/log', 'rank 1\n');
+    choice.value = '1';
+    choice.dispatchEvent(new Event('change'));
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(training.server.asked.at(-1)).toBe('GET jobs/job-1/log?task=1');
+    expect(view.node.textContent).toContain('rank 1');
+    choice.value = '';
+    choice.dispatchEvent(new Event('change'));
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(training.server.asked.at(-1)).toBe('GET jobs/job-1/log');
     view.dispose();
   });
 

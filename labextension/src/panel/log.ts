@@ -16,6 +16,21 @@ const PACE = 700;
 /** Milliseconds between requests while a job runs without events: its log may grow all the same. */
 const QUIET = 5_000;
 
+/** Return a widget that chooses the task whose log is shown, for a job of several tasks. */
+export function makeTaskChoice(view: LogView, tasks: number): Widget {
+  const choice = document.createElement('select');
+  choice.setAttribute('aria-label', 'Task');
+  choice.append(new Option('All tasks', ''));
+  for (let task = 0; task < tasks; task++) {
+    choice.append(new Option(`Task ${task}`, String(task)));
+  }
+  choice.onchange = () => void view.showTask(choice.value === '' ? null : Number(choice.value));
+  const widget = new Widget();
+  widget.addClass('jp-gq-log-task');
+  widget.node.append(choice);
+  return widget;
+}
+
 /**
  * The end of a job's log, refreshed while the job runs and the log is visible.
  *
@@ -52,10 +67,20 @@ export class LogView extends Widget {
     super.dispose();
   }
 
+  /** Show the log of one task, or with null the logs of all tasks. */
+  showTask(task: number | null): Promise<void> {
+    this._task = task;
+    return this.refresh();
+  }
+
   /** Fetch and show the log. A failure is shown in place of the notice. */
   async refresh(): Promise<void> {
+    const task = this._task;
     try {
-      const text = await this._training.client.getLog(this.job);
+      const text = await this._training.client.getLog(this.job, task);
+      if (task !== this._task) {
+        return; // the user has chosen another task meanwhile
+      }
       await this._showText(text);
       this._setNotice(text === '' ? 'The log is empty so far.' : '');
     } catch (reason) {
@@ -123,6 +148,8 @@ export class LogView extends Widget {
     }
   }
 
+  /** Task whose log is shown; null = all tasks. */
+  private _task: number | null = null;
   private readonly _notice = new Widget({ node: document.createElement('p') });
   private readonly _debouncer: Debouncer;
   private _ticker: number | undefined;

@@ -13,7 +13,7 @@ import { describeError } from '../client';
 import { panelIcon } from '../icons';
 import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
-import { LOG_MIME, LogView } from '../panel/log';
+import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
 import { stripControls } from '../plain';
 import { listLoadable, makeLoadingCode } from '../results';
 import { fitToast } from '../toasts';
@@ -272,5 +272,8 @@ function makeLogWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
       onClick: () => void view.refresh()
     })
   );
+  if (job.tasks > 1) {
+    widget.toolbar.addItem('task', makeTaskChoice(view, job.tasks));
+  }
   return widget;
 }
