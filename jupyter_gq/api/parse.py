@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from jupyter_gq.client.models.bundles import REFUSED
+from jupyter_gq.client.strict_model import REFUSED
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue

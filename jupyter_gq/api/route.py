@@ -22,6 +22,8 @@ class Size(StrEnum):
     LOG = "log"
     OUTPUTS = "outputs"
     BUNDLE = "bundle"
+    FILES = "files"
+    DIGESTS = "digests"
 
 
 class Media(StrEnum):

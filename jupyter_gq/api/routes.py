@@ -39,6 +39,7 @@ RESULT_PATH = Parameter(
 TASK = Parameter(
     name="task", type="integer", maximum=MAX_COUNT, help="Number of a task, from 0. Default: all, each with a headline."
 )
+PART = Parameter(name="start", type="integer", maximum=MAX_COUNT, default=0, help="Number of the first part.")
 START = Parameter(name="start", type="integer", default=0, help="Number of the first byte.")
 AFTER_EVENT = Parameter(
     name="after", type="integer", help="Id of the last event that was read. Default: only new events."
@@ -237,6 +238,27 @@ ROUTES: tuple[Route, ...] = (
         response=models.JobView,
     ),
     Route(
+        method="POST",
+        path="files/missing",
+        access=Access.SUBMIT,
+        summary="The parts of files of your project that the service lacks, and the limits of such files.",
+        run=jobs.describe_files,
+        request=models.PartsQuestion,
+        response=models.FileStore,
+        size=Size.DIGESTS,
+    ),
+    Route(
+        method="POST",
+        path="files",
+        access=Access.SUBMIT,
+        summary="Send parts of files of your project, for jobs that take them along.",
+        run=jobs.add_files,
+        request=models.FileParts,
+        statuses=DONE,
+        refusals=(429, 507),
+        size=Size.FILES,
+    ),
+    Route(
         method="PATCH",
         path="jobs/{job}",
         access=Access.CHANGE,
@@ -341,6 +363,15 @@ ROUTES: tuple[Route, ...] = (
         summary="The files of a job for its pod: the bundle and, after a pause, the executed notebook so far.",
         run=runs.read_bundle,
         response=Media.JSON,
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/files",
+        access=Access.JOB_TOKEN,
+        summary="The next parts of the files that a job takes along, in the order of its manifest, for its pod.",
+        run=runs.read_files,
+        response=Media.BYTES,
+        query=(PART,),
     ),
     Route(
         method="GET",

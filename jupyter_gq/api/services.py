@@ -14,6 +14,7 @@ from jupyter_gq.controller.requests.job_changes import JobChanges
 from jupyter_gq.controller.requests.job_lists import JobLists
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
+from jupyter_gq.controller.requests.project_files import ProjectFiles
 from jupyter_gq.controller.requests.tickets import Tickets
 from jupyter_gq.controller.views.mentions import Mentions
 from jupyter_gq.controller.views.overview import Overview
@@ -43,6 +44,11 @@ class Services(Protocol):
     @property
     def pods(self) -> JobPods:
         """The tokens and files of jobs that run in pods."""
+        ...
+
+    @property
+    def files(self) -> ProjectFiles:
+        """The files of projects that jobs take along."""
         ...
 
     @property

@@ -15,6 +15,10 @@ from .services import Services, Status
 DEFAULT_BUNDLE = 20 * 1024 * 1024
 SMALL_BODY = 1024 * 1024
 LOG_BODY = 64 * 1024
+#: Parts of files as base64: one of the largest, or many small ones.
+FILES_BODY = 8 * 1024 * 1024
+#: SHA-256 digests of as many parts as one question may have.
+DIGESTS_BODY = 2 * 1024 * 1024
 #: JSON values of a body; each takes some 60 bytes of memory.
 SMALL_VALUES = 50_000
 #: JSON values of a job's bundle, if the configuration says nothing.
@@ -45,7 +49,8 @@ class Wiring:
         """
         if size is Size.BUNDLE:
             return 2 * self.bundle_limit() + SMALL_BODY
-        return {Size.OUTPUTS: output_bounds.REQUEST_SIZE, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
+        known = {Size.OUTPUTS: output_bounds.REQUEST_SIZE, Size.LOG: LOG_BODY, Size.FILES: FILES_BODY}
+        return {**known, Size.DIGESTS: DIGESTS_BODY}.get(size, SMALL_BODY)
 
     def most_values(self, size: Size) -> int:
         """Return how many JSON values a body of this size class may have."""

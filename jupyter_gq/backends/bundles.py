@@ -27,8 +27,10 @@ class BundleStore(Protocol):
         """The files as pods read and write them; None where runners use the disk of this machine."""
         ...
 
-    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Store the bundle of a new job.
+    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int, files: bytes = b"") -> None:
+        """Store the bundle of a new job, and the content of the files that it takes along, one after the other.
+
+        A store with `pod_files` is given no content: pods ask for it.
 
         Raise `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `Conflict` if
         the job has files already. Raise `BackendError` if the owner has no account on this machine.

@@ -256,6 +256,8 @@ class Capabilities:
     pace: Callable[[], Pace | None] = unlimited_pace
     #: Returns pods that have existed without a run for so long that an administrator should be told.
     strays: Callable[[], Sequence[Stray]] = no_strays
+    #: Folders of the notebooks' machines that jobs find at the same path; "/" = all of them.
+    reached_folders: tuple[str, ...] = ()
     #: What keeps jobs within the CPU and memory that they request, as one sentence for administrators; "" = their pods.
     limits: str = ""
     #: Returns how strictly a share of a device of a pool is enforced, as its owner reads it; "" if unknown.

@@ -1,5 +1,6 @@
 """The HTTP client of the scheduler service: one typed method for each route of its API."""
 
+import base64
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TypeVar
@@ -115,6 +116,16 @@ class ServiceClient:
         headers = {} if key is None else {"Idempotency-Key": key}
         answer = await self._send("POST", "jobs", submission, headers)
         return self._read(models.JobView, answer), answer.status == 201
+
+    async def describe_files(self, parts: Sequence[str]) -> models.FileStore:
+        """Return which of these parts of the user's files the service lacks, and its limits; at most 20,000 parts."""
+        question = models.PartsQuestion(parts=list(parts))
+        return self._read(models.FileStore, await self._send("POST", "files/missing", question))
+
+    async def add_files(self, parts: Sequence[bytes]) -> None:
+        """Send parts of the user's files: together at most 4 MiB, and at most 1000."""
+        contents = [base64.b64encode(part).decode("ascii") for part in parts]
+        await self._send("POST", "files", models.FileParts(contents=contents))
 
     async def job(self, job: str) -> models.JobView:
         """Return the present view of a job; status 404 if there is none that the user may see."""

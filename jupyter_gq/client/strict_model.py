@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict
 
+#: Type of an error whose message says both what was expected and what was given.
+REFUSED = "refused"
+
 
 class StrictModel(BaseModel):
     """A message without unknown fields, so that a misspelt field is an error."""

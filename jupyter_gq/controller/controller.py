@@ -65,6 +65,7 @@ from .requests.job_changes import JobChanges
 from .requests.job_lists import JobLists
 from .requests.jobs import Jobs
 from .requests.pods import JobPods, NodeAgents
+from .requests.project_files import ProjectFiles
 from .requests.status import ServiceStatus
 from .requests.tickets import Tickets
 from .settings.config import SettingsSource
@@ -138,6 +139,7 @@ class Controller:
 
     # The objects that answer requests; see `api.services`.
     status: ServiceStatus = field(init=False)
+    files: ProjectFiles = field(init=False)
     jobs: Jobs = field(init=False)
     job_lists: JobLists = field(init=False)
     job_changes: JobChanges = field(init=False)
@@ -199,7 +201,8 @@ class Controller:
         checks = DeviceChecks(context=context, changed=self._changed)
         self.pods = JobPods(context, checks)
         self.agents = NodeAgents(context=context, changed=self._changed)
-        self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
+        self.files = ProjectFiles(context)
+        self.jobs = Jobs(context, self._presenter, self.pods, self._decider, self.files)
         self.job_lists = JobLists(context, self._presenter)
         self.job_changes = JobChanges(context, self._presenter)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)

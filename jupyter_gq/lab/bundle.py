@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jupyter_gq.client.bundle import explain_invalid_names
-from jupyter_gq.client.models import Bundle, CellRef, Kernel, Manifest
+from jupyter_gq.client.models import Bundle, CellRef, FrozenFile, Kernel, Manifest
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
@@ -90,8 +90,15 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
     return _make_ids_unique(replayed, targets, _get_last_seconds(request))
 
 
-def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin, returns: Sequence[str] = ()) -> Bundle:
-    """Return the bundle of a job that runs these steps and returns these variables: manifest, kernel, notebook.
+def make_bundle(
+    request: CellsRequest,
+    steps: Sequence[Step],
+    source: Origin,
+    *,
+    returns: Sequence[str] = (),
+    files: Sequence[FrozenFile] = (),
+) -> Bundle:
+    """Return the bundle of a job that runs these steps, returns these variables and takes these files along.
 
     The notebook has no outputs. Raises `RefusedRequest` if a name cannot be that of a variable.
     """
@@ -109,6 +116,7 @@ def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin, re
         prefix=[refs[s.id] for s in steps if s.why != "target"],
         targets=[refs[s.id] for s in steps if s.why == "target"],
         returns=list(returns),
+        files=list(files),
     )
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from .service_connection import ServiceConnection
 
 
+_MIB = 1024 * 1024
+
+
 class JupyterGQ(ExtensionApp):
     """The extension of users' Jupyter servers. The settings stand in `jupyter_server_config.py`, not in the hub's file.
 
@@ -63,6 +66,15 @@ class JupyterGQ(ExtensionApp):
         help="""Longest time in seconds that a cell waits for the GPU of its notebook while the GPU is lent.
 
         After this time the cell fails with GPUWaitTimeout and is not run.
+        """,
+    ).tag(config=True)
+
+    max_file_mib = Float(
+        16.0,
+        min=0.001,
+        help="""Largest file of the notebook's folder, in MiB, that goes along with a job; larger data stays.
+
+        All files of one job together have the limit `c.TrainingQueues.max_job_files_mib` of the service.
         """,
     ).tag(config=True)
 
@@ -105,7 +117,12 @@ class JupyterGQ(ExtensionApp):
         """Return a new connection to the service, importing its module in a thread because that is slow."""
         module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.lab.service_connection")
         connection: ServiceConnection = module.ServiceConnection(
-            self.serverapp, self.hub_environment, watch, share, self.environment
+            self.serverapp,
+            self.hub_environment,
+            watch,
+            share,
+            self.environment,
+            max_file_bytes=int(self.max_file_mib * _MIB),
         )
         connection.reporter.interval, connection.reporter.busy_limit = self.activity_interval, self.busy_limit
         return connection

@@ -16,7 +16,7 @@ from .bundle import Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
 from .names import find_made_names, find_needed_names
-from .requests import CellsRequest, CellWarning, Plan, PlannedCell, PrefixCell
+from .requests import CellsRequest, CellWarning, FilesPlan, Plan, PlannedCell, PrefixCell
 
 #: Seconds from which cells that run first are called slow.
 SLOW_PREFIX = 30
@@ -32,7 +32,9 @@ _ALWAYS_TOLD = {
 }
 
 
-def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel, server: ServerEnvironment) -> Plan:
+def describe_plan(
+    request: CellsRequest, steps: Sequence[Step], kernel: Kernel, server: ServerEnvironment, files: FilesPlan
+) -> Plan:
     """Return the cells before the targets, the targets, warnings, and what goes along and back. Nothing is sent."""
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
@@ -45,6 +47,7 @@ def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel, 
         targets=[cell for cell in shown if cell.why == "target"],
         warnings=[*_find_warnings(request, steps, kernel), *server.list_warnings(sources, kernel.env_names)],
         makes=made,
+        files=files,
         returns=find_needed_names(made, _list_later_sources(request)),
         environment=server.plan(sources),
     )

@@ -41,6 +41,15 @@ class CellsRequest(_Request):
     notebook: JsonObject = Field(description="nbformat JSON of the model, with unsaved edits.")
     targets: list[str] = Field(default_factory=list, description="Ids of the cells to run; for mode replay.")
     prefix: list[PrefixCell] = Field(default_factory=list, description="In run order; for mode replay.")
+    file_patterns: list[str] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Files of the notebook's folder that go along beside those that the code names, as in .gitignore.",
+    )
+    left_out_files: list[str] = Field(default_factory=list, description="Paths of files that do not go along.")
+    live_folder: bool = Field(
+        default=False, description="True: no file goes along; the job runs in the notebook's folder, if it reaches it."
+    )
 
 
 class JobFields(_Request):
@@ -126,6 +135,31 @@ class PlannedEnvironment(BaseModel):
     variables: list[PlannedVariable] = Field(description="Names that may go along beside them.")
 
 
+class PlannedFile(BaseModel):
+    """A file of the notebook's folder that goes along, unless the user leaves it out."""
+
+    path: str = Field(description="Relative to the notebook's folder.")
+    bytes: int
+    why: Literal["imported", "opened", "pattern"]
+
+
+class StayingFile(BaseModel):
+    """A file or folder that the code names and that does not go along."""
+
+    path: str
+    bytes: int | None = Field(description="None for a folder.")
+    message: str = Field(description="Why it stays, and whether the job reaches it.")
+    reached: bool = Field(description="Whether the job finds it at the same path.")
+
+
+class FilesPlan(BaseModel):
+    """The files of the notebook's folder that go along, and what the code names beside them."""
+
+    going: list[PlannedFile]
+    staying: list[StayingFile]
+    notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
+
+
 class Plan(BaseModel):
     """The answer of POST check."""
 
@@ -133,6 +167,7 @@ class Plan(BaseModel):
     targets: list[PlannedCell]
     warnings: list[CellWarning]
     makes: list[str] = Field(description="Names of the variables that the targets make; Python only.")
+    files: FilesPlan
     returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
     environment: PlannedEnvironment
 

@@ -37,6 +37,7 @@ from .jupyter_parts import ServerApp
 from .kernel_requests import KernelRequests
 from .origin import find_origin
 from .plan import describe_plan, list_python_sources
+from .project.plan import MAX_FILE_BYTES, find_project
 from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
 from .results import save_result
 from .share import ShareNotice
@@ -53,9 +54,12 @@ class ServiceConnection:
         watch: KernelWatch,
         share: ShareNotice,
         environment: Iterable[str],
+        *,
+        max_file_bytes: int = MAX_FILE_BYTES,
     ) -> None:
         self._app, self._here, self._share, self._log = app, here, share, watch.log
         self._environment = ServerEnvironment(environ=os.environ, usual=tuple(environment))
+        self._max_file_bytes = max_file_bytes
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
@@ -126,9 +130,13 @@ class ServiceConnection:
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
         variables = self._environment.choose(list_python_sources(steps, source.kernel), request.variables)
-        made = bundle.make_bundle(request, steps, replace(source, environment=variables), request.returns)
+        source = replace(source, environment=variables)
         asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
+        parse(JobRequest, asked)  # a wrong request is refused before files are sent
+        project = await find_project(self.service, request, steps, source, self._max_file_bytes)
+        files = await project.send(self.service)
+        made = bundle.make_bundle(request, steps, source, returns=request.returns, files=files)
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
 
     @staticmethod
@@ -153,7 +161,8 @@ class ServiceConnection:
         """Return the cells that would run for a checked request, with warnings; for the rest see `check`."""
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
-        return describe_plan(request, steps, source.kernel, self._environment)
+        project = await find_project(self.service, request, steps, source, self._max_file_bytes)
+        return describe_plan(request, steps, source.kernel, self._environment, project.describe())
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""

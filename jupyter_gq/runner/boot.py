@@ -12,6 +12,7 @@ from .clock import now
 from .files.bundle import read_bundle
 from .files.folder import RunFolder
 from .files.job import Job
+from .files.project import prepare_project
 from .problems import RunError, describe_disk_error
 from .processes import protect_memory
 from .result import describe_failure
@@ -50,7 +51,7 @@ def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
     job = Job(
         id=job_id,
         folder=folder,
-        bundle=read_bundle(folder.job / "bundle.json"),
+        bundle=prepare_project(folder, read_bundle(folder.job / "bundle.json")),
         url=os.environ.get("GQ_SERVICE_URL", ""),
         token=folder.take_token(),
         stop=stop,

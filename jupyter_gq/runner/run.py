@@ -250,7 +250,7 @@ class Run:
         """Write the list of results: of variables, and of files in the result folder. Only task 0 writes one."""
         folder = self._job.folder
         if folder.task == 0:
-            write_results(folder.results_record, folder.results, self._variables)
+            write_results(folder.results_record, folder.results, self._variables, self._job.bundle.files)
 
     async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
         """Return a client of the kernel and its `language_info`; raise `KernelError` if the kernel does not answer.

@@ -21,11 +21,14 @@ from .address import expect_file
 from .engine import describe_database
 from .failures import translated_errors
 from .rows import add_audit_entries
-from .tables import audit_entries, events, files, outputs, settings, workloads
+from .tables import audit_entries, events, files, outputs, part_uses, parts, settings, workloads
 from .transactions import Transactions
 
 #: Tables in an order in which references come later, each with the number of rows in memory at a time.
-_TABLES = ((workloads, 200), (outputs, 100), (events, 500), (audit_entries, 500), (settings, 100), (files, 4))
+_TABLES = (
+    *((workloads, 200), (outputs, 100), (events, 500), (audit_entries, 500), (settings, 100)),
+    *((files, 4), (parts, 4), (part_uses, 500)),
+)
 #: Tables whose ids the database assigns.
 _COUNTED = (events, audit_entries)
 

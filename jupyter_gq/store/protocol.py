@@ -258,6 +258,33 @@ class Store(Protocol):
         """Remove all files of a workload; no error if there are none."""
         ...
 
+    def put_parts(self, owner: str, contents: Mapping[str, bytes], now: Instant) -> None:
+        """Insert or replace parts of an owner's files, by the SHA-256 of their content, as hex."""
+        ...
+
+    def want_parts(self, owner: str, digests: Sequence[str], now: Instant) -> frozenset[str]:
+        """Return those of these digests of which the owner has a part, and record that the owner wants them now."""
+        ...
+
+    def parts_size(self, owner: str) -> int:
+        """Return the bytes of all parts of an owner."""
+        ...
+
+    def use_parts(self, workload: str, owner: str, digests: Sequence[str]) -> frozenset[str]:
+        """Record that a workload has these parts, in this order, so that they are kept; return the missing digests.
+
+        If any part is missing, nothing is recorded. The workload itself may be saved later.
+        """
+        ...
+
+    def parts(self, workload: str, start: int, page: PageSize) -> tuple[bytes, ...]:
+        """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
+        ...
+
+    def delete_unused_parts(self, wanted_before: Instant) -> int:
+        """Delete the parts that no workload has and that nobody has wanted since that time; return their number."""
+        ...
+
     def take_over(self) -> int:
         """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.
 

@@ -8,8 +8,8 @@ from jupyter_gq.domain.errors import AdminError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 #: The newest revision in `migrations/versions`; a test compares them.
-NEWEST = "0003"
-_KNOWN = frozenset({"0001", "0002", NEWEST})
+NEWEST = "0004"
+_KNOWN = frozenset({"0001", "0002", "0003", NEWEST})
 #: Key of PostgreSQL's advisory lock; any constant that no other program uses.
 _ADVISORY_LOCK = 0x6A7571
 

@@ -245,6 +245,56 @@ class SqlStore:
         with self._database.write() as connection:
             statements.delete_files(connection, workload)
 
+    def put_parts(self, owner: str, contents: Mapping[str, bytes], now: Instant) -> None:
+        """Insert or replace parts of an owner's files, by the SHA-256 of their content, as hex."""
+        self._database.require_room()
+        rows = [
+            {"owner": owner, "digest": digest, "size": len(content), "wanted_at": now, "content": content}
+            for digest, content in contents.items()
+        ]
+        with self._database.write() as connection:
+            statements.put_parts(connection, rows)
+
+    def want_parts(self, owner: str, digests: Sequence[str], now: Instant) -> frozenset[str]:
+        """Return those of these digests of which the owner has a part, and record that the owner wants them now."""
+        with self._database.write() as connection:
+            known: set[str] = set()
+            for portion in _portions(digests):
+                known.update(statements.known_parts(connection, owner, portion))
+                statements.touch_parts(connection, owner, portion, now)
+            return frozenset(known)
+
+    def parts_size(self, owner: str) -> int:
+        """Return the bytes of all parts of an owner."""
+        with self._database.read() as connection:
+            return statements.parts_size(connection, owner)
+
+    def use_parts(self, workload: str, owner: str, digests: Sequence[str]) -> frozenset[str]:
+        """Record that a workload has these parts, in this order, so that they are kept; return the missing digests.
+
+        If any part is missing, nothing is recorded. The workload itself may be saved later.
+        """
+        with self._database.write() as connection:
+            known = chain.from_iterable(statements.known_parts(connection, owner, ids) for ids in _portions(digests))
+            missing = frozenset(digests).difference(known)
+            if not missing:
+                rows = [
+                    {"workload": workload, "place": place, "owner": owner, "digest": digest}
+                    for place, digest in enumerate(digests)
+                ]
+                statements.add_part_uses(connection, rows)
+            return missing
+
+    def parts(self, workload: str, start: int, page: PageSize) -> tuple[bytes, ...]:
+        """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
+        with self._database.read() as connection:
+            return tuple(row.content for row in statements.read_parts(connection, workload, start, page))
+
+    def delete_unused_parts(self, wanted_before: Instant) -> int:
+        """Delete the parts that no workload has and that nobody has wanted since that time; return their number."""
+        with self._database.write() as connection:
+            return statements.delete_unused_parts(connection, wanted_before)
+
     def take_over(self) -> int:
         """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.
 

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from jupyter_gq.domain.audit import AuditFilter
 
 from .protocol import PageSize
-from .tables import audit_entries, events, files, leadership, outputs, settings, workloads
+from .tables import audit_entries, events, files, leadership, outputs, part_uses, parts, settings, workloads
 
 #: A row of a result: its columns are attributes, typed by the driver only.
 Row = sa.Row[tuple[object, ...]]
@@ -208,14 +208,59 @@ def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes |
 
 
 def delete_files(connection: sa.Connection, workload: str) -> int:
-    """Delete the files of a workload; return how many were deleted."""
-    return connection.execute(sa.delete(files).where(files.c.workload == workload)).rowcount
+    """Delete the files of a workload and its uses of parts; return how many were deleted."""
+    tables = (files, part_uses)
+    return sum(connection.execute(sa.delete(table).where(table.c.workload == workload)).rowcount for table in tables)
 
 
 def delete_files_without_workload(connection: sa.Connection) -> None:
-    """Delete the files of workloads that were never saved."""
-    saved = sa.select(workloads.c.id).where(workloads.c.id == files.c.workload)
-    connection.execute(sa.delete(files).where(~saved.exists()))
+    """Delete the files of workloads that were never saved, and their uses of parts."""
+    for table in (files, part_uses):
+        saved = sa.select(workloads.c.id).where(workloads.c.id == table.c.workload)
+        connection.execute(sa.delete(table).where(~saved.exists()))
+
+
+def put_parts(connection: sa.Connection, rows: Sequence[Values]) -> None:
+    """Insert or replace parts of files."""
+    _put(connection, parts, rows, key=("owner", "digest"))
+
+
+def known_parts(connection: sa.Connection, owner: str, digests: Sequence[str]) -> Sequence[str]:
+    """Return those of these digests, at most some hundred, of which the owner has a part."""
+    query = sa.select(parts.c.digest).where(parts.c.owner == owner, parts.c.digest.in_(digests))
+    return connection.execute(query).scalars().all()
+
+
+def touch_parts(connection: sa.Connection, owner: str, digests: Sequence[str], now: float) -> None:
+    """Record that the owner wants these parts, at most some hundred, at this time."""
+    named = sa.update(parts).where(parts.c.owner == owner, parts.c.digest.in_(digests))
+    connection.execute(named.values(wanted_at=now))
+
+
+def parts_size(connection: sa.Connection, owner: str) -> int:
+    """Return the bytes of all parts of an owner."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0)).where(parts.c.owner == owner)
+    return int(connection.execute(query).scalar_one())
+
+
+def add_part_uses(connection: sa.Connection, rows: Sequence[Values]) -> None:
+    """Insert uses of parts."""
+    if rows:
+        connection.execute(sa.insert(part_uses), rows)
+
+
+def read_parts(connection: sa.Connection, workload: str, start: int, page: PageSize) -> Sequence[Row]:
+    """Return the content of one page of the parts of a workload from place `start` on, in order."""
+    same = sa.and_(parts.c.owner == part_uses.c.owner, parts.c.digest == part_uses.c.digest)
+    query = sa.select(parts.c.content, parts.c.size).select_from(part_uses).join(parts, same)
+    query = query.where(part_uses.c.workload == workload, part_uses.c.place >= start).order_by(part_uses.c.place)
+    return _read_page(connection, query, page, lambda row: row.size)
+
+
+def delete_unused_parts(connection: sa.Connection, wanted_before: float) -> int:
+    """Delete the parts that no workload uses and nobody has wanted since that time; return their number."""
+    used = sa.select(part_uses.c.digest).where(part_uses.c.owner == parts.c.owner, part_uses.c.digest == parts.c.digest)
+    return connection.execute(sa.delete(parts).where(parts.c.wanted_at < wanted_before, ~used.exists())).rowcount
 
 
 def epoch(connection: sa.Connection) -> int:

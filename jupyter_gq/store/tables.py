@@ -82,6 +82,29 @@ files = sa.Table(
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
+# Parts of the project files that jobs take along: each content once for each user, so that no user learns what another
+# one has. See docs/decisions/0125-keep-frozen-files-in-the-database-once-for-each-user.md.
+parts = sa.Table(
+    "parts",
+    metadata,
+    sa.Column("owner", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("size", sa.Integer, nullable=False),
+    # When the owner last sent the part or asked for it; a part that no job has is deleted some time later.
+    sa.Column("wanted_at", sa.Double, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+# No foreign keys: a job's uses are stored before its record, as its files are.
+part_uses = sa.Table(
+    "part_uses",
+    metadata,
+    sa.Column("workload", sa.Text, primary_key=True),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+)
+sa.Index("part_uses_by_part", part_uses.c.owner, part_uses.c.digest)
+
 # One row with the epoch of the last takeover. Every write locks it first and compares the epoch with its own.
 leadership = sa.Table(
     "leadership",

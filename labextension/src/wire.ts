@@ -74,6 +74,15 @@ export interface components {
             targets?: string[];
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
+            /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
+            file_patterns?: string[];
+            /** @description Paths of files that do not go along. */
+            left_out_files?: string[];
+            /**
+             * @description True: no file goes along; the job runs in the notebook's folder, if it reaches it.
+             * @default false
+             */
+            live_folder?: boolean;
         };
         /** @description An entry of the options page. */
         Choice: {
@@ -105,6 +114,13 @@ export interface components {
             p90: number;
             /** @description Number of earlier forecasts behind this one; 0 = a guess. */
             outcomes: number;
+        };
+        /** @description The files of the notebook's folder that go along, and what the code names beside them. */
+        FilesPlan: {
+            going: components["schemas"]["PlannedFile"][];
+            staying: components["schemas"]["StayingFile"][];
+            /** @description Sentences on the folder in which the job runs. */
+            notes: string[];
         };
         /** @description A warning that an idle notebook will lose its share. */
         IdleWarning: {
@@ -442,6 +458,7 @@ export interface components {
             warnings: components["schemas"]["CellWarning"][];
             /** @description Names of the variables that the targets make; Python only. */
             makes: string[];
+            files: components["schemas"]["FilesPlan"];
             /** @description Those of them that cells below need: a proposal of what to bring back. */
             returns: string[];
             environment: components["schemas"]["PlannedEnvironment"];
@@ -461,6 +478,14 @@ export interface components {
             always: string[];
             /** @description Names that may go along beside them. */
             variables: components["schemas"]["PlannedVariable"][];
+        };
+        /** @description A file of the notebook's folder that goes along, unless the user leaves it out. */
+        PlannedFile: {
+            /** @description Relative to the notebook's folder. */
+            path: string;
+            bytes: number;
+            /** @enum {string} */
+            why: "imported" | "opened" | "pattern";
         };
         /** @description An environment variable that may go along. */
         PlannedVariable: {
@@ -663,6 +688,15 @@ export interface components {
             targets?: string[];
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
+            /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
+            file_patterns?: string[];
+            /** @description Paths of files that do not go along. */
+            left_out_files?: string[];
+            /**
+             * @description True: no file goes along; the job runs in the notebook's folder, if it reaches it.
+             * @default false
+             */
+            live_folder?: boolean;
         };
         /** @description The answer of GET status. If the service cannot be used, `message` says why and what to do. */
         ServerStatus: {
@@ -671,6 +705,16 @@ export interface components {
             user: string | null;
             server: string;
             hub: boolean;
+        };
+        /** @description A file or folder that the code names and that does not go along. */
+        StayingFile: {
+            path: string;
+            /** @description None for a folder. */
+            bytes: number | null;
+            /** @description Why it stays, and whether the job reaches it. */
+            message: string;
+            /** @description Whether the job finds it at the same path. */
+            reached: boolean;
         };
         /** @description The suspension of a notebook's share: its GPU state is in host memory, and its devices are lent. */
         SuspensionView: {
@@ -701,6 +745,7 @@ export type Choice = components['schemas']['Choice'];
 export type ConnectionNotice = components['schemas']['ConnectionNotice'];
 export type Eviction = components['schemas']['Eviction'];
 export type ExpectedStart = components['schemas']['ExpectedStart'];
+export type FilesPlan = components['schemas']['FilesPlan'];
 export type IdleWarning = components['schemas']['IdleWarning'];
 export type JobChange = components['schemas']['JobChange'];
 export type JobError = components['schemas']['JobError'];
@@ -720,6 +765,7 @@ export type OutputPage = components['schemas']['OutputPage'];
 export type Plan = components['schemas']['Plan'];
 export type PlannedCell = components['schemas']['PlannedCell'];
 export type PlannedEnvironment = components['schemas']['PlannedEnvironment'];
+export type PlannedFile = components['schemas']['PlannedFile'];
 export type PlannedVariable = components['schemas']['PlannedVariable'];
 export type PoolView = components['schemas']['PoolView'];
 export type PrefixCell = components['schemas']['PrefixCell'];
@@ -735,4 +781,5 @@ export type ResultPath = components['schemas']['ResultPath'];
 export type ResultVariable = components['schemas']['ResultVariable'];
 export type SendRequest = components['schemas']['SendRequest'];
 export type ServerStatus = components['schemas']['ServerStatus'];
+export type StayingFile = components['schemas']['StayingFile'];
 export type SuspensionView = components['schemas']['SuspensionView'];

@@ -23,6 +23,7 @@ JOB_TOKEN_ONLY = {
     ("POST", "jobs/{job}/heartbeat"),
     ("GET", "jobs/{job}/bundle"),
     ("GET", "jobs/{job}/devices"),
+    ("GET", "jobs/{job}/files"),
     ("PUT", "jobs/{job}/log"),
 }
 PODS = {("POST", "jobs/{job}/token"): Access.POD, ("POST", "agents/{node}/report"): Access.AGENT}
@@ -55,6 +56,8 @@ BODIES = {
     "ActivityReport": {"at": 1.0, "kernels": []},
     "AgentReport": {"probe": "OK"},
     "DrainRequest": {"name": "0"},
+    "PartsQuestion": {"parts": []},
+    "FileParts": {"contents": []},
 }
 #: A token, and what it opens.
 TOKENS = {

@@ -20,6 +20,7 @@ class FakeBundles:
 
     def __init__(self, *, full: bool = False) -> None:
         self.kept: dict[str, dict[str, Any]] = {}
+        self.packs: dict[str, bytes] = {}
         self.executed: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
         #: The list of results of each job, and the content of results by job and path.
@@ -33,10 +34,11 @@ class FakeBundles:
         #: Jobs whose files the disk does not delete.
         self.stuck: set[str] = set()
 
-    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int, files: bytes = b"") -> None:
         if self._full:
             raise StorageFull("The disk is full.")
         self.kept[job] = bundle
+        self.packs[job] = files
 
     def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
         return self.executed.get(job)

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from jupyter_gq.client.outputs import fold
+from tests.frozen import list_frozen
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, scaled, until
 
@@ -86,6 +87,7 @@ class Job:
         self.returns: list[str] = []
         self.max_result_bytes = 10_000_000
         self.umask = 0o022
+        self.files: dict[str, bytes] = {}
         self.process: subprocess.Popen | None = None
 
     def prefix(self, source: str, cell_id: str = "prefix") -> "Job":
@@ -121,12 +123,15 @@ class Job:
             "prefix": refs["prefix"],
             "targets": refs["target"],
             "returns": self.returns,
+            "files": list_frozen(self.files),
         }
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cwd.mkdir(exist_ok=True)
         document = {"manifest": manifest, "notebook": notebook, "max_result_bytes": self.max_result_bytes}
         (self.folder / "bundle.json").write_text(json.dumps(document))
+        if self.files and not (self.folder / "files.done").exists():
+            (self.folder / "files.pack").write_bytes(b"".join(self.files.values()))
 
     def run_folder(self, run: int = 1, task: int = 0) -> Path:
         return self.folder / "runs" / str(run) / str(task)

@@ -1,6 +1,8 @@
 """The scheduler service as a Jupyter server knows it: a real web application with its routes and canned answers."""
 
 import asyncio
+import base64
+import hashlib
 import json
 import socket
 from typing import Any
@@ -103,6 +105,9 @@ class Service:
             ("POST", "servers/gpu/keep"): (200, NOTEBOOK),
             ("POST", "servers/gpu/activity"): (204, None),
         }
+        #: Parts of files by their digests, and what the service says beside those that it lacks. No job is among them.
+        self.parts: dict[str, bytes] = {}
+        self.files: dict[str, Any] = {"max_job_bytes": 10**7, "brings_back": True, "reached": ["/"]}
         #: Content of results by the path of the request and that of the result.
         self.contents: dict[tuple[str, str], bytes] = {}
         self.port = 0
@@ -152,6 +157,14 @@ class Service:
             self.activity.append(body)
         return self.answers.get((method, path), (404, {"code": "not_found", "message": f"No {path}."}))
 
+    def keep_files(self, body: Any) -> tuple[int, Any]:
+        """Keep parts of files, or say which ones are missing."""
+        contents = [base64.b64decode(content) for content in body.get("contents", [])]
+        self.parts |= {hashlib.sha256(content).hexdigest(): content for content in contents}
+        if "contents" in body:
+            return 204, None
+        return 200, {**self.files, "missing": [part for part in body["parts"] if part not in self.parts]}
+
     def submit(self, key: str, body: Any) -> tuple[int, Any]:
         """Make one job for each key."""
         known = key in self.keys
@@ -173,6 +186,11 @@ class _Anything(_Handler):
     async def _reply(self, path: str) -> None:
         method = self.request.method or ""
         body = json.loads(self.request.body) if self.request.body else None
+        if path in {"files", "files/missing"} and (method, path) not in self.service.answers:
+            status, answer = self.service.keep_files(body)
+            self.set_status(status)
+            self.finish(answer)
+            return
         self.service.asked.append((method, self.request.uri.partition("/api/v1/")[2]))
         self.service.bodies.append(body)
         content = self.service.contents.get((path, self.get_query_argument("path", "")))

@@ -206,3 +206,62 @@ async def test_refusal_of_a_too_large_bundle_is_the_service_s(on_hub, service, f
 async def test_nothing_is_sent_to_a_service_that_is_down(on_hub, fetch):
     status, problem = await fetch("POST", "send", body=a_request())
     assert (status, problem["code"]) == (503, "service_unavailable")
+
+
+def with_module(jp_root_dir):
+    """A folder with a module, data above every cap, and a request for a cell that needs both."""
+    (jp_root_dir / "work").mkdir()
+    (jp_root_dir / "work" / "net.py").write_text("WIDTH = 7\n")
+    with (jp_root_dir / "work" / "large.csv").open("wb") as large:
+        large.truncate(10**9)
+    return a_request(notebook=a_notebook(code("train", "import net\nload('large.csv')")), prefix=[])
+
+
+async def test_modules_are_planned_and_frozen_and_large_data_stays(on_hub, service, fetch, jp_root_dir):
+    request = with_module(jp_root_dir)
+    status, plan = await fetch("POST", "check", body=request)
+    assert status == 200
+    assert plan["files"]["going"] == [{"path": "net.py", "bytes": 10, "why": "imported"}]
+    (stays,) = plan["files"]["staying"]
+    assert (stays["path"], stays["bytes"], stays["reached"]) == ("large.csv", 10**9, True)
+    assert service.parts == {}
+    assert (await fetch("POST", "send", body=request))[0] == 201
+    digest = hashlib.sha256(b"WIDTH = 7\n").hexdigest()
+    entry = {"path": "net.py", "bytes": 10, "parts": [digest], "executable": False}
+    assert service.bodies[-1]["bundle"]["manifest"]["files"] == [entry]
+    assert service.parts == {digest: b"WIDTH = 7\n"}
+
+
+async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, service, fetch, jp_root_dir):
+    request = with_module(jp_root_dir)
+    for number, choice in enumerate(({"left_out_files": ["net.py"]}, {"live_folder": True})):
+        assert (await fetch("POST", "send", body={**request, **choice, "key": f"k{number}"}))[0] == 201
+        assert service.bodies[-1]["bundle"]["manifest"]["files"] == []
+    _, plan = await fetch("POST", "check", body={**request, "live_folder": True})
+    assert (
+        plan["files"]["notes"][0] == "No file goes along: the job runs in the folder of the notebook, and writes there."
+    )
+
+
+async def test_a_job_that_reaches_nothing_is_announced(on_hub, service, fetch, jp_root_dir):
+    service.files |= {"reached": [], "brings_back": False}
+    request = with_module(jp_root_dir)
+    _, plan = await fetch("POST", "check", body=request)
+    (stays,) = plan["files"]["staying"]
+    assert stays["message"] == (
+        f"{jp_root_dir / 'work' / 'large.csv'} is not reachable from the job, and it has more than 16 MiB"
+    )
+    assert plan["files"]["notes"][:2] == [
+        "The job runs in a folder of its own with these files; no other file is there.",
+        "What it writes there ends with its pod: let it write to a folder that the notebook can read.",
+    ]
+    _, plan = await fetch("POST", "check", body={**request, "live_folder": True})
+    assert plan["files"]["notes"][0].endswith("it begins in an empty one.")
+
+
+async def test_with_a_service_that_keeps_no_files_none_goes_along(on_hub, service, fetch, jp_root_dir):
+    service.answers["POST", "files/missing"] = (404, {"code": "not_found", "message": "No such path."})
+    request = with_module(jp_root_dir)
+    _, plan = await fetch("POST", "check", body=request)
+    assert (plan["files"]["going"], "takes no files along" in str(plan["files"]["notes"])) == ([], True)
+    assert (await fetch("POST", "send", body=request))[0] == 201

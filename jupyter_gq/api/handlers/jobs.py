@@ -1,10 +1,10 @@
 """Routes of jobs, as their owner sees them."""
 
 from jupyter_gq.api.access import ADMIN_SCOPE
-from jupyter_gq.api.call import Call, Reply
+from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
 from jupyter_gq.api.route import Media
-from jupyter_gq.client.models import JobChange, JobRequest, JobSelection, JobSubmission
+from jupyter_gq.client.models import FileParts, JobChange, JobRequest, JobSelection, JobSubmission, PartsQuestion
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -56,6 +56,17 @@ def submit(call: Call) -> Reply:
         raise refusal(422, "invalid_request", message, field="Idempotency-Key")
     job, created = call.services.jobs.submit(call.caller, call.model(JobSubmission), key)
     return Reply(body=job, status=201 if created else 200, headers={"Location": f"jobs/{job.id}"})
+
+
+def describe_files(call: Call) -> Reply:
+    """Answer with the parts of the caller's files that must be sent, and with the limits. Needs the submit scope."""
+    return Reply(body=call.services.files.describe(call.caller, call.model(PartsQuestion).parts))
+
+
+def add_files(call: Call) -> Reply:
+    """Store parts of the caller's files, and answer without content (204). Needs the submit scope."""
+    call.services.files.add(call.caller, call.model(FileParts).contents)
+    return NO_CONTENT
 
 
 def show(call: Call) -> Reply:

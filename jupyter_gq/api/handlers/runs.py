@@ -2,6 +2,7 @@
 
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import refusal
+from jupyter_gq.api.route import Media
 from jupyter_gq.client.models import Heartbeat, OutputAck, OutputReport
 
 
@@ -27,6 +28,11 @@ def exchange_token(call: Call) -> Reply:
 def read_bundle(call: Call) -> Reply:
     """Answer with the bundle of a job, and for task 0 with the executed notebook so far; only for the job's tasks."""
     return Reply(body=call.services.pods.read_bundle(call.path["job"], call.task))
+
+
+def read_files(call: Call) -> Reply:
+    """Answer with the next parts of the files that a job takes along; only for the job's tasks."""
+    return Reply(content=call.services.files.read_next(call.path["job"], call.integer("start")), media=Media.BYTES)
 
 
 async def check_devices(call: Call) -> Reply:

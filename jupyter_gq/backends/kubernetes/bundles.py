@@ -59,7 +59,7 @@ class StoredBundles:
         """The same files: runners in pods read and write them through the service."""
         return self
 
-    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
+    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int, files: bytes = b"") -> None:
         """Store the bundle of a new job, all of it or nothing; for the errors see `BundleStore.write`.
 
         An id that is not safe as a file name raises `BackendError`.

@@ -81,7 +81,7 @@ class LocalRuns:
         self._parent_group = prepare_parent(find_own_group())
         limits = describe_limits(self._parent_group)
         log.info("%s", limits)
-        self.capabilities = Capabilities(keeps_unknown=True, limits=limits)
+        self.capabilities = Capabilities(keeps_unknown=True, limits=limits, reached_folders=("/",))
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()

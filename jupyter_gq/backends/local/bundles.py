@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
+from jupyter_gq.client.frozen_files import PACK
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
@@ -39,8 +40,8 @@ class LocalBundles:
         self._accounts = UnixAccounts(system_users)
         make_service_folders(self._root, open_path=system_users)
 
-    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Store the bundle of a new job; on any error nothing is left. For the errors see `BundleStore.write`."""
+    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int, files: bytes = b"") -> None:
+        """Store the bundle and the files of a new job; on any error nothing is left. For errors see `BundleStore`."""
         content = encode_bundle(bundle, max_bytes)
         account = self._accounts.look_up(owner)
         folder = job_folder(self._root, job)
@@ -51,7 +52,7 @@ class LocalBundles:
         except OSError as error:
             raise _translate_error(error) from error
         try:
-            self._write_files(folder, content, account)
+            self._write_files(folder, content, files, account)
         except OSError as error:
             self.delete(job, owner)
             if isinstance(error, PermissionError) and account.switch:
@@ -101,11 +102,13 @@ class LocalBundles:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         delete_folder(job_folder(self._root, job), holding_folder(self._root))
 
-    def _write_files(self, folder: Path, content: bytes, account: UnixAccount) -> None:
-        """Give the folder to the account, and write the bundle and the folder for checkpoints into it."""
+    def _write_files(self, folder: Path, content: bytes, files: bytes, account: UnixAccount) -> None:
+        """Give the folder to the account, and write the bundle, the files and the folder for checkpoints into it."""
         if account.switch:
             os.chown(folder, account.uid, account.gid)
         write_private(folder / "bundle.json", content, account)
+        if files:
+            write_private(folder / PACK, files, account)
         make_private_folder(folder / "checkpoint", account)
 
 

@@ -9,6 +9,7 @@ from .changes import MOST_JOBS, CancelledJobs, JobChange, JobSelection, RefusedJ
 from .drains import DrainList, DrainRequest, DrainView
 from .events import EVENT_NAMES, ServiceEvent
 from .evictions import Eviction
+from .files import FileParts, FileStore, FrozenFile, PartsQuestion
 from .health import Health, HealthCode, Readiness
 from .jobs import (
     MAX_NAME,
@@ -61,6 +62,9 @@ __all__ = [
     "DrainView",
     "Eviction",
     "ExpectedStart",
+    "FileParts",
+    "FileStore",
+    "FrozenFile",
     "Health",
     "HealthCode",
     "Heartbeat",
@@ -88,6 +92,7 @@ __all__ = [
     "OutputNotice",
     "OutputPage",
     "OutputReport",
+    "PartsQuestion",
     "PoolView",
     "Preview",
     "Problem",

@@ -16,12 +16,12 @@ from jupyter_gq.client.bounds import (
     Value,
 )
 from jupyter_gq.client.bundle import InvalidNotebook, explain_invalid_names, normalize_notebook
+from jupyter_gq.client.frozen_files import MOST_FILES, find_clash
 from jupyter_gq.client.secret_names import explain_secret, holds_secret
-from jupyter_gq.client.strict_model import StrictModel
+from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.json_types import JsonObject
 
-#: Type of an error whose message says both what was expected and what was given.
-REFUSED = "refused"
+from .files import FrozenFile
 
 
 class Kernel(StrictModel):
@@ -87,6 +87,25 @@ class Manifest(StrictModel):
         max_length=MOST_RETURNS,
         description="Names of variables that are saved after the last cell, for the notebook. Python only.",
     )
+
+    files: list[FrozenFile] = Field(
+        default_factory=list,
+        max_length=MOST_FILES,
+        description="Files of the folder of the notebook as they were at sending. If there are some, the job runs in a "
+        "folder of its own with them, else in the folder `cwd`.",
+    )
+
+    @field_validator("files")
+    @classmethod
+    def _check_files(cls, files: list[FrozenFile]) -> list[FrozenFile]:
+        """Refuse a path that is there twice, and a file that is the folder of another one."""
+        paths = [file.path for file in files]
+        repeated = len(paths) - len(set(paths))
+        clash = find_clash(paths)
+        if repeated or clash:
+            why = f"{clash!r} is a file and a folder" if clash else f"{repeated} paths are there twice"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return files
 
     @field_validator("returns")
     @classmethod

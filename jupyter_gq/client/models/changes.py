@@ -6,10 +6,9 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import Amount, Name
-from jupyter_gq.client.strict_model import StrictModel
+from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
-from .bundles import REFUSED
 from .jobs import JobSummary
 
 #: The most jobs of one request, as of one page of a list.

@@ -4,6 +4,8 @@ Rules
 -----
 Orphaned files: see `orphaned_files`.
 
+Parts of files: a part is deleted if no job has it and its owner has not wanted it for a day.
+
 Audit entries: an entry is deleted if it is older than `c.AuditLog.keep_days`, whatever became of the work.
 
 Old work only: a workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days` and no
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 #: Time between two sweeps.
 EVERY = Seconds(3600)
+#: How long a part of a file is kept that no job has.
+UNUSED_KEPT = Seconds(24 * 3600)
 #: Number of records that are read together.
 _PAGE = 100
 
@@ -49,12 +53,17 @@ class Retention:
     async def run(self) -> None:
         """Sweep every `EVERY` seconds, until cancelled; failures are logged."""
         while True:
-            for sweep in (self.sweep, self.sweep_audit, self.orphans.sweep):
+            for sweep in (self.sweep, self.sweep_parts, self.sweep_audit, self.orphans.sweep):
                 try:
                     await sweep()
                 except Exception:  # the last guard of a loop: the next sweep finds whatever is left
                     log.exception("old records could not be deleted; it is tried again")
             await asyncio.sleep(EVERY)
+
+    async def sweep_parts(self) -> int:
+        """Delete the parts of files that no job has any more; return their number."""
+        before = Instant(self._context.clock.now() - UNUSED_KEPT)
+        return await asyncio.to_thread(self._context.store.delete_unused_parts, before)
 
     async def sweep_audit(self) -> int:
         """Delete all audit entries that are due, in short transactions; return their number.

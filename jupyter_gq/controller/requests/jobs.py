@@ -57,6 +57,7 @@ from .job_checks import check_limits_of_queue, check_limits_of_user
 from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
+from .project_files import ProjectFiles
 from .results import RESULT_PART, parse_results
 
 log = logging.getLogger(__name__)
@@ -72,8 +73,11 @@ _ERROR_TEXT = 500
 class Jobs:
     """The requests about jobs. A job that the caller may not see raises `NotFound`, as if there were none."""
 
-    def __init__(self, context: Context, presenter: Presenter, pods: JobPods, decider: Decider) -> None:
+    def __init__(
+        self, context: Context, presenter: Presenter, pods: JobPods, decider: Decider, files: ProjectFiles
+    ) -> None:
         self._context, self._presenter, self._pods, self._decider = context, presenter, pods, decider
+        self._files = files
         self._output_limits = OutputLimits(context)
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
@@ -322,12 +326,15 @@ class Jobs:
         workload, context = record.workload, self._context
         limits = {"max_result_bytes": context.settings.max_result_bytes}
         document = {**bundle.model_dump(), **limits}
-        context.bundles.write(workload.id, workload.owner, document, context.settings.max_bundle_bytes)
+        self._files.keep(workload.id, workload.owner, bundle.manifest.files)
         try:
+            content = b"" if context.bundles.pod_files is not None else self._files.read_all(workload.id)
+            context.bundles.write(workload.id, workload.owner, document, context.settings.max_bundle_bytes, content)
             context.records.add(record, audit)
         except StoreUnavailable:
             raise  # the record may have been saved; if not, the next service that takes over deletes the files
         except JupyterGQError:
+            context.store.delete_files(workload.id)
             context.bundles.delete(workload.id, workload.owner)
             raise
 

@@ -118,6 +118,9 @@ class Settings:
     max_bundle_values: int = 200_000
     #: Most bytes of the variables that one job brings back.
     max_result_bytes: int = 256 * MEBIBYTE
+    #: Most bytes of the files that one job takes along, and of all such files that are kept for one user.
+    max_job_file_bytes: int = 64 * MEBIBYTE
+    max_user_file_bytes: int = 1024 * MEBIBYTE
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
     #: Time for which entries of the audit log are kept; 0 = for ever.
@@ -326,6 +329,8 @@ def build_settings(
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
         max_bundle_values=int(training.max_bundle_values),
         max_result_bytes=int(training.max_result_mib * MEBIBYTE),
+        max_job_file_bytes=int(training.max_job_files_mib * MEBIBYTE),
+        max_user_file_bytes=int(training.max_user_files_mib * MEBIBYTE),
         keep_finished=Seconds(training.keep_finished_days * DAY),
         keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
     )

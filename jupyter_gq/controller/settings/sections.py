@@ -168,6 +168,21 @@ class TrainingQueues(Configurable):
         help="""Most MiB of the variables that one job brings back, together. A variable above that is not saved, and
         its owner is told; the job goes on. Default: 256.""",
     ).tag(config=True)
+    max_job_files_mib = Number(
+        64,
+        minimum=0.001,
+        maximum=1024,
+        unit="MiB",
+        help="""Most MiB of the files of the notebook's folder that one job takes along. Larger data stays where it is.
+        Default: 64.""",
+    ).tag(config=True)
+    max_user_files_mib = Number(
+        1024,
+        minimum=0.001,
+        unit="MiB",
+        help="""Most MiB of the files that jobs took along which the database keeps for one user. Equal files are kept
+        once, and until the last job with them is deleted. Default: 1024.""",
+    ).tag(config=True)
     keep_finished_days = Number(
         30,
         unit="days",

@@ -6,11 +6,23 @@ from pathlib import Path
 from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair_cells
 from jupyter_gq.client.user_files import LARGE_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.problems import BundleError
 
 #: Bytes that the variables of a job may take if its bundle, of an earlier release, does not say.
 DEFAULT_RESULT_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProjectFile:
+    """A file that the job takes along, as it was when the job was sent."""
+
+    #: Below the working folder, with slashes.
+    path: str
+    bytes: int
+    #: SHA-256 of each of its parts, as hex.
+    parts: tuple[str, ...]
+    executable: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +48,8 @@ class Bundle:
     #: Names of the variables to save after the last cell, and the bytes that they may take together.
     returns: tuple[str, ...] = ()
     max_result_bytes: int = DEFAULT_RESULT_BYTES
+    #: Files that the job takes along; with some, it runs in a folder of its own.
+    files: tuple[ProjectFile, ...] = ()
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -59,6 +73,7 @@ def read_bundle(path: Path) -> Bundle:
             resource_dir=str(kernel.get("resource_dir", "")),
             returns=tuple(manifest.get("returns", ())),
             max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
+            files=tuple(_read_file(file) for file in manifest.get("files", ())),
         )
     except UnusableFile as error:
         raise BundleError(f"The job's bundle could not be read. {error}") from error
@@ -66,3 +81,13 @@ def read_bundle(path: Path) -> Bundle:
         raise BundleError(str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"The job's bundle is damaged ({type(error).__name__}: {error}).") from error
+
+
+def _read_file(file: JsonMapping) -> ProjectFile:
+    """Return a file that the manifest lists; raise `KeyError`, `TypeError` or `ValueError` if it is damaged."""
+    return ProjectFile(
+        path=str(file["path"]),
+        bytes=int(file["bytes"]),
+        parts=tuple(file["parts"]),
+        executable=bool(file.get("executable")),
+    )

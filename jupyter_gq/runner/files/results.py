@@ -7,14 +7,16 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
+from .bundle import ProjectFile
 from .folder import write_whole
+from .project import CACHES, is_unchanged
 
 #: Most files that are listed; the others are counted.
 MOST_FILES = 1000
@@ -43,28 +45,32 @@ def describe_missing(name: str, reason: str) -> JsonObject:
     return {"name": name, "type": "", "bytes": None, "sha256": "", "path": "", "reason": reason}
 
 
-def write_results(record: Path, folder: Path, report: JsonMapping) -> None:
+def write_results(record: Path, folder: Path, report: JsonMapping, frozen: Sequence[ProjectFile] = ()) -> None:
     """Write the record of a job's results: the report on its variables, and the files of the result folder.
+
+    Files that the job took along and did not change, the `frozen` ones, are no results.
 
     A job with neither leaves no record. Raises `OSError` if the disk refuses.
     """
-    files, omitted = list_files(folder / "files")
+    files, omitted = list_files(folder / "files", {file.path: file for file in frozen})
     if report["variables"] or files:
         document = {**report, "files": files, "omitted_files": omitted}
         write_whole(record, json.dumps(document).encode())
 
 
-def list_files(folder: Path) -> tuple[list[JsonObject], int]:
+def list_files(folder: Path, frozen: Mapping[str, ProjectFile]) -> tuple[list[JsonObject], int]:
     """Return path and size of the regular files below `folder`, sorted, and how many more there are.
 
-    At most `MOST_FILES` are returned. Links, pipes and names that are not UTF-8 are left out.
+    At most `MOST_FILES` are returned. Links, pipes, caches, names that are not UTF-8 and `frozen` files that have not
+    changed are left out.
     """
     found: list[JsonObject] = []
     for parent, folders, names in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name not in CACHES)
         for name in sorted(names):
             path = Path(parent, name)
             shown = path.relative_to(folder).as_posix()
-            if path.is_file() and not path.is_symlink() and shown.isprintable():
+            is_result = path.is_file() and not path.is_symlink() and shown.isprintable()
+            if is_result and not (shown in frozen and is_unchanged(path, frozen[shown])):
                 found.append({"path": shown, "bytes": path.stat().st_size})
     return found[:MOST_FILES], max(0, len(found) - MOST_FILES)

@@ -8,8 +8,10 @@ import json
 import logging
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+from jupyter_gq.client.frozen_files import PACK, list_part_sizes
 from jupyter_gq.client.variables import GANG_VARIABLES, select_variables
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
@@ -39,7 +41,8 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
     """
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}
-        _choose_working_folder(bundle["manifest"])
+        if not bundle["manifest"].get("files"):  # a job with files has a folder of its own
+            _choose_working_folder(bundle["manifest"])
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder.job / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
         if document.get(EXECUTED):
@@ -52,6 +55,30 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
         raise BundleError(describe_disk_error(error)) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"The job's bundle is damaged ({type(error).__name__}: {error}).") from error
+
+
+def write_files(folder: RunFolder, document: JsonMapping, fetch: Callable[[int], bytes]) -> None:
+    """Write the contents of the files that the job takes along; `fetch` returns the next parts from a number on.
+
+    Raises `BundleError` if the disk refuses or parts are missing.
+    """
+    sizes = [size for file in document["manifest"].get("files", ()) for size in list_part_sizes(file["bytes"])]
+    if not sizes:
+        return
+    try:
+        with (folder.job / PACK).open("wb") as pack:
+            start = 0
+            while start < len(sizes):
+                content = fetch(start)
+                pack.write(content)
+                received = len(content)
+                while start < len(sizes) and received >= sizes[start]:
+                    received -= sizes[start]
+                    start += 1
+                if received or not content:
+                    raise BundleError("The files of this job are incomplete. Send the cell again.")
+    except OSError as error:
+        raise BundleError(describe_disk_error(error)) from error
 
 
 def read_variables(document: JsonMapping) -> dict[str, str]:

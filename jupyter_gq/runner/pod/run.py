@@ -22,7 +22,7 @@ from jupyter_gq.runner.stopping import GRACE_VARIABLE
 
 from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
-from .folder import read_variables, write_job_files
+from .folder import read_variables, write_files, write_job_files
 from .log_tail import LogTail
 from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
@@ -87,6 +87,11 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
     document = _retry(settings, "the job's bundle", lambda: service.fetch_bundle(granted.token, settings.bundle_limit))
     folder = RunFolder(job=settings.folder.resolve(), run=settings.run, task=settings.task)
     write_job_files(folder, document, granted, settings.checkpoint)
+    write_files(
+        folder,
+        document,
+        lambda start: _retry(settings, "the job's files", lambda: service.fetch_files(granted.token, start)),
+    )
     checkpoints = Checkpoints(settings, folder.checkpoint.resolve()) if settings.checkpoint_url else None
     if checkpoints is not None:
         checkpoints.fetch()

@@ -11,6 +11,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from jupyter_gq.client.devices import DeviceCheckResult
+from jupyter_gq.client.frozen_files import PART_SIZE
 from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
@@ -95,6 +96,13 @@ class PodService:
         Also raises `RequestRefused` or `ServiceUnreachable`.
         """
         return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
+
+    def fetch_files(self, token: str, start: int) -> bytes:
+        """Return the next parts of the files that the job takes along, from the part number `start` on.
+
+        Raises `RequestRefused` or `ServiceUnreachable`.
+        """
+        return self._request("GET", f"files?start={start}", f"token {token}", limit=2 * PART_SIZE)
 
     def check_devices(self, token: str, wait: float) -> DeviceCheckResult | None:
         """Return the result of the device check, which the service may await for up to `wait` seconds.

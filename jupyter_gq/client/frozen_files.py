@@ -1,0 +1,53 @@
+"""The files of a project that a job takes along: their paths and their parts. Standard library only.
+
+Rules
+-----
+- Below the folder: a path has names with slashes between them, and no name leads out of the folder or to its owner's
+  links. The service and the runner both check that.
+- Parts: the content of a file travels in parts of `PART_SIZE` bytes, the last one smaller. A part is known by its
+  SHA-256, so a part that the service has is not sent again. An empty file has no part.
+"""
+
+from collections.abc import Collection
+
+#: Bytes of a part.
+PART_SIZE = 4 * 1024 * 1024
+#: Name of the file, in the job's folder, with the contents of all files, one after the other.
+PACK = "files.pack"
+#: Most files of one job.
+MOST_FILES = 10_000
+#: Most bytes of a path and of one name in it, as Linux has them.
+_LONGEST_PATH, _LONGEST_NAME = 4000, 255
+
+
+def explain_unsafe_path(path: str) -> str:
+    """Return why no file may be written at this path below a folder, as a clause; "" if one may."""
+    names = path.split("/")
+    try:
+        encoded = [name.encode() for name in names]
+    except UnicodeEncodeError:
+        return "it is not valid text"
+    if not all(character.isprintable() for character in path):
+        return "it has control characters"
+    if any(name in {b"", b".", b".."} for name in encoded):
+        return "it is not a path below the folder"
+    if len(path.encode()) > _LONGEST_PATH or any(len(name) > _LONGEST_NAME for name in encoded):
+        return "it is too long"
+    return ""
+
+
+def find_clash(paths: Collection[str]) -> str | None:
+    """Return the path of a file that is also the folder of another one; None if there is none."""
+    files = set(paths)
+    for path in paths:
+        parent = path.rpartition("/")[0]
+        while parent:
+            if parent in files:
+                return parent
+            parent = parent.rpartition("/")[0]
+    return None
+
+
+def list_part_sizes(size: int) -> list[int]:
+    """Return the size of each part of a file of `size` bytes."""
+    return [min(PART_SIZE, size - start) for start in range(0, size, PART_SIZE)]

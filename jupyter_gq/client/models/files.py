@@ -1,0 +1,71 @@
+"""The files of a project that jobs take along: what the service has of them, and what is sent."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from jupyter_gq.client.bounds import Line
+from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path
+from jupyter_gq.client.strict_model import REFUSED, StrictModel
+
+#: Most parts in one question.
+MOST_ASKED = 20_000
+#: Most parts in one request.
+MOST_SENT = 1000
+
+#: SHA-256 of a part, as hex.
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", max_length=64)]
+#: The content of a part, as base64.
+Encoded = Annotated[str, Field(max_length=PART_SIZE * 4 // 3 + 4, pattern="^[A-Za-z0-9+/=]*$")]
+
+
+class FrozenFile(StrictModel):
+    """A file of the project as it was when the job was sent."""
+
+    path: Line = Field(description="Relative to the folder of the notebook, with slashes.")
+    bytes: int = Field(ge=0, lt=2**40)
+    parts: list[Digest] = Field(max_length=MOST_ASKED, description="Its parts of 4 MiB, in order.")
+    executable: bool = False
+
+    @field_validator("path")
+    @classmethod
+    def _check_path(cls, path: str) -> str:
+        """Refuse a path that is not one below the folder."""
+        why = explain_unsafe_path(path)
+        if why:
+            raise PydanticCustomError(REFUSED, "{why}", {"why": f"{why}: {path[:60]!r}"})
+        return path
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> "FrozenFile":
+        """Refuse a number of parts that does not fit the size."""
+        expected = -(-self.bytes // PART_SIZE)
+        if len(self.parts) != expected:
+            why = f"{self.bytes} bytes have {expected} parts, not {len(self.parts)}"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return self
+
+
+class PartsQuestion(StrictModel):
+    """A question about the parts of the user's files."""
+
+    parts: list[Digest] = Field(default_factory=list, max_length=MOST_ASKED)
+
+
+class FileStore(BaseModel):
+    """What the service has of the user's files, what it takes, and what jobs reach without it."""
+
+    missing: list[Digest] = Field(max_length=MOST_ASKED, description="The parts of the question that must be sent.")
+    max_job_bytes: int = Field(description="Most bytes of the files that one job takes along.")
+    brings_back: bool = Field(description="Whether files that a job writes into its own folder come back as results.")
+    reached: list[str] = Field(
+        max_length=1000,
+        description="Folders of the notebook's machine that jobs find at the same path; / means all of them.",
+    )
+
+
+class FileParts(StrictModel):
+    """Parts of the user's files."""
+
+    contents: list[Encoded] = Field(max_length=MOST_SENT, description="The content of each part, as base64.")

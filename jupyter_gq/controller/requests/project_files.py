@@ -1,0 +1,97 @@
+"""The requests about the files of projects that jobs take along.
+
+Rules
+-----
+- Own parts only: a user learns which parts that user has sent, and never what another one has.
+- Kept by jobs: a part is kept while a job has it, and for a day after it was sent or asked for; see `loop.retention`.
+- Limits: the files of one job, and all parts of one user, have at most the bytes that the settings allow.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+
+from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.models import FileStore, FrozenFile
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.domain.errors import Conflict, LimitReached, TooLarge, UserError
+from jupyter_gq.domain.workload import Kind
+from jupyter_gq.store.protocol import PageSize
+
+#: Parts in one answer to a pod.
+_PAGE = PageSize(entries=1000, size=PART_SIZE)
+_MIB = 1024 * 1024
+
+
+class ProjectFiles:
+    """The files of projects that jobs take along."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def describe(self, caller: Caller, parts: Sequence[str]) -> FileStore:
+        """Return which of these parts the caller must send, and what the service takes; these parts are kept a while.
+
+        Raises `StoreUnavailable` if the database does not answer.
+        """
+        known = self._context.store.want_parts(caller.user, parts, self._context.clock.now()) if parts else frozenset()
+        return FileStore(
+            missing=[part for part in dict.fromkeys(parts) if part not in known],
+            max_job_bytes=self._context.settings.max_job_file_bytes,
+            brings_back=self._context.bundles.pod_files is None,
+            reached=list(self._context.backend_of(Kind.TRAINING).capabilities.reached_folders),
+        )
+
+    def add(self, caller: Caller, contents: Sequence[str]) -> None:
+        """Store parts of the caller's files, which are base64.
+
+        Raises `UserError` for other text, and `LimitReached` if the caller's parts would exceed the limit.
+        """
+        parts = [_decode(content) for content in contents]
+        limit, store = self._context.settings.max_user_file_bytes, self._context.store
+        used = store.parts_size(caller.user)
+        if used + sum(map(len, parts)) > limit:
+            raise LimitReached(
+                f"The files that your jobs took along have {used / _MIB:.0f} MiB, and at most {limit / _MIB:.0f} MiB "
+                "are kept for you. Let fewer files go along, or wait until older jobs are deleted; your administrator "
+                "can raise c.TrainingQueues.max_user_files_mib."
+            )
+        by_digest = {hashlib.sha256(part).hexdigest(): part for part in parts}
+        if by_digest:
+            store.put_parts(caller.user, by_digest, self._context.clock.now())
+
+    def keep(self, job: str, owner: str, files: Sequence[FrozenFile]) -> None:
+        """Keep the parts of these files for a job; raise `TooLarge` or `Conflict` if that is not possible."""
+        limit, size = self._context.settings.max_job_file_bytes, sum(file.bytes for file in files)
+        if size > limit:
+            raise TooLarge(
+                f"The files that would go along have {size / _MIB:.1f} MiB, but the limit is {limit / _MIB:.1f} MiB. "
+                "Leave large ones out."
+            )
+        parts = [part for file in files for part in file.parts]
+        if parts and self._context.store.use_parts(job, owner, parts):
+            raise Conflict("Some files that should go along are not here any more. Send the cell again.")
+
+    def read_all(self, job: str) -> bytes:
+        """Return the parts of a job, one after the other."""
+        found: list[bytes] = []
+        while page := self._context.store.parts(job, len(found), _PAGE):
+            found += page
+        return b"".join(found)
+
+    def read_next(self, job: str, start: int) -> bytes:
+        """Return the next parts of a job from the part number `start` on, about 4 MiB; empty after the last one."""
+        return b"".join(self._context.store.parts(job, start, _PAGE))
+
+
+def _decode(content: str) -> bytes:
+    """Return the part in a base64 text; raise `UserError` for another text, an empty or a too large part."""
+    try:
+        part = base64.b64decode(content, validate=True)
+    except binascii.Error as error:
+        raise UserError("The content of a part is not base64.") from error
+    if not 0 < len(part) <= PART_SIZE:
+        raise UserError(f"A part has 1 to {PART_SIZE} bytes, and not {len(part)}.")
+    return part

@@ -1,0 +1,79 @@
+"""The frozen content of files: it is read, hashed, and sent to the service as far as the service lacks it."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.models import FileStore, FrozenFile
+from jupyter_gq.client.models.files import MOST_ASKED, MOST_SENT
+from jupyter_gq.lab.refusal import RefusedRequest
+
+from .needed import NeededFile
+
+
+class FileService(Protocol):
+    """The part of the service that keeps files."""
+
+    async def describe_files(self, parts: Sequence[str]) -> FileStore:
+        """Return which of these parts the service lacks."""
+        ...
+
+    async def add_files(self, parts: Sequence[bytes]) -> None:
+        """Send parts to the service."""
+        ...
+
+
+def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[FrozenFile], dict[str, bytes]]:
+    """Return the files with the digests of their parts, and each part by its digest.
+
+    Raises `RefusedRequest` if a file cannot be read, or has more than `cap` bytes by now.
+    """
+    frozen: list[FrozenFile] = []
+    parts: dict[str, bytes] = {}
+    for file in files:
+        try:
+            content = (folder / file.path).read_bytes()
+        except OSError as error:
+            raise _refuse(f"The file {file.path} cannot be read: {error.strerror}.") from error
+        if len(content) > cap:
+            raise _refuse(f"The file {file.path} has grown meanwhile. Open the dialog again.")
+        pieces = [content[start : start + PART_SIZE] for start in range(0, len(content), PART_SIZE)]
+        digests = [hashlib.sha256(piece).hexdigest() for piece in pieces]
+        parts.update(zip(digests, pieces, strict=True))
+        # The path, the size and the parts are valid by their making: no check is needed for each of thousands.
+        frozen.append(
+            FrozenFile.model_construct(path=file.path, bytes=len(content), parts=digests, executable=file.executable)
+        )
+    return frozen, parts
+
+
+def _refuse(why: str) -> RefusedRequest:
+    return RefusedRequest("unusable_file", why, field="files")
+
+
+async def send_parts(service: FileService, parts: Mapping[str, bytes]) -> int:
+    """Send the parts that the service lacks, and return their number; raise `ServiceError` if the service refuses."""
+    digests = list(parts)
+    sent = 0
+    for start in range(0, len(digests), MOST_ASKED):
+        missing = (await service.describe_files(digests[start : start + MOST_ASKED])).missing
+        for batch in _batches([parts[digest] for digest in missing]):
+            await service.add_files(batch)
+            sent += len(batch)
+    return sent
+
+
+def _batches(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Yield the parts in requests of at most `PART_SIZE` bytes and `MOST_SENT` parts."""
+    batch: list[bytes] = []
+    size = 0
+    for part in parts:
+        if batch and (size + len(part) > PART_SIZE or len(batch) == MOST_SENT):
+            yield batch
+            batch, size = [], 0
+        batch.append(part)
+        size += len(part)
+    if batch:
+        yield batch

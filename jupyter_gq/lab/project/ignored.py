@@ -1,0 +1,71 @@
+"""The files that never go along with a job by themselves: secrets, caches, environments, and what the user names.
+
+The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitignore` has them. A pattern with `!` before
+it lets a file go along that would stay, such as `!.env`.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+IGNORE_FILE = ".jupyter-gq-ignore"
+#: Files and folders that often hold secrets.
+SECRETS = (
+    *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_dsa*", "id_ecdsa*"),
+    *("id_ed25519*", ".ssh/", ".aws/", ".azure/", ".gnupg/", ".kube/", ".docker/", ".config/gcloud/"),
+    *(".netrc", ".pypirc", ".npmrc", ".pgpass", ".git-credentials", ".htpasswd", "credentials.json"),
+    *("*secret*.json", "*secret*.y*ml", "service-account*.json", "kaggle.json"),
+)
+#: Folders that programs make beside code.
+_MADE = (
+    *(".git/", ".hg/", ".svn/", "__pycache__/", "*.pyc", ".ipynb_checkpoints/", ".pytest_cache/", ".mypy_cache/"),
+    *(".ruff_cache/", ".tox/", ".venv/", "venv/", "env/", "node_modules/", "*.egg-info/", ".gq/", "gq-results/"),
+    IGNORE_FILE,
+)
+_LARGEST = 64 * 1024
+
+
+class Ignored:
+    """The rules of one folder."""
+
+    def __init__(self, lines: Iterable[str] = ()) -> None:
+        own = list(lines)
+        self._all = _parse([*_MADE, *SECRETS, *own])
+        self._secrets = _parse([*SECRETS, *(line for line in own if line.startswith("!"))])
+
+    @classmethod
+    def read(cls, folder: Path) -> "Ignored":
+        """Return the rules of a folder; without a readable file of patterns, those that hold everywhere."""
+        file = folder / IGNORE_FILE
+        try:
+            if file.stat().st_size > _LARGEST:
+                return cls()
+            return cls(file.read_text(encoding="utf-8", errors="replace").splitlines())
+        except OSError:
+            return cls()
+
+    def is_secret(self, path: str) -> bool:
+        """Return whether a file probably holds secrets; `path` is relative, with slashes."""
+        return self._secrets.match_file(path)
+
+    def covers(self, path: str) -> bool:
+        """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder."""
+        return self._all.match_file(path)
+
+
+def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
+    """Return the files that a user's patterns name, as `.gitignore` reads them; an invalid pattern names none."""
+    return _parse(patterns)
+
+
+def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
+    """Return the rules of these lines without the invalid ones."""
+    valid = []
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            continue
+        valid.append(line)
+    return GitIgnoreSpec.from_lines(valid)

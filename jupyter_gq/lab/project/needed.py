@@ -1,0 +1,301 @@
+"""The files of the notebook's folder that the cells of a job need, and the data that stays where it is.
+
+Rules
+-----
+- Reasons: a file goes along because the code imports it, because the code names its path, or by the user's pattern.
+  Imported modules are read in turn; of a package, every module goes along.
+- Never: secrets, caches and environments (see `ignored`), links out of the folder, and what is no regular file.
+- Caps: a file above the cap of a file stays, and so does what would exceed the cap of a job. A folder counts as one.
+- Bounded: the search ends after `_SECONDS` and `_MOST_ENTRIES` entries of folders, and says so.
+"""
+
+import ast
+import os
+import stat
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
+from jupyter_gq.domain.errors import MachineError
+from jupyter_gq.lab.clock import monotonic
+
+from .ignored import Ignored, match_patterns
+from .references import Import, References, find_references
+
+Why = Literal["imported", "opened", "pattern"]
+_SECONDS = 0.8
+_MOST_ENTRIES = 50_000
+#: Largest source that is parsed, in bytes.
+_LARGEST_SOURCE = 2 * 1024 * 1024
+#: Most files that stay and are named.
+_MOST_STAYING = 100
+_MIB = 1024 * 1024
+#: Folders with programs and devices, which also a job's machine has.
+_OF_THE_MACHINE = frozenset(
+    ("/", name) for name in ("bin", "dev", "etc", "lib", "opt", "proc", "run", "sbin", "sys", "usr")
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NeededFile:
+    """A file that goes along."""
+
+    #: Relative to the notebook's folder, with slashes.
+    path: str
+    bytes: int
+    why: Why
+    executable: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StayingFile:
+    """A file or folder that the code names, and that does not go along."""
+
+    #: As the code writes it.
+    path: str
+    #: None for a folder.
+    bytes: int | None
+    #: Why it stays, as a clause.
+    why: str
+    #: Where it is.
+    place: Path
+
+
+@dataclass(kw_only=True, slots=True)
+class Needed:
+    """What the code needs of the notebook's folder."""
+
+    going: dict[str, NeededFile] = field(default_factory=dict)
+    staying: dict[str, StayingFile] = field(default_factory=dict)
+    #: Whether the search ended early.
+    cut_short: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caps:
+    """The most bytes of one file, and of all files of a job."""
+
+    file: int
+    job: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Code:
+    """The code of a job."""
+
+    #: Syntax trees of its cells.
+    trees: Sequence[ast.AST] = ()
+    #: Paths that the cells write, which go along only if the code names the path once more.
+    written: Sequence[str] = ()
+
+
+def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -> Needed:
+    """Return the files of `folder` that the code and the user's patterns name."""
+    search = _Search(folder, caps)
+    try:
+        search.add_patterns(patterns)
+        for references in map(find_references, code.trees):
+            for path in code.written:
+                if references.texts.get(path) == 1:
+                    del references.texts[path]
+            search.add_references(references, package=())
+        search.follow_modules()
+    except _Enough:
+        search.found.cut_short = True
+    return search.found
+
+
+class _Enough(MachineError):
+    """The search has taken as long as it may."""
+
+
+class _Search:
+    """A search in one folder."""
+
+    def __init__(self, folder: Path, caps: Caps) -> None:
+        self._folder, self._caps = folder, caps
+        self._root = Path(os.path.realpath(folder))
+        self._ignored = Ignored.read(folder)
+        self._left = caps.job
+        self._entries = 0
+        self._until = monotonic() + _SECONDS
+        self._modules: list[str] = []
+        self.found = Needed()
+
+    def add_references(self, references: References, package: tuple[str, ...]) -> None:
+        """Add the modules and files that code of this package of the folder names; () is no package."""
+        for imported in sorted(references.imports):
+            self._add_module(imported, package)
+        for text in references.texts:
+            self._add_text(text, text in references.arguments, "/".join(package))
+
+    def follow_modules(self) -> None:
+        """Add what the modules that go along need in turn."""
+        read: set[str] = set()
+        while self._modules:
+            path = self._modules.pop()
+            if path not in read:
+                read.add(path)
+                tree = self._parse(path)
+                if tree is not None:
+                    self.add_references(find_references(tree), PurePosixPath(path).parts[:-1])
+
+    def add_patterns(self, patterns: Sequence[str]) -> None:
+        """Add the files that the user's patterns name. A pattern also names what is ignored, but no secret."""
+        wanted = match_patterns(patterns)
+        if patterns:
+            for path in self._walk(""):
+                if wanted.match_file(path):
+                    self._add_file(path, "pattern", path)
+
+    def _add_module(self, imported: Import, package: tuple[str, ...]) -> None:
+        """Add the files of a module if it lies in the folder: of a package all modules, else its one file."""
+        if imported.level > len(package) + 1:
+            return
+        above = package[: len(package) - imported.level + 1] if imported.level else ()
+        names = [name for name in imported.name.split(".") if name]
+        # Below a folder that is no package, a module of code in it is found beside that code.
+        bases = [above] if imported.level or not package else [above, package]
+        for base in bases:
+            place = "/".join(base)
+            for name in names:
+                place = f"{place}/{name}" if place else name
+                if self._is_file(f"{place}/__init__.py"):
+                    for path in self._walk(place):
+                        if path.endswith(".py"):
+                            self._add_file(path, "imported", path)
+                    break
+                if self._is_file(f"{place}.py"):
+                    self._add_file(f"{place}.py", "imported", f"{place}.py")
+                    break
+
+    def _add_text(self, text: str, is_argument: bool, beside: str) -> None:
+        """Add the file or folder at a path that the code names, in the folder or beside the module of the code."""
+        path = os.path.expanduser(text)
+        if os.path.isabs(path) or ".." in path.split("/"):
+            self._add_outside(text, path)
+            return
+        for base in dict.fromkeys(("", beside)):
+            inside = os.path.normpath(os.path.join(base, path))
+            if inside == ".":
+                continue
+            found = self._stat(inside)
+            if found is not None and stat.S_ISDIR(found.st_mode) and (is_argument or "/" in text):
+                self._add_folder(inside, text)
+            elif found is not None and not stat.S_ISDIR(found.st_mode):
+                self._add_file(inside, "opened", text)
+
+    def _add_outside(self, text: str, path: str) -> None:
+        """Note a file or folder outside of the folder; programs and devices of the machine are no data."""
+        place = Path(os.path.normpath(self._folder / path))
+        if place.parts[:2] in _OF_THE_MACHINE or place in self._folder.parents or len(place.parts) < 3:
+            return
+        try:
+            found = place.stat()
+        except (OSError, ValueError):
+            return
+        is_relative = not os.path.isabs(path)
+        why = "it is outside of the notebook's folder" if is_relative else "it is named by its full path"
+        self._stay(text, found.st_size if stat.S_ISREG(found.st_mode) else None, why, place)
+
+    def _add_folder(self, path: str, shown: str) -> None:
+        """Add the files of a folder that the code names, if all of them together are within the cap of a file."""
+        files = [each for each in self._walk(path) if not self._ignored.covers(each)]
+        sizes = [found.st_size for each in files if (found := self._stat(each)) is not None]
+        if sum(sizes) > self._caps.file:
+            self._stay(shown, None, f"its files have more than {_show(self._caps.file)}", path)
+            return
+        for each in files:
+            self._add_file(each, "opened", each)
+
+    def _add_file(self, path: str, why: Why, shown: str) -> None:
+        """Add a file, or note why it stays."""
+        if path in self.found.going:
+            return
+        found = self._stat(path)
+        if found is None or (why == "imported" and self._ignored.covers(path)):
+            return
+        reason = self._explain_stay(path, found)
+        if reason:
+            self._stay(shown, found.st_size, reason, path)
+            return
+        self._left -= found.st_size
+        self.found.going[path] = NeededFile(
+            path=path, bytes=found.st_size, why=why, executable=bool(found.st_mode & stat.S_IXUSR)
+        )
+        if path.endswith(".py"):
+            self._modules.append(path)
+
+    def _explain_stay(self, path: str, found: os.stat_result) -> str:
+        """Return why a file stays, as a clause; "" if it can go along."""
+        if not stat.S_ISREG(found.st_mode):
+            return "it is no regular file"
+        if self._ignored.is_secret(path):
+            return "it may hold secrets"
+        if not Path(os.path.realpath(self._folder / path)).is_relative_to(self._root):
+            return "it is a link out of the notebook's folder"
+        if unsafe := explain_unsafe_path(path):
+            return unsafe
+        if found.st_size > self._caps.file:
+            return f"it has more than {_show(self._caps.file)}"
+        if found.st_size > self._left or len(self.found.going) >= MOST_FILES:
+            return f"a job takes at most {_show(self._caps.job)} and {MOST_FILES} files along"
+        return ""
+
+    def _stay(self, shown: str, size: int | None, why: str, place: Path | str) -> None:
+        if len(self.found.staying) < _MOST_STAYING:
+            staying = StayingFile(path=shown, bytes=size, why=why, place=self._folder / place)
+            self.found.staying.setdefault(shown, staying)
+
+    def _walk(self, path: str) -> Iterator[str]:
+        """Yield the files below a folder; raise `_Enough` if that takes too long. Links to folders are not followed."""
+        waiting = [path]
+        while waiting:
+            here = waiting.pop()
+            try:
+                entries = sorted(os.scandir(self._folder / here), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                self._count()
+                inside = f"{here}/{entry.name}" if here else entry.name
+                if not entry.is_dir(follow_symlinks=False):
+                    yield inside
+                elif not self._ignored.covers(f"{inside}/"):
+                    waiting.append(inside)
+
+    def _count(self) -> None:
+        self._entries += 1
+        if self._entries > _MOST_ENTRIES or monotonic() > self._until:
+            raise _Enough
+
+    def _stat(self, path: str) -> os.stat_result | None:
+        self._count()
+        try:
+            return os.stat(self._folder / path)
+        except (OSError, ValueError):
+            return None
+
+    def _is_file(self, path: str) -> bool:
+        found = self._stat(path)
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def _parse(self, path: str) -> ast.AST | None:
+        """Return the syntax tree of a module; None if it is no Python."""
+        place = self._folder / path
+        self._count()
+        try:
+            if place.stat().st_size > _LARGEST_SOURCE:
+                return None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(place.read_bytes())
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _show(size: int) -> str:
+    return f"{size / _MIB:.0f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"

@@ -1,0 +1,138 @@
+"""The plan for the files of one job: which go along, what stays, and in which folder the job runs."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_gq.client.models import FileStore, FrozenFile
+from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.lab.bundle import Origin, Step, is_python
+from jupyter_gq.lab.cells import parse_cell
+from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PlannedFile
+from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
+
+from .freezing import FileService, freeze, send_parts
+from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
+
+#: Largest file that goes along, in bytes, if the server's configuration says nothing.
+MAX_FILE_BYTES = 16 * 1024 * 1024
+_COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
+_CUT_SHORT = "The search for files took too long and ended early: add patterns for files that are missing here."
+_NO_STORE = "The scheduler service takes no files along."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Project:
+    """The files of one job."""
+
+    folder: Path
+    needed: Needed
+    left_out: frozenset[str]
+    #: None if the service takes no files.
+    store: FileStore | None
+    caps: Caps
+    sees_paths: bool
+
+    @property
+    def going(self) -> list[NeededFile]:
+        """The files that go along, by path."""
+        return [file for path, file in sorted(self.needed.going.items()) if path not in self.left_out]
+
+    def describe(self) -> FilesPlan:
+        """Return the plan as the dialog shows it; files that the user leaves out are listed as well."""
+        return FilesPlan(
+            going=[
+                PlannedFile(path=file.path, bytes=file.bytes, why=file.why)
+                for _, file in sorted(self.needed.going.items())
+            ],
+            staying=[self._describe_staying(file) for file in self.needed.staying.values()],
+            notes=self._describe_folder(),
+        )
+
+    async def send(self, service: FileService) -> list[FrozenFile]:
+        """Freeze the files that go along, and send what the service lacks of them.
+
+        Raises `RefusedRequest` if a file cannot be read, and `ServiceError` if the service refuses.
+        """
+        frozen, parts = await asyncio.to_thread(freeze, self.folder, self.going, self.caps.file)
+        await send_parts(service, parts)
+        return frozen
+
+    def _is_reached(self, place: Path) -> bool:
+        return self.store is None or any(place.is_relative_to(folder) for folder in self.store.reached)
+
+    def _describe_staying(self, file: StayingFile) -> ShownStayingFile:
+        is_away = ".." in Path(file.path).parts and bool(self.going)
+        reached = self._is_reached(file.place) and not is_away
+        if reached:
+            message = f"stays where it is, because {file.why}; the job reads it there"
+        elif is_away:
+            message = f"the job does not find it, because {file.why}: write its full path, or use the live folder"
+        else:
+            message = f"{file.place} is not reachable from the job, and {file.why}"
+        return ShownStayingFile(path=file.path, bytes=file.bytes, message=message, reached=reached)
+
+    def _describe_folder(self) -> list[str]:
+        """Return sentences on the folder in which the job runs, and on what was not seen."""
+        has_rest = self._is_reached(self.folder)
+        if self.going:
+            rest = "the other files of this folder are there as links" if has_rest else "no other file is there"
+            told = [f"The job runs in a folder of its own with these files; {rest}."]
+            back = self.store is not None and self.store.brings_back
+            written = "What it writes there comes back as its results."
+            lost = "What it writes there ends with its pod: let it write to a folder that the notebook can read."
+            told.append(written if back else lost)
+        elif has_rest:
+            told = ["No file goes along: the job runs in the folder of the notebook, and writes there."]
+        else:
+            told = ["No file goes along, and the job does not reach this folder: it begins in an empty one."]
+        if self.store is None:
+            told.append(_NO_STORE)
+        if self.needed.cut_short:
+            told.append(_CUT_SHORT)
+        if self.sees_paths:
+            told.append(_COMPUTED)
+        return told
+
+
+async def find_project(
+    service: FileService, request: CellsRequest, steps: Sequence[Step], origin: Origin, max_file_bytes: int
+) -> Project:
+    """Return the files that the cells need and that the user's patterns name; nothing is sent.
+
+    If the service keeps no files, as one of an older release, none go along.
+    """
+    store = await _ask_for_limits(service)
+    caps = Caps(file=max_file_bytes, job=store.max_job_bytes if store is not None else 0)
+    folder, needed = Path(origin.cwd), Needed()
+    reads_code = is_python(origin.kernel)
+    if store is not None and not request.live_folder:
+        sources = [step.source for step in steps] if reads_code else []
+        needed = await asyncio.to_thread(_search, folder, sources, request.file_patterns, caps)
+    return Project(
+        folder=folder,
+        needed=needed,
+        left_out=frozenset(request.left_out_files),
+        store=store,
+        caps=caps,
+        sees_paths=not request.live_folder,
+    )
+
+
+async def _ask_for_limits(service: FileService) -> FileStore | None:
+    """Return what the service takes; None if it does not know this question. Raises other errors of the service."""
+    try:
+        return await service.describe_files([])
+    except ServiceError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def _search(folder: Path, sources: Sequence[str], patterns: Sequence[str], caps: Caps) -> Needed:
+    """Return the files of the folder that these cells and patterns name."""
+    trees = [tree for source in sources if (tree := parse_cell(source)) is not None]
+    written = [effect.what for source in sources for effect in find_effects(source) if effect.kind == "writes_files"]
+    return find_needed(folder, Code(trees=trees, written=written), patterns, caps)

@@ -1,0 +1,158 @@
+"""The modules and paths that Python code names, by its syntax tree. Pure.
+
+Rules
+-----
+- Modules: whatever is imported anywhere in the code, also inside of functions.
+- Paths: each literal text, also one that is put together from literals by `Path(...)`, `/`, `os.path.join` or `+`,
+  perhaps with a variable of the same source between. Whether there is such a file is for the caller to find out.
+- Commands: each word of a magic or `!` command may be a path.
+- Paths that are computed in any other manner are not seen.
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+#: Longest text that may be a path.
+_LONGEST = 1000
+_JOINS = frozenset({"join", "joinpath"})
+_PATHS = frozenset({"Path", "PurePath", "PosixPath", "expanduser", "str", "fspath", "abspath", "resolve"})
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Import:
+    """An imported module: its dotted name, and how many packages up the name begins, as in `from ..a import b`."""
+
+    name: str
+    level: int = 0
+
+
+@dataclass(slots=True)
+class References:
+    """The modules and paths that code names."""
+
+    imports: set[Import] = field(default_factory=set)
+    #: Texts that may be paths of files, with the number of times that each occurs.
+    texts: dict[str, int] = field(default_factory=dict)
+    #: Texts that are arguments of a call, and so may also be paths of folders.
+    arguments: set[str] = field(default_factory=set)
+
+
+def find_references(tree: ast.AST) -> References:
+    """Return the modules and paths that the code of this syntax tree names."""
+    finder = _Finder()
+    finder.visit(tree)
+    return finder.found
+
+
+class _Finder(ast.NodeVisitor):
+    """A visitor that collects references, and remembers the literal paths in variables."""
+
+    def __init__(self) -> None:
+        self.found = References()
+        self._paths: dict[str, str] = {}
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.found.imports.update(Import(alias.name) for alias in node.names)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = node.module or ""
+        self.found.imports.add(Import(module, node.level))
+        # What is imported from a package may be a module of it.
+        self.found.imports.update(
+            Import(f"{module}.{alias.name}".strip("."), node.level) for alias in node.names if alias.name != "*"
+        )
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        value = self._read(node.value)
+        for target in node.targets:
+            if value is not None and isinstance(target, ast.Name):
+                self._paths[target.id] = value
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self._add(node.value)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self._visit_expression(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self._visit_expression(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if _is_magic(node):
+            self._add_words(node.args)
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            text = self._read(argument)
+            if text is not None:
+                self.found.arguments.add(text)
+        self._visit_expression(node)
+
+    def _visit_expression(self, node: ast.expr) -> None:
+        """Add the whole path of an expression if it is known, and look into its parts as well."""
+        text = self._read(node)
+        if text is not None:
+            self._add(text)
+            self.found.arguments.add(text)
+        self.generic_visit(node)
+
+    def _add(self, text: str) -> None:
+        if 0 < len(text) <= _LONGEST and text.isprintable():
+            self.found.texts[text] = self.found.texts.get(text, 0) + 1
+
+    def _add_words(self, arguments: Iterable[ast.expr]) -> None:
+        """Add each word of a command or of the line and the body of a magic."""
+        for argument in arguments:
+            for word in (self._read(argument) or "").split():
+                self._add(word.strip("'\";"))
+
+    def _read(self, node: ast.expr) -> str | None:
+        """Return the text or path of an expression that is made of literals; None for any other one."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.Name):
+            return self._paths.get(node.id)
+        if isinstance(node, ast.BinOp):
+            return self._read_operation(node)
+        if isinstance(node, ast.Call):
+            return self._read_call(node)
+        if isinstance(node, ast.JoinedStr):
+            parts = [self._read(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+            return _join("", parts)
+        return None
+
+    def _read_operation(self, node: ast.BinOp) -> str | None:
+        parts = [self._read(node.left), self._read(node.right)]
+        if isinstance(node.op, ast.Div):
+            return _join("/", parts)
+        return _join("", parts) if isinstance(node.op, ast.Add) else None
+
+    def _read_call(self, node: ast.Call) -> str | None:
+        """Return the path in a call such as `Path("a", "b")`, `os.path.join("a", "b")` or `folder.joinpath("b")`."""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        parts = [self._read(argument) for argument in node.args]
+        if name == "joinpath" and isinstance(node.func, ast.Attribute):
+            parts.insert(0, self._read(node.func.value))
+        elif name in _PATHS and isinstance(node.func, ast.Attribute) and not node.args:
+            parts = [self._read(node.func.value)]
+        return _join("/", parts) if parts and name in _JOINS | _PATHS else None
+
+
+def _join(separator: str, parts: Iterable[str | None]) -> str | None:
+    """Return the parts as one text; None if one of them is not known."""
+    known = [part for part in parts]
+    if not known or any(part is None for part in known):
+        return None
+    return separator.join(part.rstrip("/") if separator else part for part in known if part is not None)
+
+
+def _is_magic(node: ast.Call) -> bool:
+    """Return whether this call runs a magic or a command, as IPython's transformer writes it."""
+    func = node.func
+    return (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Call)
+        and isinstance(func.value.func, ast.Name)
+        and func.value.func.id == "get_ipython"
+    )

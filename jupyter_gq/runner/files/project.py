@@ -1,0 +1,115 @@
+"""The folder of a job that takes files along: the frozen files, with links to the rest. Standard library only.
+
+Rules
+-----
+- Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
+- Frozen: each file is as it was when the job was sent, in every run. It is checked against its SHA-256.
+- The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
+  come into the notebook's folder later are not.
+- Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BufferedReader
+from pathlib import Path
+
+from jupyter_gq.client.frozen_files import PACK, PART_SIZE, explain_unsafe_path
+from jupyter_gq.runner.problems import BundleError
+
+from .bundle import Bundle, ProjectFile
+from .folder import RunFolder
+
+#: Folders that programs make beside code; they are neither linked nor results.
+CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+#: Most links into the notebook's folder.
+MOST_LINKS = 10_000
+_DONE = "files.done"
+
+
+def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
+    """Write the files that a job takes along into its own folder; return the bundle with that working folder.
+
+    A bundle without files is returned unchanged. Raises `BundleError` if the files are incomplete, and `OSError` if the
+    disk refuses.
+    """
+    if not bundle.files:
+        return bundle
+    root = folder.results / "files"
+    with _only_task(folder.job / "files.lock"):
+        done = folder.job / _DONE
+        if not done.exists():
+            _unpack(folder.job / PACK, root, bundle.files)
+            _link_rest(Path(bundle.cwd), root)
+            done.touch(mode=0o600)
+            (folder.job / PACK).unlink(missing_ok=True)
+    return replace(bundle, cwd=str(root))
+
+
+def is_unchanged(path: Path, file: ProjectFile) -> bool:
+    """Return whether the file at this path is still the frozen one."""
+    if path.is_symlink() or path.stat().st_size != file.bytes:
+        return False
+    with path.open("rb") as content:
+        return all(hashlib.sha256(content.read(PART_SIZE)).hexdigest() == part for part in file.parts)
+
+
+@contextmanager
+def _only_task(lock: Path) -> Iterator[None]:
+    """Hold the lock of the job's folder in the block: its tasks may begin at one time."""
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _unpack(pack: Path, root: Path, files: Iterable[ProjectFile]) -> None:
+    """Write the files below `root` from their contents in `pack`, one after the other."""
+    with pack.open("rb") if pack.exists() else open(os.devnull, "rb") as contents:
+        for file in files:
+            if why := explain_unsafe_path(file.path):
+                raise BundleError(f"The file {file.path!r} of this job cannot be written: {why}.")
+            place = root / file.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _write(place, file, contents)
+
+
+def _write(place: Path, file: ProjectFile, contents: BufferedReader) -> None:
+    """Write one file from its parts, the next in `contents`; raise `BundleError` if one is missing or damaged."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(place, flags, 0o755 if file.executable else 0o644), "wb") as written:
+        left = file.bytes
+        for digest in file.parts:
+            part = contents.read(min(left, PART_SIZE))
+            if hashlib.sha256(part).hexdigest() != digest:
+                raise BundleError(f"The file {file.path} of this job is incomplete. Send the cell again.")
+            written.write(part)
+            left -= len(part)
+
+
+def _link_rest(source: Path, root: Path) -> None:
+    """Link everything in the notebook's folder that is not in the job's; do nothing if this machine lacks the folder.
+
+    In a folder with frozen files, its other files are linked one by one.
+    """
+    links = 0
+    waiting = [(source, root)]
+    while waiting:
+        there, here = waiting.pop()
+        try:
+            entries = sorted(os.scandir(there), key=lambda entry: entry.name)
+        except OSError:
+            continue  # a folder that this machine lacks, or that its owner cannot read
+        for entry in entries:
+            link = here / entry.name
+            if link.is_dir() and not link.is_symlink() and entry.is_dir():
+                waiting.append((Path(entry.path), link))
+            elif links < MOST_LINKS and entry.name not in CACHES and not os.path.lexists(link):
+                link.symlink_to(entry.path)
+                links += 1

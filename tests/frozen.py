@@ -1,0 +1,23 @@
+"""Files that a job takes along, as its manifest lists them."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_gq.client.frozen_files import PART_SIZE
+
+
+def split(content: bytes) -> list[bytes]:
+    return [content[start : start + PART_SIZE] for start in range(0, len(content), PART_SIZE)]
+
+
+def digest(part: bytes) -> str:
+    return hashlib.sha256(part).hexdigest()
+
+
+def list_frozen(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """Return the entries of a manifest for files of these contents."""
+    return [
+        {"path": path, "bytes": len(content), "parts": [digest(part) for part in split(content)], "executable": False}
+        for path, content in files.items()
+    ]

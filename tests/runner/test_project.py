@@ -1,0 +1,61 @@
+"""A job that takes files along sees them as they were at sending, in its own folder, beside the rest of the other."""
+
+import json
+
+from .conftest import Job
+
+
+def test_a_module_and_a_file_are_those_of_the_sending_and_the_rest_is_that_of_the_folder(job: Job) -> None:
+    job.cwd.mkdir()
+    (job.cwd / "model.py").write_text("WIDTH = 'edited since'")
+    (job.cwd / "nets").mkdir()
+    (job.cwd / "nets" / "large.bin").write_text("stays")
+    (job.cwd / "data.csv").write_text("stays too")
+    job.files = {"model.py": b"WIDTH = 7\n", "nets/__init__.py": b"", "nets/conv.py": b"DEPTH = 3\n", "a.txt": b"x"}
+    job.target(
+        "import model, nets.conv, os\n"
+        "print(model.WIDTH, nets.conv.DEPTH, open('a.txt').read())\n"
+        "print(open('nets/large.bin').read(), open('data.csv').read())\n"
+        "print(os.getcwd() == os.environ['GQ_RESULTS_DIR'])"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    text = "".join(output.get("text", "") for output in job.notebook()["cells"][-1]["outputs"])
+    assert text == "7 3 x\nstays stays too\nTrue\n"
+    assert (job.cwd / "model.py").read_text() == "WIDTH = 'edited since'"
+
+
+def test_what_the_job_writes_comes_back_and_what_it_took_along_does_not(job: Job) -> None:
+    job.files = {"model.py": b"WIDTH = 7\n", "config.yaml": b"lr: 1\n"}
+    job.target(
+        "import model, os\n"
+        "open('config.yaml', 'a').write('lr: 2')\n"
+        "os.makedirs('plots'); open('plots/loss.txt', 'w').write('0.1')"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    listed = json.loads((job.folder / "results.json").read_text())["files"]
+    assert [file["path"] for file in listed] == ["config.yaml", "plots/loss.txt"]
+    assert not (job.cwd / "plots").exists()
+
+
+def test_a_later_run_finds_what_the_first_one_left_and_not_the_files_anew(job: Job) -> None:
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.target("open('model.py', 'a').write('DEPTH = 3\\n'); print(open('model.py').read())").run()
+    job.run(2)
+    text = "".join(output.get("text", "") for output in job.notebook()["cells"][-1]["outputs"])
+    assert text == "WIDTH = 7\nDEPTH = 3\nDEPTH = 3\n\n"
+
+
+def test_incomplete_files_end_the_run_with_a_sentence(job: Job) -> None:
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.target("1").write_bundle()
+    (job.folder / "files.pack").write_bytes(b"WIDTH = 8\n")
+    job.files, write = {}, job.write_bundle
+    job.write_bundle = lambda: None  # the pack stays as it is
+    assert job.run()["sentence"] == "The file model.py of this job is incomplete. Send the cell again."
+    job.write_bundle = write
+
+
+def test_a_manifest_cannot_write_outside_of_the_folder(job: Job) -> None:
+    job.files = {"../escape.py": b"1"}
+    assert "is not a path below the folder" in job.target("1").run()["sentence"]
+    assert not (job.folder / "results" / "escape.py").exists()

@@ -1,0 +1,196 @@
+"""The files that go along with a job are those that its code imports and opens, and no others."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.lab.project.freezing import freeze
+from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
+from jupyter_gq.lab.refusal import RefusedRequest
+
+CAPS = Caps(file=1000, job=2000)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "home" / "ann" / "work"
+    root.mkdir(parents=True)
+    return root
+
+
+def write(folder: Path, path: str, content: str = "") -> None:
+    place = folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(content)
+
+
+def find(folder: Path, *sources: str, patterns: tuple[str, ...] = (), written: tuple[str, ...] = ()) -> Needed:
+    trees = [ast.parse(source) for source in sources]
+    return find_needed(folder, Code(trees=trees, written=written), patterns, CAPS)
+
+
+def going(folder: Path, *sources: str, **options: tuple[str, ...]) -> list[str]:
+    return sorted(find(folder, *sources, **options).going)
+
+
+def test_imported_modules_go_along_with_the_modules_that_they_import(folder):
+    for path, content in {
+        "model.py": "from nets import conv\nimport helpers.text as t",
+        "nets/__init__.py": "",
+        "nets/conv.py": "from .layers.dense import Dense\nfrom . import lazy",
+        "nets/layers/__init__.py": "",
+        "nets/layers/dense.py": "import top",
+        "nets/lazy.py": "",
+        "nets/weights.bin": "x",
+        "helpers/text.py": "from .more import x\nimport sibling",
+        "helpers/more.py": "",
+        "helpers/sibling.py": "",
+        "helpers/unused.py": "",
+        "top.py": "",
+        "unused.py": "",
+    }.items():
+        write(folder, path, content)
+    assert going(folder, "def train():\n    import model, numpy") == [
+        *("helpers/more.py", "helpers/sibling.py", "helpers/text.py", "model.py", "nets/__init__.py", "nets/conv.py"),
+        *("nets/layers/__init__.py", "nets/layers/dense.py", "nets/lazy.py", "top.py"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "pd.read_csv('data/a.csv')",
+        "pd.read_csv(filepath_or_buffer='data/a.csv')",
+        "P = 'data/a.csv'\nload(P)",
+        "open(Path('data') / 'a.csv')",
+        "D = Path('data')\nwith (D / 'a.csv').open() as f: pass",
+        "open(os.path.join('data', 'a.csv'))",
+        "NAME = 'a'\nopen(f'data/{NAME}.csv')",
+        "Path('data').joinpath('a.csv').read_text()",
+        "get_ipython().system('wc -l data/a.csv; echo')",
+        "get_ipython().run_line_magic('run', './data/a.csv --fast')",
+        "load('data')",
+    ],
+)
+def test_a_literal_path_goes_along_however_it_is_opened(folder, source):
+    write(folder, "data/a.csv", "1,2")
+    assert going(folder, source) == ["data/a.csv"]
+
+
+def test_a_script_that_is_run_takes_its_modules_and_files_along(folder):
+    write(folder, "train.py", "import nets\nopen('conf/a.yaml')")
+    write(folder, "nets.py", "open(Path(__file__).parent / 'sizes.json')")
+    write(folder, "conf/a.yaml")
+    write(folder, "sizes.json")
+    assert going(folder, "get_ipython().system('python train.py')") == [
+        "conf/a.yaml",
+        "nets.py",
+        "sizes.json",
+        "train.py",
+    ]
+
+
+def test_what_the_code_only_writes_and_a_word_that_is_a_folder_stay(folder):
+    write(folder, "out.csv", "1")
+    write(folder, "data/a.csv", "1")
+    assert going(folder, "df.to_csv('out.csv'); row['data']", written=("out.csv",)) == []
+    assert going(folder, "read('out.csv'); df.to_csv('out.csv')", written=("out.csv",)) == ["out.csv"]
+
+
+@pytest.mark.parametrize("path", [".env", "id_rsa", "keys/server.pem", ".ssh/config", "service-account-1.json"])
+def test_secrets_stay_by_name_by_folder_and_by_pattern_unless_their_owner_says_otherwise(folder, path):
+    write(folder, path, "hunter2")
+    needed = find(folder, f"load({path!r})", patterns=("*",))
+    assert needed.going == {}
+    assert needed.staying[path].why == "it may hold secrets"
+    write(folder, ".jupyter-gq-ignore", f"!{path}\n!{path.split('/')[0]}/\n")
+    assert going(folder, f"load({path!r})") == [path]
+
+
+def test_patterns_add_files_and_the_ignore_file_takes_imports_and_folders_away(folder):
+    for path in ("conf/a.yaml", "conf/deep/b.yaml", "conf/c.txt", ".git/d.yaml", "notes.md", "old.py", "venv/e.yaml"):
+        write(folder, path)
+    assert going(folder, patterns=("*.yaml", "!b.yaml", "[")) == ["conf/a.yaml"]
+    assert going(folder, "import old", patterns=("conf/",)) == [
+        "conf/a.yaml",
+        "conf/c.txt",
+        "conf/deep/b.yaml",
+        "old.py",
+    ]
+    write(folder, ".jupyter-gq-ignore", "old.py\n*.txt\n")
+    assert going(folder, "import old\nload('conf')") == ["conf/a.yaml", "conf/deep/b.yaml"]
+
+
+def test_large_data_stays_and_says_so(folder):
+    write(folder, "large.csv", "x" * 1001)
+    for name in ("a", "b", "c"):
+        write(folder, f"{name}.csv", "x" * 900)
+    write(folder, "many/1.png", "x" * 600)
+    write(folder, "many/2.png", "x" * 600)
+    needed = find(folder, "load('large.csv', 'a.csv', 'b.csv', 'c.csv', 'many')")
+    assert sorted(needed.going) == ["a.csv", "b.csv"]
+    assert {path: (file.bytes, file.why) for path, file in needed.staying.items()} == {
+        "large.csv": (1001, "it has more than 1 KiB"),
+        "c.csv": (900, "a job takes at most 2 KiB and 10000 files along"),
+        "many": (None, "its files have more than 1 KiB"),
+    }
+
+
+def test_links_out_of_the_folder_and_what_is_no_file_stay(folder, tmp_path):
+    write(tmp_path, "secret.txt", "hunter2")
+    write(folder, "inside.txt", "1")
+    (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "elsewhere").symlink_to(tmp_path)
+    (folder / "in.txt").symlink_to("inside.txt")
+    os.mkfifo(folder / "pipe")
+    needed = find(folder, "load('out.txt', 'in.txt', 'pipe', 'elsewhere/secret.txt', 'elsewhere')", patterns=("*",))
+    assert sorted(needed.going) == ["in.txt", "inside.txt"]
+    assert {path: file.why for path, file in needed.staying.items()} == {
+        "out.txt": "it is a link out of the notebook's folder",
+        "elsewhere/secret.txt": "it is a link out of the notebook's folder",
+        "elsewhere": "it is no regular file",
+        "pipe": "it is no regular file",
+    }
+
+
+def test_paths_outside_are_named_but_not_those_of_the_machine(folder, tmp_path):
+    write(folder.parent, "data.csv", "1")
+    paths = ("../data.csv", "/etc/passwd", "/dev/null", "..", str(folder.parent / "data.csv"), "/no/such/file")
+    staying = find(folder, f"load{paths!r}").staying
+    assert {path: file.why for path, file in staying.items()} == {
+        "../data.csv": "it is outside of the notebook's folder",
+        str(folder.parent / "data.csv"): "it is named by its full path",
+    }
+
+
+def test_a_search_that_takes_too_long_ends_and_says_so(folder, monkeypatch):
+    for number in range(30):
+        write(folder, f"many/{number}.txt")
+    monkeypatch.setattr("jupyter_gq.lab.project.needed._MOST_ENTRIES", 20)
+    assert find(folder, patterns=("*.txt",)).cut_short
+
+
+@pytest.mark.parametrize("text", ["\0", "a" * 5000, "~", ".", "", "data\n.csv", "\udcff", "a/" * 300])
+def test_a_text_that_is_no_path_does_no_harm(folder, text):
+    assert find(folder, f"load({text!r})") == Needed()
+
+
+def test_frozen_files_have_the_digests_of_their_parts(folder):
+    write(folder, "a.txt", "x")
+    write(folder, "empty.txt")
+    frozen, parts = freeze(folder, find(folder, "load('a.txt', 'empty.txt')").going.values(), 100)
+    assert [(file.path, file.bytes, len(file.parts)) for file in frozen] == [("a.txt", 1, 1), ("empty.txt", 0, 0)]
+    assert list(parts.values()) == [b"x"]
+
+
+def test_a_file_that_grew_or_went_away_is_named(folder):
+    write(folder, "a.txt", "x")
+    needed = find(folder, "load('a.txt')").going.values()
+    write(folder, "a.txt", "x" * 101)
+    with pytest.raises(RefusedRequest, match=r"a\.txt has grown"):
+        freeze(folder, needed, 100)
+    (folder / "a.txt").unlink()
+    with pytest.raises(RefusedRequest, match=r"a\.txt cannot be read"):
+        freeze(folder, needed, 100)
