@@ -54,7 +54,7 @@ class PartsQuestion(StrictModel):
 
 
 class FileStore(BaseModel):
-    """What the service has of the user's files, what it takes, and what jobs reach without it."""
+    """The parts of files that the service lacks, its limits, and the folders that jobs reach without it."""
 
     missing: list[Digest] = Field(max_length=MOST_ASKED, description="The parts of the question that must be sent.")
     max_job_bytes: int = Field(description="Most bytes of the files that one job takes along.")

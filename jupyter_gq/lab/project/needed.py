@@ -66,7 +66,7 @@ class StayingFile:
 
 @dataclass(kw_only=True, slots=True)
 class Needed:
-    """What the code needs of the notebook's folder."""
+    """The files that the code needs: those that go along, and those that stay."""
 
     going: dict[str, NeededFile] = field(default_factory=dict)
     staying: dict[str, StayingFile] = field(default_factory=dict)

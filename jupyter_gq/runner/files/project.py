@@ -3,10 +3,12 @@
 Rules
 -----
 - Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
-- Frozen: each file is as it was when the job was sent, in every run. It is checked against its SHA-256.
+- Frozen: each file is as it was when the job was sent, in every run. The SHA-256 of each part is checked.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
+
+See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md.
 """
 
 import fcntl

@@ -57,7 +57,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
 /** What the server says about cells before they are sent. */
 export function aPlan(given: Partial<Plan> = {}): Plan {
   const environment = { always: ['PATH'], variables: [] };
-  return { prefix: [], targets: [], warnings: [], makes: [], returns: [], environment, ...given };
+  const files = { going: [], staying: [], notes: [] };
+  return { prefix: [], targets: [], warnings: [], makes: [], returns: [], environment, files, ...given };
 }
 
 /** What a job brings back: one variable of this name. */

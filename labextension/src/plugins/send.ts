@@ -15,6 +15,8 @@ import { connect, definePlugin } from '../lifetime';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
 import { SendDialog } from '../send/dialog';
+import type { IFileChoice } from '../send/files';
+import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
 import { proposePrefix, findTargets } from '../send/targets';
 import { CommandIDs, ICellOutputs, IRunHistory, ITraining } from '../tokens';
@@ -168,13 +170,15 @@ class Sender {
       targets: targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() })),
       prefix,
       notes: listNotes(targets.models),
-      check: (replayed: PrefixCell[]) => this._training.client.checkCells(cells(replayed)),
+      check: (replayed: PrefixCell[], files: IFileChoice) =>
+        this._training.client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
       slowChanged: this._training.client.slowChanged,
       preview: request => this._training.client.previewJob(request),
-      send: (request, replayed, returns, { variables }) =>
+      send: (request, replayed, returns, { variables }, files) =>
         this._training.client.sendCells({
           ...request,
           ...cells(replayed),
+          ...describeChoice(files),
           returns,
           variables: variables === null ? null : [...variables],
           key

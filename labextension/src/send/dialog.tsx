@@ -7,7 +7,17 @@ import * as React from 'react';
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
 import { describeError, RequestError } from '../client';
-import type { JobView, JobRequest, Plan, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
+import type {
+  FilesPlan,
+  JobView,
+  JobRequest,
+  Plan,
+  PoolView,
+  PrefixCell,
+  Preview,
+  Problem,
+  QueueView
+} from '../wire';
 import type { IEnvironmentChoice } from './environment';
 import { AS_PROPOSED } from './environment';
 import type { INotes } from './notes';
@@ -15,6 +25,8 @@ import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
 import { describeOffer, makeRequest, parseNames } from './values';
+import { NO_CHOICE } from './files';
+import type { IFileChoice } from './files';
 import { SendForm } from './form';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
@@ -30,7 +42,7 @@ export interface ISendOptions {
   readonly prefix: IPrefix;
   readonly notes: readonly string[];
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
-  check(prefix: PrefixCell[]): Promise<Plan>;
+  check(prefix: PrefixCell[], files: IFileChoice): Promise<Plan>;
   preview(request: JobRequest): Promise<Preview>;
   /** Emits true while an answer is slow to come. */
   readonly slowChanged: ISignal<unknown, boolean>;
@@ -39,7 +51,8 @@ export interface ISendOptions {
     request: JobRequest,
     prefix: PrefixCell[],
     returns: string[],
-    environment: IEnvironmentChoice
+    environment: IEnvironmentChoice,
+    files: IFileChoice
   ): Promise<JobView>;
 }
 
@@ -57,6 +70,9 @@ interface IFormState {
   readonly proposed: Pick<Plan, 'returns' | 'makes'>;
   readonly environment: IEnvironmentChoice;
   readonly planned: Plan['environment'] | null;
+  /** The files that would go along; null until the server has answered. */
+  readonly files: FilesPlan | null;
+  readonly fileChoice: IFileChoice;
   readonly sending: boolean;
   /** Whether the answer to a request is slow to come. */
   readonly slow: boolean;
@@ -79,6 +95,8 @@ class SendFormWidget extends ReactWidget {
       proposed: { returns: [], makes: [] },
       environment: AS_PROPOSED,
       planned: null,
+      files: null,
+      fileChoice: NO_CHOICE,
       sending: false,
       slow: false
     };
@@ -119,9 +137,9 @@ class SendFormWidget extends ReactWidget {
     }
     this._set({ sending: true, problem: null });
     try {
-      const { entries, returns, proposed, environment } = this._state;
+      const { entries, returns, proposed, environment, fileChoice } = this._state;
       const names = returns === null ? proposed.returns : parseNames(returns);
-      this._job = await this._options.send(request, selectCells(entries), names, environment);
+      this._job = await this._options.send(request, selectCells(entries), names, environment, fileChoice);
       return true;
     } catch (reason) {
       this._set({ sending: false, problem: toProblem(reason) });
@@ -153,6 +171,10 @@ class SendFormWidget extends ReactWidget {
           }
         }}
         onEnvironment={environment => this._set({ environment, problem: null })}
+        onFiles={fileChoice => {
+          this._set({ fileChoice, fault: null, problem: null });
+          void this._checking.invoke();
+        }}
         onEntries={entries => {
           this._set({ entries, fault: null, problem: null });
           void this._checking.invoke();
@@ -181,24 +203,25 @@ class SendFormWidget extends ReactWidget {
   }
 
   private async _updateWarnings(): Promise<void> {
-    const { entries } = this._state;
+    const { entries, fileChoice } = this._state;
     const sent = entries.filter(entry => entry.included);
     const targets = this._options.targets.map(target => target.id);
     let change: Partial<IFormState>;
     try {
-      const plan = await this._options.check(selectCells(entries));
+      const plan = await this._options.check(selectCells(entries), fileChoice);
       change = {
         warnings: placeWarnings(plan.warnings, sent, targets),
         proposed: plan,
         planned: plan.environment,
+        files: plan.files,
         fault: null
       };
     } catch (reason) {
       const isRefusal = reason instanceof RequestError && reason.status === 422;
       change = isRefusal ? { fault: reason.problem } : {};
     }
-    // An answer about earlier cells is out of date.
-    if (!this.isDisposed && entries === this._state.entries) {
+    // An answer about earlier cells or files is out of date.
+    if (!this.isDisposed && entries === this._state.entries && fileChoice === this._state.fileChoice) {
       this._set(change);
     }
   }

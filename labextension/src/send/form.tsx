@@ -16,9 +16,11 @@ import { Environment, ENVIRONMENT_FIELDS } from './environment';
 import { Field, TextField } from './field';
 import type { INotes } from './notes';
 import type { ITargetCell } from './targets';
+import type { IFilesProps } from './filelist';
+import { Files } from './filelist';
 import { More, MORE_FIELDS } from './more';
 
-export interface IFormProps {
+export interface IFormProps extends IFilesProps {
   values: IFormValues;
   queues: readonly QueueView[];
   pools: readonly PoolView[];
@@ -35,7 +37,6 @@ export interface IFormProps {
   preview: Preview | null;
   /** Whether the answer to a request is slow to come. */
   slow: boolean;
-  problem: Problem | null;
   /** Why the server would refuse the cells. */
   fault: Problem | null;
   /** Names that the user wrote; null before the first change, and the proposal is shown. */
@@ -43,7 +44,6 @@ export interface IFormProps {
   proposed: Pick<Plan, 'returns' | 'makes'>;
   environment: IEnvironmentChoice;
   planned: Plan['environment'] | null;
-  sending: boolean;
   onReturns: (names: string) => void;
   onEnvironment: (choice: IEnvironmentChoice) => void;
   onValues: (values: IFormValues) => void;
@@ -67,6 +67,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         pool={findPool(queue, props.pools)}
         offer={describeOffer(queue, props.pools)}
       />
+      <Files {...props} />
       <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
       <Forecast preview={props.preview} problem={props.problem} slow={props.slow} />
       <Targets targets={props.targets} warnings={props.warnings} problem={refusal} />
@@ -90,6 +91,7 @@ const FIELDS = [
   'returns',
   'targets',
   'prefix',
+  'file_patterns',
   ...MORE_FIELDS,
   ...ENVIRONMENT_FIELDS
 ];

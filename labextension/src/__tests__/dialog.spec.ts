@@ -1,0 +1,76 @@
+import { Signal } from '@lumino/signaling';
+
+import type { ISendOptions } from '../send/dialog';
+import { SendDialog } from '../send/dialog';
+import type { IFileChoice } from '../send/files';
+import { describeChoice } from '../send/files';
+import { proposeValues } from '../send/values';
+import { aJob, aMe, aPlan, aQueue } from './builders';
+import { all, clearScreen, enter, perform, press, words } from './screen';
+
+const GOING = [{ path: 'net.py', bytes: 10, why: 'imported' as const }];
+const STAYING = [{ path: '/x.csv', bytes: 5, message: 'is not reachable', reached: false }];
+
+/** Open a dialog; return the choices of files that it asks about, and those with which it sends. */
+async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> {
+  const asked = { checked: [] as IFileChoice[], sent: [] as IFileChoice[] };
+  const me = aMe({ queues: [aQueue()] });
+  const options: ISendOptions = {
+    values: proposeValues({}, me, 'a.ipynb', 'a'),
+    queues: me.queues,
+    pools: me.pools,
+    largest: me.largest_request,
+    targets: [{ id: 'train', source: 'train()' }],
+    prefix: { from: 'history', entries: [] },
+    notes: [],
+    check: (_, files) => {
+      asked.checked.push(files);
+      return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, notes: ['Runs alone.'] } }));
+    },
+    slowChanged: new Signal<unknown, boolean>({}),
+    preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.' } as never),
+    send: (_request, _prefix, _returns, _environment, files) => {
+      asked.sent.push(files);
+      return Promise.resolve(aJob());
+    }
+  };
+  await perform(() => {
+    // A dialog that is left open at the end of a test rejects.
+    new SendDialog(options).ask().catch(() => undefined);
+  });
+  await perform(() => jest.advanceTimersByTimeAsync(300));
+  return asked;
+}
+
+beforeEach(() => jest.useFakeTimers());
+afterEach(() => {
+  clearScreen();
+  jest.useRealTimers();
+});
+
+describe('the files in the dialog', () => {
+  const section = (): HTMLElement => all('[aria-label="Files"]')[0];
+  const details = (): HTMLElement => all('#jp-gq-send-files')[0];
+
+  it('are one line until the user opens it, and what no job finds is always said', async () => {
+    await open();
+    expect(words(section())).toContain('1 file, 10 bytes, goes along; /x.csv (5 bytes) stays');
+    expect(words(section())).toContain('/x.csv: is not reachable');
+    expect(details().hidden).toBe(true);
+    await perform(() => section().querySelector('button')?.click());
+    expect(details().hidden).toBe(false);
+    expect(words(details())).toContain('Runs alone.');
+  });
+
+  it('are sent as the ticks, the patterns and the live folder say', async () => {
+    const { checked, sent } = await open();
+    await perform(() => all('[aria-label="Take net.py along"]')[0].click());
+    await enter(all('#jp-gq-send-file_patterns')[0] as HTMLInputElement, '*.yaml');
+    await perform(() => all('#jp-gq-send-files > label input')[0].click());
+    await perform(() => jest.advanceTimersByTimeAsync(300));
+    const chosen = { file_patterns: ['*.yaml'], left_out_files: ['net.py'], live_folder: true };
+    expect(describeChoice(checked[checked.length - 1])).toEqual(chosen);
+    await press('Send to training');
+    expect(sent.map(describeChoice)).toEqual([chosen]);
+  });
+});
