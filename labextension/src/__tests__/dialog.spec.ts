@@ -65,7 +65,7 @@ describe('the files in the dialog', () => {
   it('are sent as the ticks, the patterns and the live folder say', async () => {
     const { checked, sent } = await open();
     await perform(() => all('[aria-label="Take net.py along"]')[0].click());
-    await enter(all('#jp-gq-send-file_patterns')[0] as HTMLInputElement, '*.yaml');
+    await enter(all('#jp-gq-send-file_patterns')[0], '*.yaml');
     await perform(() => all('#jp-gq-send-files > label input')[0].click());
     await perform(() => jest.advanceTimersByTimeAsync(300));
     const chosen = { file_patterns: ['*.yaml'], left_out_files: ['net.py'], live_folder: true };

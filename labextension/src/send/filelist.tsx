@@ -19,7 +19,7 @@ export interface IFilesProps {
 }
 
 export function Files(props: IFilesProps): React.JSX.Element | null {
-  const { files, fileChoice, problem, sending, onFiles } = props;
+  const { files, fileChoice, problem, onFiles } = props;
   const [open, setOpen] = React.useState(false);
   if (files === null) {
     return null;
@@ -43,33 +43,8 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
         </p>
       ))}
       <div id="jp-gq-send-files" hidden={!open}>
-        {files.going.length > 0 && (
-          <ul className="jp-gq-replay" aria-label="Files that go along">
-            {files.going.map(file => (
-              <FileRow
-                key={file.path}
-                file={file}
-                goes={!fileChoice.leftOut.has(file.path)}
-                disabled={sending}
-                onToggle={() => onFiles(toggleFile(fileChoice, file.path))}
-              />
-            ))}
-          </ul>
-        )}
-        {files.staying
-          .filter(file => file.reached)
-          .map(file => (
-            <p className="jp-gq-hint" key={file.path}>
-              <code>{file.path}</code>
-              {file.bytes === null ? ' ' : ` (${formatBytes(file.bytes)}) `}
-              {file.message}
-            </p>
-          ))}
-        {files.notes.map(note => (
-          <p className="jp-gq-hint" key={note}>
-            {note}
-          </p>
-        ))}
+        <Going {...props} going={files.going} />
+        <Staying {...files} />
         <div className="jp-gq-send-fields">
           <TextField
             id="file_patterns"
@@ -81,17 +56,68 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
             onChange={patterns => onFiles({ ...fileChoice, patterns })}
           />
         </div>
-        <label className="jp-gq-hint">
-          <input
-            type="checkbox"
-            checked={fileChoice.live}
-            disabled={sending}
-            onChange={() => onFiles({ ...fileChoice, live: !fileChoice.live })}
-          />
-          Run in the live folder of the notebook: no file goes along, and later edits count
-        </label>
+        <LiveFolder {...props} />
       </div>
     </section>
+  );
+}
+
+/** The choice to run in the notebook's own folder. */
+function LiveFolder({ fileChoice, sending, onFiles }: IFilesProps): React.JSX.Element {
+  return (
+    <label className="jp-gq-hint">
+      <input
+        type="checkbox"
+        checked={fileChoice.live}
+        disabled={sending}
+        onChange={() => onFiles({ ...fileChoice, live: !fileChoice.live })}
+      />
+      Run in the live folder of the notebook: no file goes along, and later edits count
+    </label>
+  );
+}
+
+/** The list of files that go along, with ticks; nothing if there are none. */
+function Going({
+  going,
+  fileChoice,
+  sending,
+  onFiles
+}: Omit<IFilesProps, 'files'> & Pick<FilesPlan, 'going'>): React.JSX.Element | null {
+  return going.length === 0 ? null : (
+    <ul className="jp-gq-replay" aria-label="Files that go along">
+      {going.map(file => (
+        <FileRow
+          key={file.path}
+          file={file}
+          goes={!fileChoice.leftOut.has(file.path)}
+          disabled={sending}
+          onToggle={() => onFiles(toggleFile(fileChoice, file.path))}
+        />
+      ))}
+    </ul>
+  );
+}
+
+/** What stays and is read where it is, and sentences on the folder of the job. */
+function Staying({ staying, notes }: Pick<FilesPlan, 'staying' | 'notes'>): React.JSX.Element {
+  return (
+    <>
+      {staying
+        .filter(file => file.reached)
+        .map(file => (
+          <p className="jp-gq-hint" key={file.path}>
+            <code>{file.path}</code>
+            {file.bytes === null ? ' ' : ` (${formatBytes(file.bytes)}) `}
+            {file.message}
+          </p>
+        ))}
+      {notes.map(note => (
+        <p className="jp-gq-hint" key={note}>
+          {note}
+        </p>
+      ))}
+    </>
   );
 }
 
