@@ -51,6 +51,9 @@ def metrics(status: Status, services: Services | None, counts: ConnectionCounts)
     )
     troubled = services.tickets.count_troubled()
     yield _gauge("jupyter_gq_notebook_found_troubled", "Running notebooks that have a problem.", troubled)
+    count, memory = services.tickets.count_suspended()
+    yield _gauge("jupyter_gq_share_suspended_notebooks", "Notebooks whose devices are lent.", count)
+    yield _gauge("jupyter_gq_share_suspended_bytes", "Host memory of the GPU state of these notebooks.", memory << 20)
     queues = services.overview.list_queues(_EVERYTHING).queues
     for name, help_text, attribute in (
         ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),

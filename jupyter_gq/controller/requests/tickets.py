@@ -30,7 +30,7 @@ from jupyter_gq.controller.records.acts import act_of, act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import forget_eviction
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.domain.amount import Instant, Seconds, parse_request
+from jupyter_gq.domain.amount import Instant, MiB, Seconds, parse_request
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict, LimitReached, NotFound
 from jupyter_gq.domain.queue import build_queue
@@ -166,6 +166,12 @@ class Tickets:
         """Return how many notebooks that have not ended have a problem."""
         found = self._presenter.show_each(self._context.records.notebooks(), self._presenter.notebook)
         return sum(1 for view in found if view.trouble)
+
+    def count_suspended(self) -> tuple[int, MiB]:
+        """Return how many notebooks are suspended, and the host memory that their GPU state takes."""
+        found = [each for each in self._context.records.notebooks() if each.workload.state is State.SUSPENDED]
+        saved = [each.detail.suspension for each in found]
+        return len(found), MiB(sum(each.memory or 0 for each in saved if each is not None))
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
         """Record a report about the kernels of the caller's server; raise `NotFound` if the server has no ticket."""

@@ -1,0 +1,192 @@
+"""Shares of servers are suspended beside the loop of the service, whatever the driver does meanwhile."""
+
+import asyncio
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.backends.servers.shares import ServerShares
+from jupyter_gq.backends.share_suspension import SharePhase
+from jupyter_gq.devices.checkpointer import CheckpointProblem
+from jupyter_gq.devices.choose import choose_suspender
+from jupyter_gq.devices.host_memory import HostRoom, LimitedHostMemory, SimulatedHostMemory
+from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.states import State
+from tests.builders import a_notebook, running
+from tests.fakes import FakeProbe, FixedClock
+from tests.fakes.driver import FakeDriver
+from tests.patience import eventually
+
+pytestmark = pytest.mark.asyncio
+
+NOTEBOOK = running(a_notebook("ann", "1"), "GPU-0")
+KEY = (NOTEBOOK.id, NOTEBOOK.run)
+#: The server's process, which uses no device, and a kernel.
+SERVER, KERNEL = 1, 2
+
+
+class Machine:
+    """A driver and a journal, which outlive the service."""
+
+    def __init__(self, path, memory=1000):
+        self.path, self.clock, self.driver = path, FixedClock(), FakeDriver()
+        self.driver.start(SERVER, 0)
+        self.driver.start(KERNEL, memory)
+        self.changes = 0
+
+    def changed(self):
+        self.changes += 1
+
+    def shares(self, notebook=NOTEBOOK) -> ServerShares:
+        """The shares of a service that has just started, with the notebook launched."""
+        suspender = ShareSuspender(
+            checkpointer=self.driver,
+            probe=self.driver,
+            host=self.driver,
+            journal=FileJournal(self.path, boot="boot"),
+            waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
+            limits=SuspensionLimits(),
+        )
+        shares = ServerShares(suspender=suspender, now=self.clock.now, on_change=self.changed)
+        shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
+        return shares
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path / "journal")
+
+
+async def comes_to(shares, phase):
+    async def there():
+        state = shares.state(*KEY)
+        return state if state is not None and state.phase is phase else None
+
+    return await eventually(there, lambda: f"the phase {phase}, not {shares.state(*KEY)}")
+
+
+async def recovered(machine, phase=SharePhase.IN_USE, notebook=NOTEBOOK):
+    shares = machine.shares(notebook)
+    assert shares.state(*KEY) is None
+    assert shares.describe_refusal(*KEY) == ""
+    shares.recover()
+    await comes_to(shares, phase)
+    return shares
+
+
+async def test_a_share_leaves_its_device_and_comes_back(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    assert shares.state(*KEY).phase is SharePhase.SUSPENDING
+    assert (await comes_to(shares, SharePhase.SUSPENDED)).memory == 1000
+    assert machine.driver.used("GPU-0") == 0
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert machine.driver.used("GPU-0") == 1000
+    assert machine.changes >= 3
+
+
+async def test_a_share_without_memory_is_suspended_all_the_same(tmp_path):
+    machine = Machine(tmp_path / "journal", memory=0)
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    assert (await comes_to(shares, SharePhase.SUSPENDED)).memory == 0
+    again = await recovered(machine, SharePhase.SUSPENDED, replace(NOTEBOOK, state=State.SUSPENDED))
+    again.resume(*KEY)
+    await comes_to(again, SharePhase.IN_USE)
+
+
+async def test_a_driver_that_hangs_holds_up_nothing_and_a_use_meanwhile_undoes_the_suspension(machine):
+    hangs = threading.Event()
+    machine.driver.before = lambda call, process: hangs.wait() if call == "lock" else None
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await asyncio.sleep(0)
+    machine.clock.forward(200)
+    assert "unusually long" in shares.describe_trouble(*KEY)
+    shares.resume(*KEY)
+    hangs.set()
+    await comes_to(shares, SharePhase.IN_USE)
+    assert shares.state(*KEY).failure == ""
+    assert machine.driver.used("GPU-0") == 1000
+
+
+async def test_a_suspended_share_is_known_again_after_a_restart(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    again = await recovered(machine, SharePhase.SUSPENDED)
+    again.resume(*KEY)
+    await comes_to(again, SharePhase.IN_USE)
+    assert machine.driver.used("GPU-0") == 1000
+
+
+async def test_a_refusal_of_the_driver_is_remembered(machine):
+    machine.driver.processes[KERNEL].fails["checkpoint"] = CheckpointProblem.UNSUPPORTED
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    failed = await comes_to(shares, SharePhase.IN_USE)
+    assert "refuses" in failed.failure
+    assert failed.failed_at == machine.clock.now()
+    assert shares.describe_refusal(*KEY) == failed.failure
+
+
+async def test_a_machine_that_cannot_suspend_says_why(machine):
+    machine.driver.available = False
+    shares = await recovered(machine)
+    assert shares.describe_refusal(*KEY) == "The driver is too old."
+
+
+async def test_a_resume_without_room_waits_and_says_so(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    machine.driver.start(9, 9900)
+    shares.resume(*KEY)
+    assert "cannot come back yet" in (await comes_to(shares, SharePhase.SUSPENDED)).failure
+    assert "cannot come back yet" in shares.describe_trouble(*KEY)
+    machine.driver.end(9)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert shares.describe_trouble(*KEY) == ""
+
+
+async def test_a_lost_kernel_is_named_as_long_as_it_lives(tmp_path):
+    machine = Machine(tmp_path / "journal", memory=0)
+    own = read_process(os.getpid()).id
+    machine.driver.processes[own.pid] = replace(machine.driver.processes[KERNEL], id=own, memory=1000, fails={})
+    del machine.driver.processes[KERNEL]
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    machine.driver.processes[own.pid].fails["restore"] = CheckpointProblem.LOST
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    assert "Restart the kernel" in shares.describe_trouble(*KEY)
+
+
+async def test_a_server_that_has_ended_is_forgotten(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    shares.remove(*KEY)
+    assert shares.state(*KEY) is None
+    await eventually(lambda: not FileJournal(machine.path, boot="boot").entries(), lambda: "an empty journal")
+
+
+async def test_all_suspended_shares_together_keep_within_the_limit():
+    host = LimitedHostMemory(SimulatedHostMemory(), lambda: MiB(5000), lambda: MiB(3500))
+    assert host.room([]) == HostRoom(memory=MiB(1500), place="the limit of 5000 MiB for idle shares")
+    unlimited = LimitedHostMemory(SimulatedHostMemory(), lambda: None, lambda: MiB(3500))
+    assert unlimited.room([]).memory > 10**6
+
+
+async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
+    support = choose_suspender(FakeProbe(), tmp_path / "journal", FixedClock().now, lambda: None).support()
+    assert not support.available or "driver" in support.detail
