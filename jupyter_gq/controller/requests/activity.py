@@ -6,6 +6,10 @@ Active: a notebook is active when a kernel executes code, or when its share is u
 
 Unknown is not idle: a kernel in an unknown state, or a share that cannot be sampled, makes `busy` None.
 
+Full window: the use of a share must be known for the whole time in which the notebook is called idle. After a gap
+without samples, or a restart of the service, that time begins anew. A gap is longer than `IdleRule.fresh`: a sample
+covers the seconds before. A warning outlives a restart.
+
 Bounded "Keep it": the total time of "Keep it" is bounded, and starts again once the notebook is used again.
 
 Saved or not: samples stay in memory, since they are worthless after a restart. Decisions of the owner and warnings are
@@ -51,6 +55,9 @@ class ActivityLog:
         self._last_use: dict[str, Instant] = {}
         #: Suspended notebooks whose processes held device memory at the last sample, by id.
         self._awakened: set[str] = set()
+        #: When the use of each notebook's share was last known, and the end of the last gap before that, by id.
+        self._known_at: dict[str, Instant] = {}
+        self._gap_end: dict[str, Instant] = {}
 
     def report(self, record: Record, report: ActivityReport) -> None:
         """Record a server's report about its kernels: busy, idle or unknown, and when a kernel was last active.
@@ -69,6 +76,8 @@ class ActivityLog:
         if busy:
             active = now
         after = _next_activity(before, busy, active, now)
+        gap_end = self._gap_end.get(workload.id, Instant(0.0))
+        after = replace(after, last_active=Instant(max(gap_end, after.last_active or 0.0)))
         self._store_activity(workload, before, after)
         if busy and workload.state is State.SUSPENDED:
             self._context.wake()
@@ -89,13 +98,28 @@ class ActivityLog:
         self._sample_suspended(meter, now)
         for record in running:
             use = self._context.usage[record.workload.id].utilisation
+            if use is not None:
+                self._note_known(record.workload, now)
             if use is not None and use > ACTIVE_UTILISATION:
                 self._last_use[record.workload.id] = now
                 self._record_use(record.workload, now)
             if self._context.usage[record.workload.id] != before.get(record.workload.id):
                 self._announce(record.workload.id)
         ids = {record.workload.id for record in running}
-        self._last_use = {name: at for name, at in self._last_use.items() if name in ids}
+        for times in (self._last_use, self._known_at, self._gap_end):
+            for gone in times.keys() - ids:
+                del times[gone]
+
+    def _note_known(self, workload: Workload, now: Instant) -> None:
+        """Record that the use of a share is known at `now`, and the end of a gap if it was unknown for too long."""
+        before, longest = workload.activity, self._context.settings.policy.idle.fresh
+        # Without an earlier sample, the share is known since its start: before it, nothing could use the share.
+        known_at = self._known_at.get(workload.id, workload.started_at)
+        after_restart = workload.id not in self._known_at
+        warned = before is not None and before.expire_at is not None
+        if known_at is not None and now - known_at > longest and not (after_restart and warned):
+            self._gap_end[workload.id] = now
+        self._known_at[workload.id] = now
 
     def _sample_suspended(self, meter: ShareMeter, now: Instant) -> None:
         """Record suspended notebooks as used whose processes hold memory of a device that is lent."""

@@ -169,6 +169,29 @@ async def test_a_warning_and_what_was_kept_outlive_a_restart(crowded):
     assert crowded.notebook(BOB).warning == before
 
 
+async def test_after_a_restart_of_the_service_the_idle_time_begins_anew(crowded):
+    """The share may have been used meanwhile."""
+    await spend(crowded, 1000)
+    crowded.restart()
+    await spend(crowded, 1000)
+    assert crowded.notebook(BOB).warning is None
+    await spend(crowded, 300)
+    assert crowded.notebook(BOB).warning is not None
+
+
+async def test_a_gap_in_the_samples_does_not_give_the_keep_back(crowded):
+    await spend(crowded, 1260)
+    crowded.controller.tickets.keep(BOB, "")
+    crowded.probe.blind = True
+    await spend(crowded, 300)
+    crowded.probe.blind = False
+    await spend(crowded, 60)
+    view = crowded.notebook(BOB)
+    assert view.kept_until is not None
+    assert view.idle_since is not None
+    assert crowded.clock.now() - view.idle_since < 120
+
+
 async def test_several_kernels_are_busy_when_one_is(world):
     await world.start_server(BOB, "0.25")
     await world.step(2, seconds=6)
