@@ -20,6 +20,7 @@ from . import __version__
 COMMANDS = {
     "demo": ("jupyter_gq.demo.command", "demo", "start the whole product on this machine"),
     "login": ("jupyter_gq.commands.login", "cli", "store the address of a service and your token for it"),
+    "secret": ("jupyter_gq.commands.secret", "cli", "store, list and remove the secrets that your jobs may name"),
     "logout": ("jupyter_gq.commands.logout", "cli", "delete the stored address and token"),
     "submit": ("jupyter_gq.commands.submit", "cli", "send a notebook or a script to a training queue"),
     "jobs": ("jupyter_gq.commands.jobs", "cli", "list your jobs"),

@@ -192,6 +192,22 @@ class NodeCordon(Protocol):
         ...
 
 
+class UserSecrets(Protocol):
+    """The secrets that users have stored for their jobs; nobody here reads their values."""
+
+    @property
+    def in_home(self) -> bool:
+        """Whether the secrets are files in the homes of users, stored by `jupyter-gq secret set`."""
+        ...
+
+    def find_missing(self, owner: str, home: str, names: Sequence[str]) -> list[str]:
+        """Return the names that the owner has not stored; none if only the place where the job runs knows that.
+
+        `home` is the home of the owner's notebook server. Raises `BackendError` if the owner has no account.
+        """
+        ...
+
+
 class NoNodeSupply:
     """The node supply of a backend that cannot add nodes."""
 
@@ -250,6 +266,8 @@ class Capabilities:
     process_attachment: ProcessAttachment | None = None
     #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.
     cordon: NodeCordon | None = None
+    #: Gives secrets to jobs by their names; None: jobs cannot have secrets.
+    secrets: UserSecrets | None = None
     #: Requests new nodes for pools that can grow.
     node_supply: NodeSupply = NO_NODE_SUPPLY
     #: Returns how many tasks of jobs the backend can start soon; None: any number.

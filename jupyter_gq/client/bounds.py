@@ -37,5 +37,7 @@ MOST_VARIABLES = 1000
 MOST_ENTRIES = 10_000
 #: The most variables that a job returns.
 MOST_RETURNS = 100
+#: The most secrets of a job.
+MOST_SECRETS = 50
 #: The most arguments of a command.
 MOST_ARGUMENTS = 200

@@ -34,4 +34,7 @@ def holds_secret(name: str, value: str) -> bool:
 
 def explain_secret(name: str) -> str:
     """Return as a sentence without its full stop why a variable is not sent, and what to do."""
-    return f"{name} looks like a secret, so its value is never sent. Let the code read it from a file of yours"
+    return (
+        f"{name} looks like a secret, so its value is never sent. Store it once with `jupyter-gq secret set {name}`, "
+        "and name it as a secret of the job"
+    )

@@ -53,6 +53,8 @@ class FileToSend:
     kernel: str | None = None
     #: Variables that go along beside the usual ones, as NAME or NAME=VALUE.
     variables: tuple[str, ...] = ()
+    #: Names of the secrets that the job has.
+    secrets: tuple[str, ...] = ()
 
 
 def make_file_bundle(file: FileToSend) -> Bundle:
@@ -76,6 +78,7 @@ def make_file_bundle(file: FileToSend) -> Bundle:
             cwd=file.folder or str(file.path.resolve().parent),
             kernel=kernel,
             environment=_choose_variables(file, here, list_python_sources(steps, kernel)),
+            secrets=file.secrets,
         )
         return make_bundle(request, steps, origin)
     except RefusedRequest as error:

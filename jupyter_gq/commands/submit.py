@@ -66,6 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="environment variable of the job, with the value that it has here if none is written; no secrets; may be "
         "given several times",
     )
+    parser.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="secret that the job finds in a variable of this name (see `jupyter-gq secret`); may be given several "
+        "times",
+    )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--dry-run", action="store_true", help="say what would happen, and send nothing")
     ways.add_argument("--wait", action="store_true", help="wait until the job has ended; exit code 0 if it succeeded")
@@ -93,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             folder=arguments.folder,
             kernel=arguments.kernel,
             variables=tuple(arguments.env),
+            secrets=tuple(arguments.secret),
         )
     )
     return ask_service(arguments, lambda client: _submit(client, arguments, bundle))

@@ -106,6 +106,12 @@ class ReturnsUnsupported(UserError):
         )
 
 
+class SecretUnavailable(UserError):
+    """A secret that a job may not have, or that its owner has not stored; the text says what to do."""
+
+    code = "secret_unavailable"
+
+
 class UnknownQueue(UserError):
     """The name of a queue that does not exist."""
 

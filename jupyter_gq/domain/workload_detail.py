@@ -138,6 +138,8 @@ class WorkloadDetail:
     prefix: tuple[SourceCell, ...] = ()
     #: Names of the variables that the job brings back.
     returns: tuple[str, ...] = ()
+    #: Names of the secrets that the job has; the values are known only where it runs.
+    secrets: tuple[str, ...] = ()
     #: Image of the server that the job was sent from, where servers are pods; "" = unknown.
     image: str = ""
 

@@ -71,6 +71,8 @@ class Origin:
     cwd: str
     kernel: Kernel
     environment: Mapping[str, str]
+    #: Names of the secrets that the job has.
+    secrets: Sequence[str] = ()
 
 
 def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
@@ -117,6 +119,7 @@ def make_bundle(
         targets=[refs[s.id] for s in steps if s.why == "target"],
         returns=list(returns),
         files=list(files),
+        secrets=list(source.secrets),
     )
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
 

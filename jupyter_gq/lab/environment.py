@@ -13,17 +13,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jupyter_gq.client.secret_names import explain_secret, holds_secret, is_secret_name
+from jupyter_gq.client.user_secrets import list_secrets
 from jupyter_gq.client.variables import RESERVED, matches
 
 from .kernelspec import can_send, select_environment
 from .refusal import RefusedRequest
-from .requests import CellWarning, PlannedEnvironment, PlannedVariable
-from .variable_reads import find_read_variables
+from .requests import CellWarning, PlannedEnvironment, PlannedSecret, PlannedVariable
+from .variable_reads import VariableReads, find_read_variables
 
 #: Variables by which programs find the proxies of the network; curl and Python read the lower case.
 PROXIES = tuple(
     name for each in ("http_proxy", "https_proxy", "no_proxy", "all_proxy") for name in (each.upper(), each)
 )
+_HUGGING_FACE = ("datasets", "diffusers", "huggingface_hub", "sentence_transformers", "transformers")
+_AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+#: Secrets that libraries read by themselves, by the package that code imports.
+_OF_LIBRARIES = {
+    **dict.fromkeys(_HUGGING_FACE, ("HF_TOKEN",)),
+    **dict.fromkeys(("boto3", "botocore", "s3fs"), _AWS),
+    "wandb": ("WANDB_API_KEY",),
+    "comet_ml": ("COMET_API_KEY",),
+    "neptune": ("NEPTUNE_API_TOKEN",),
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+}
 #: Variables that say something about this process, terminal or pod, and would be wrong in a job.
 _OF_THIS_PROCESS = (
     *("_", "PWD", "OLDPWD", "SHLVL", "TERM", "TERM_*", "COLORTERM", "LS_COLORS", "LINES", "COLUMNS", "HOSTNAME"),
@@ -47,7 +60,8 @@ class ServerEnvironment:
 
     def plan(self, sources: Iterable[str]) -> PlannedEnvironment:
         """Return the names of the variables that go along with these cells, are proposed, and may be added."""
-        usual, reads = self.select_usual(), find_read_variables(sources).read
+        usual, found = self.select_usual(), find_read_variables(sources)
+        reads = found.read
         offered = [
             name
             for name, value in sorted(self.environ.items())
@@ -58,7 +72,18 @@ class ServerEnvironment:
         return PlannedEnvironment(
             always=list(usual),
             variables=[PlannedVariable(name=name, why=_explain(name, reads)) for name in offered],
+            secrets=self._plan_secrets(found),
         )
+
+    def _plan_secrets(self, found: VariableReads) -> list[PlannedSecret]:
+        """Return the secrets that are stored here, and those that the cells want."""
+        stored = list_secrets(self.environ.get("HOME", ""))
+        wanted = {name for name in found.read if holds_secret(name, self.environ.get(name, ""))}
+        wanted |= {name for package in found.packages for name in _OF_LIBRARIES.get(package, ())}
+        return [
+            PlannedSecret(name=name, wanted=name in wanted or name in found.read, stored=name in stored)
+            for name in sorted({*stored, *wanted})
+        ]
 
     def choose(self, sources: Iterable[str], chosen: Sequence[str] | None) -> dict[str, str]:
         """Return the variables that are sent: the usual ones, and the `chosen` ones; None = those that are proposed.
@@ -85,7 +110,7 @@ class ServerEnvironment:
             if name in of_kernel or matches(name, RESERVED):
                 continue
             if holds_secret(name, value or ""):
-                said = f"The cells read {name}. {explain_secret(name)}."
+                said = f"The cells read {name}, a secret. The job has it only if it is ticked under Environment."
                 warnings.append(CellWarning(code="reads_secret", message=said))
             elif value is None and needed:
                 said = f"The cells read {name}, which this server does not have; the job will not have it either."

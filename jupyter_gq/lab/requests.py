@@ -74,6 +74,7 @@ class JobFields(_Request):
         description="Names of environment variables that go along beside the usual ones; null = those that the plan "
         "proposes.",
     )
+    secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
 
 
 class SendRequest(CellsRequest, JobFields):
@@ -81,7 +82,7 @@ class SendRequest(CellsRequest, JobFields):
 
 
 #: Fields of the request from which this server makes the bundle and the key.
-_OWN_FIELDS = frozenset({"key", "returns", "variables"})
+_OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets"})
 #: Fields of the request that are sent to the service unchanged.
 JOB_FIELDS = frozenset(JobFields.model_fields) - _OWN_FIELDS
 
@@ -128,11 +129,20 @@ class PlannedVariable(BaseModel):
     )
 
 
+class PlannedSecret(BaseModel):
+    """A secret that the job may need."""
+
+    name: str
+    wanted: bool = Field(description="Whether the cells read it, or import a library that does.")
+    stored: bool = Field(description="Whether the user has stored it on this machine.")
+
+
 class PlannedEnvironment(BaseModel):
     """The environment variables of this server that go along with a job: names, never values."""
 
     always: list[str] = Field(description="Names that go along with every job.")
     variables: list[PlannedVariable] = Field(description="Names that may go along beside them.")
+    secrets: list[PlannedSecret] = Field(description="Secrets that are stored here or that the cells want.")
 
 
 class PlannedFile(BaseModel):

@@ -130,7 +130,7 @@ class ServiceConnection:
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
         variables = self._environment.choose(list_python_sources(steps, source.kernel), request.variables)
-        source = replace(source, environment=variables)
+        source = replace(source, environment=variables, secrets=request.secrets)
         asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         parse(JobRequest, asked)  # a wrong request is refused before files are sent

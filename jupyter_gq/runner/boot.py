@@ -13,6 +13,8 @@ from .files.bundle import read_bundle
 from .files.folder import RunFolder
 from .files.job import Job
 from .files.project import prepare_project
+from .files.secrets import read_secrets
+from .mask import Mask
 from .problems import RunError, describe_disk_error
 from .processes import protect_memory
 from .result import describe_failure
@@ -48,22 +50,27 @@ def _start_run(folder: RunFolder, stop: StopRequest, ephemeral: bool) -> int:
     The file of the token is deleted. Raises `RunError` if the bundle or the kernel cannot be used.
     """
     job_id = os.environ.get("GQ_JOB_ID") or folder.job.name
+    bundle = prepare_project(folder, read_bundle(folder.job / "bundle.json"))
+    secrets = read_secrets(bundle.secrets, os.environ, in_pod=ephemeral)
     job = Job(
         id=job_id,
         folder=folder,
-        bundle=prepare_project(folder, read_bundle(folder.job / "bundle.json")),
+        bundle=bundle,
         url=os.environ.get("GQ_SERVICE_URL", ""),
         token=folder.take_token(),
         stop=stop,
         ephemeral=ephemeral,
+        secrets=tuple(secrets.values()),
         kernel_env={
+            **secrets,
             "GQ_JOB_ID": job_id,
             "GQ_RUN_DIR": str(folder.path),
             "GQ_RESULTS_DIR": str(folder.results / "files"),
             "GQ_CHECKPOINT_DIR": os.path.realpath(folder.checkpoint),  # in a pod the folder is a link to a volume
         },
     )
-    kernel = start_kernel(job.bundle, folder.path, job.kernel_env)
+    mask = Mask(job.secrets) if job.secrets else None
+    kernel = start_kernel(job.bundle, folder.path, job.kernel_env, mask=mask)
     try:
         # jsonschema takes rfc3987_syntax as optional; importing it costs more than the whole start of a kernel.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

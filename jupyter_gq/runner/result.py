@@ -1,10 +1,11 @@
 """The result of a run, with the sentence that its owner reads. Pure."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.mask import Mask
 
 _LONGEST_VALUE = 300
 #: Most characters of an exception's text in the result: a reader refuses results of more than 64 KiB.
@@ -36,6 +37,16 @@ class RunResult:
     def to_document(self, at: float) -> JsonObject:
         """Return the content of `result.json`; `at` is the time of the end in seconds since the epoch."""
         return {**asdict(self), "finished_at": at}
+
+
+def hide_secrets(result: RunResult, mask: Mask) -> RunResult:
+    """Return the result without the values of secrets, which an exception may quote."""
+    return replace(
+        result,
+        sentence=mask.hide(result.sentence),
+        ename=None if result.ename is None else mask.hide(result.ename),
+        evalue=None if result.evalue is None else mask.hide(result.evalue),
+    )
 
 
 SUCCEEDED = RunResult(outcome="SUCCEEDED")

@@ -27,6 +27,7 @@ from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
 from .files.results import write_results
+from .mask import Mask
 from .output.executed_notebook import is_readable, load_earlier_outputs, write_notebook
 from .output.progress_bars import find_progress
 from .output.recorder import Recorder
@@ -40,6 +41,7 @@ from .result import (
     describe_failed_command,
     describe_failure,
     describe_kernel_exit,
+    hide_secrets,
 )
 
 T = TypeVar("T")
@@ -83,7 +85,8 @@ class Run:
         self._disk_error: asyncio.Future[OSError] = self._loop.create_future()
         self._stopped_early: asyncio.Future[None] = self._loop.create_future()
         self._shipper = OutputShipper(job, self._disk_error, self._progress)
-        self._recorder = Recorder(self._shipper.emit, monotonic())
+        self._mask = Mask(job.secrets)
+        self._recorder = Recorder(self._shipper.emit, monotonic(), mask=self._mask)
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
         #: Content of the executed notebook; its outputs come from the recorder.
@@ -104,7 +107,7 @@ class Run:
         failure if the disk refuses, or if outputs would be lost with an ephemeral folder (PAUSED after a stop).
         """
         self._job.stop.set_listener(self._wake_on_stop)
-        result = await self._run_until_end()
+        result = hide_secrets(await self._run_until_end(), self._mask)
         self._shipper.end_log_line()
         log.info("%s %s", result.outcome, result.sentence)
         if result.outcome == "PAUSED":
@@ -138,8 +141,10 @@ class Run:
         None if there is neither.
         """
         reported = self._job.folder.progress()
-        if reported is not None or self._target is None:
-            return reported
+        if reported is not None:
+            return reported[0], self._mask.hide(reported[1])
+        if self._target is None:
+            return None
         try:
             return find_progress(self._recorder.outputs(self._target.id))
         except Exception:
@@ -250,7 +255,8 @@ class Run:
         """Write the list of results: of variables, and of files in the result folder. Only task 0 writes one."""
         folder = self._job.folder
         if folder.task == 0:
-            write_results(folder.results_record, folder.results, self._variables, self._job.bundle.files)
+            variables = self._mask.hide_all(self._variables)
+            write_results(folder.results_record, folder.results, variables, self._job.bundle.files)
 
     async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
         """Return a client of the kernel and its `language_info`; raise `KernelError` if the kernel does not answer.
@@ -265,7 +271,8 @@ class Run:
                 raise
             log.info("The kernel ended at once. Trying again with TCP ports: it may not support socket files.")
             self.kernel.discard()
-            self.kernel = start_kernel(bundle, self._job.folder.path, self._job.kernel_env, "tcp")
+            mask = self._mask if self._job.secrets else None
+            self.kernel = start_kernel(bundle, self._job.folder.path, self._job.kernel_env, "tcp", mask)
             return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)
 
     def _restore_earlier_outputs(self) -> None:

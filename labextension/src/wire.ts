@@ -291,6 +291,8 @@ export interface components {
             error: components["schemas"]["JobError"] | null;
             /** @description Names of variables that the job brings back; see its results. */
             returns: string[];
+            /** @description Names of the secrets that the job has. */
+            secrets: string[];
         };
         /** @description A job as its owner sees it. */
         JobView: {
@@ -346,6 +348,8 @@ export interface components {
             error: components["schemas"]["JobError"] | null;
             /** @description Names of variables that the job brings back; see its results. */
             returns: string[];
+            /** @description Names of the secrets that the job has. */
+            secrets: string[];
             /** @description Cells whose output goes back to the notebook. */
             targets: components["schemas"]["CellRef-Output"][];
             /** @description Cells that are replayed first, in run order. */
@@ -371,6 +375,10 @@ export interface components {
             build_pool: string;
             /** @description The most GPUs that one task of a job can have. */
             largest_request: string;
+            /** @description Names of the secrets that jobs may have; `*` stands for any text. */
+            secrets: string[];
+            /** @description The user stores secrets with `jupyter-gq secret set`; otherwise the cluster has them. */
+            secrets_in_home: boolean;
             /** @description The last eviction of one of the user's notebooks, or the failure of its server. */
             last_eviction: components["schemas"]["Eviction"] | null;
             /** @description One sentence: whether the devices are real or simulated, and why. */
@@ -478,6 +486,8 @@ export interface components {
             always: string[];
             /** @description Names that may go along beside them. */
             variables: components["schemas"]["PlannedVariable"][];
+            /** @description Secrets that are stored here or that the cells want. */
+            secrets: components["schemas"]["PlannedSecret"][];
         };
         /** @description A file of the notebook's folder that goes along, unless the user leaves it out. */
         PlannedFile: {
@@ -486,6 +496,14 @@ export interface components {
             bytes: number;
             /** @enum {string} */
             why: "imported" | "opened" | "pattern";
+        };
+        /** @description A secret that the job may need. */
+        PlannedSecret: {
+            name: string;
+            /** @description Whether the cells read it, or import a library that does. */
+            wanted: boolean;
+            /** @description Whether the user has stored it on this machine. */
+            stored: boolean;
         };
         /** @description An environment variable that may go along. */
         PlannedVariable: {
@@ -659,6 +677,8 @@ export interface components {
              * @default null
              */
             variables?: string[] | null;
+            /** @description Names of the secrets that the job has. */
+            secrets?: string[];
             /**
              * @description Relative to the root folder of this server.
              * @default
@@ -766,6 +786,7 @@ export type Plan = components['schemas']['Plan'];
 export type PlannedCell = components['schemas']['PlannedCell'];
 export type PlannedEnvironment = components['schemas']['PlannedEnvironment'];
 export type PlannedFile = components['schemas']['PlannedFile'];
+export type PlannedSecret = components['schemas']['PlannedSecret'];
 export type PlannedVariable = components['schemas']['PlannedVariable'];
 export type PoolView = components['schemas']['PoolView'];
 export type PrefixCell = components['schemas']['PrefixCell'];

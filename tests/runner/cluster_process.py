@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tornado.netutil import bind_sockets
@@ -20,6 +21,7 @@ from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
+from jupyter_gq.backends.kubernetes.secrets import ClusterSecrets
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
@@ -32,7 +34,7 @@ from tests.fakes import FixedClock, FixedSettings, RunsPods, a_node
 from tests.serving import application_of
 
 CONFIG = Config(
-    TrainingQueues={"queues": {"vision": {"quota": "64", "groups": ["vision"]}}},
+    TrainingQueues={"queues": {"vision": {"quota": "64", "groups": ["vision"]}}, "secrets": ["HF_*"]},
     Pools={"pools": {"build": {"devices": 1}, "train": {"devices": 64}}},
 )
 
@@ -44,6 +46,7 @@ class PodsInAFolder(RunsPods):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(FixedClock(), (a_node(65),))
+        self.capabilities = replace(self.capabilities, secrets=ClusterSecrets())
         self._launched, self._ended = folder / "launched", folder / "ended"
         self._device_check = folder / "device_check"
         for place in (self._launched, self._ended):

@@ -85,6 +85,8 @@ class Job:
         self.kernel = PYTHON_KERNEL
         self.env: dict[str, str] = {}
         self.returns: list[str] = []
+        #: Further entries of the manifest.
+        self.manifest: dict[str, Any] = {}
         self.max_result_bytes = 10_000_000
         self.umask = 0o022
         self.files: dict[str, bytes] = {}
@@ -124,6 +126,7 @@ class Job:
             "targets": refs["target"],
             "returns": self.returns,
             "files": list_frozen(self.files),
+            **self.manifest,
         }
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -45,6 +45,7 @@ from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays
 from .runs.training import TrainingRuns
+from .secrets import ClusterSecrets
 from .shares.attestation import attest
 from .shares.preparation import DevicePreparation
 from .shares.reservation_pods import ReservationPods
@@ -138,6 +139,7 @@ class KubernetesRuns:
             forgetful=True,
             keeps_unknown=True,
             share_label=SHARE_LABEL,
+            secrets=ClusterSecrets() if options.user_secret else None,
             pod_preparation=self.notebooks,
             pod_lookup=self,
             agent_reports=KubernetesAgentReports(

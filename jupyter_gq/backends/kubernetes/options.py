@@ -34,6 +34,7 @@ class KubernetesOptions:
     as_jobs: bool = False
     checkpoint_claim: str = ""
     checkpoint_url: str = ""
+    user_secret: str = ""
     pod_overrides: JsonMapping = field(default_factory=dict)
     request_timeout: float = 10.0
     creations: int = 100

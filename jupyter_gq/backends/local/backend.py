@@ -48,6 +48,7 @@ from .members import Members
 from .options import LocalOptions
 from .ports import LOOPBACK, find_free_port
 from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
+from .secrets import LocalSecrets
 from .tasks import TaskInputs, TaskStarter, choose_working_folder, read_manifest
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,9 @@ class LocalRuns:
         self._parent_group = prepare_parent(find_own_group())
         limits = describe_limits(self._parent_group)
         log.info("%s", limits)
-        self.capabilities = Capabilities(keeps_unknown=True, limits=limits, reached_folders=("/",))
+        self.capabilities = Capabilities(
+            keeps_unknown=True, limits=limits, reached_folders=("/",), secrets=LocalSecrets(self._accounts)
+        )
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()

@@ -9,6 +9,7 @@ from jupyter_gq.client.bounds import (
     MOST_ARGUMENTS,
     MOST_ENTRIES,
     MOST_RETURNS,
+    MOST_SECRETS,
     MOST_VARIABLES,
     Duration,
     Line,
@@ -19,6 +20,8 @@ from jupyter_gq.client.bundle import InvalidNotebook, explain_invalid_names, nor
 from jupyter_gq.client.frozen_files import MOST_FILES, find_clash
 from jupyter_gq.client.secret_names import explain_secret, holds_secret
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
+from jupyter_gq.client.user_secrets import is_valid_name
+from jupyter_gq.client.variables import RESERVED, matches
 from jupyter_gq.domain.json_types import JsonObject
 
 from .files import FrozenFile
@@ -82,6 +85,11 @@ class Manifest(StrictModel):
         min_length=1, max_length=MOST_ENTRIES, description="Cells whose output goes back to the notebook."
     )
 
+    secrets: list[Name] = Field(
+        default_factory=list,
+        max_length=MOST_SECRETS,
+        description="Names of the secrets that the job finds in variables of these names; see `Me.secrets`.",
+    )
     returns: list[Name] = Field(
         default_factory=list,
         max_length=MOST_RETURNS,
@@ -115,6 +123,15 @@ class Manifest(StrictModel):
         if why:
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
         return names
+
+    @field_validator("secrets")
+    @classmethod
+    def _check_secrets(cls, names: list[str]) -> list[str]:
+        """Refuse what cannot be the name of a secret, and variables that the Hub or the service sets."""
+        for name in names:
+            if not is_valid_name(name) or matches(name, RESERVED):
+                raise PydanticCustomError(REFUSED, "{why}", {"why": f"{name!r} cannot be the name of a secret"})
+        return list(dict.fromkeys(names))
 
     @field_validator("environment")
     @classmethod

@@ -149,6 +149,7 @@ class JobSummary(BaseModel):
     returns: list[str] = Field(
         default_factory=list, description="Names of variables that the job brings back; see its results."
     )
+    secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
 
 
 class JobView(JobSummary):

@@ -83,6 +83,13 @@ class Me(BaseModel):
     pools: list[PoolView]
     build_pool: str = Field(default="", description="Name of the pool whose devices notebooks get.")
     largest_request: str = Field(description="The most GPUs that one task of a job can have.")
+    secrets: list[str] = Field(
+        default_factory=list, description="Names of the secrets that jobs may have; `*` stands for any text."
+    )
+    secrets_in_home: bool = Field(
+        default=False,
+        description="The user stores secrets with `jupyter-gq secret set`; otherwise the cluster has them.",
+    )
     last_eviction: Eviction | None = Field(
         default=None, description="The last eviction of one of the user's notebooks, or the failure of its server."
     )

@@ -54,6 +54,7 @@ from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 
 from .job_access import find_changeable_job, find_job
 from .job_checks import check_limits_of_queue, check_limits_of_user
+from .job_secrets import check_secrets
 from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
@@ -92,6 +93,7 @@ class Jobs:
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         self._check_returns(submission.bundle.manifest.returns)
+        check_secrets(self._context, caller, submission.bundle.manifest)
         check_limits_of_user(self._context, caller.user)
         check_limits_of_queue(self._context, submission.queue)
         self._check_disk(caller)
@@ -106,7 +108,9 @@ class Jobs:
             ),
             idempotency_key=key or None,
         )
-        details = {"tasks": workload.tasks, "priority": workload.priority}
+        details: JsonObject = {"tasks": workload.tasks, "priority": workload.priority}
+        if record.detail.secrets:
+            details["secrets"] = ", ".join(record.detail.secrets)
         if self._needs_admin(caller, workload):
             details["as_admin"] = True
         entry = act_of(caller, Action.JOB_SUBMIT, workload, workload.submitted_at, **details)
@@ -396,6 +400,7 @@ def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:
         targets=_source_cells(manifest.targets),
         prefix=_source_cells(manifest.prefix),
         returns=tuple(manifest.returns),
+        secrets=tuple(manifest.secrets),
         image=image,
     )
 

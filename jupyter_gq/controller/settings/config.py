@@ -121,6 +121,8 @@ class Settings:
     #: Most bytes of the files that one job takes along, and of all such files that are kept for one user.
     max_job_file_bytes: int = 64 * MEBIBYTE
     max_user_file_bytes: int = 1024 * MEBIBYTE
+    #: Names and patterns of the secrets that jobs may have.
+    secrets: tuple[str, ...] = ()
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
     #: Time for which entries of the audit log are kept; 0 = for ever.
@@ -331,6 +333,7 @@ def build_settings(
         max_result_bytes=int(training.max_result_mib * MEBIBYTE),
         max_job_file_bytes=int(training.max_job_files_mib * MEBIBYTE),
         max_user_file_bytes=int(training.max_user_files_mib * MEBIBYTE),
+        secrets=training.secrets,
         keep_finished=Seconds(training.keep_finished_days * DAY),
         keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
     )

@@ -4,7 +4,7 @@ from traitlets.config import Configurable
 
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, PlacementStrategy
 
-from .traits import DictByName, Flag, GpuRequest, GpuRequestsByName, Number, OneOf, Word
+from .traits import DictByName, Flag, GpuRequest, GpuRequestsByName, Number, OneOf, Patterns, Word
 
 LONGEST_GRACE = 3600
 
@@ -182,6 +182,12 @@ class TrainingQueues(Configurable):
         unit="MiB",
         help="""Most MiB of the files that jobs took along which the database keeps for one user. Equal files are kept
         once, and until the last job with them is deleted. Default: 1024.""",
+    ).tag(config=True)
+    secrets = Patterns(
+        (),
+        help="""Names of the secrets that jobs may have, such as ["HF_TOKEN", "WANDB_API_KEY", "AWS_*"]; `*` stands for
+        any text. On one machine, users store them with `jupyter-gq secret set`; on Kubernetes, they are in a Secret of
+        each user (`c.KubernetesBackend.user_secret`). The service never reads their values. Default: none.""",
     ).tag(config=True)
     keep_finished_days = Number(
         30,

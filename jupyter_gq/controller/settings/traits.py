@@ -1,5 +1,6 @@
 """Trait types of the settings. Each parses its value once, and refuses with the trait, the value and the fix."""
 
+import re
 from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
@@ -134,6 +135,22 @@ class Word(TraitType[str, object]):
         if not isinstance(value, str):
             raise SettingsError(trait_path(obj, self), value, "it is not text", "write it in quotes")
         return value
+
+
+class Patterns(TraitType[tuple[str, ...], object]):
+    """A trait for a list of names of environment variables, in which `*` stands for any text."""
+
+    info_text = 'a list of names, such as ["HF_TOKEN", "AWS_*"]'
+
+    def validate(self, obj: object, value: object) -> tuple[str, ...]:
+        """Return the names as a tuple; raise `SettingsError` for anything else."""
+        path = trait_path(obj, self)
+        if not isinstance(value, list | tuple):
+            raise SettingsError(path, value, "it is not a list", f"write {self.info_text}")
+        for name in value:
+            if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_*]{1,255}", name):
+                raise SettingsError(path, value, f"{name!r} is no name of a variable", f"write {self.info_text}")
+        return tuple(value)
 
 
 class OneOf(TraitType[str, object]):

@@ -58,6 +58,7 @@ class Overview:
         settings, snapshot = context.settings, context.snapshot([caller])
         quota = settings.fixed_quota(caller.user, caller.groups)
         used = used_fixed_quota(snapshot, caller.user)
+        secrets = context.backend_of(Kind.TRAINING).capabilities.secrets
         return Me(
             user=caller.user,
             groups=sorted(caller.groups),
@@ -70,6 +71,8 @@ class Overview:
             pools=[pool_view(name, snapshot) for name in settings.pools],
             build_pool=settings.build_pool,
             largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
+            secrets=[] if secrets is None else list(settings.secrets),
+            secrets_in_home=secrets is not None and secrets.in_home,
             last_eviction=eviction_view(last_eviction(context.store, caller.user)),
             devices_sentence=describe_devices(context.probe),
         )

@@ -128,6 +128,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         eviction=eviction_view(detail.eviction),
         error=_error_view(detail.error) if phase == "failed" else None,
         returns=list(detail.returns),
+        secrets=list(detail.secrets),
     )
 
 

@@ -171,6 +171,7 @@ class CellClient(NotebookClient):
     def process_message(self, msg: JsonObject, cell: NotebookNode, cell_index: int) -> NotebookNode | None:
         """Process a message of the running cell; ignore one whose content is malformed."""
         content = read_content(str(msg["msg_type"]), msg["content"])
+        content = None if content is None else self._recorder.hide(content)
         if content is None:
             log.debug("A malformed message of type %s is ignored.", msg["msg_type"])
             return None

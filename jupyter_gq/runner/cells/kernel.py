@@ -25,7 +25,10 @@ from jupyter_gq.client.kernel import prepare
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.kernelspec import read_spec_variables
+from jupyter_gq.runner.mask import Mask
 from jupyter_gq.runner.problems import KernelError
+
+from .masked_log import open_masked_log
 
 Transport = Literal["ipc", "tcp"]
 
@@ -91,12 +94,13 @@ class KernelProcess:
 
 
 def start_kernel(
-    bundle: Bundle, home: Path, extra_env: Mapping[str, str], transport: Transport = "ipc"
+    bundle: Bundle, home: Path, extra_env: Mapping[str, str], transport: Transport = "ipc", mask: Mask | None = None
 ) -> KernelProcess:
     """Start the kernel of this bundle in its working folder; raise `KernelError` with a sentence if that fails.
 
     The sockets lie in `home` if its path is short enough, else among temporary files. The kernel's environment is the
-    runner's without the service's address, overridden by the kernelspec's and then by `extra_env`.
+    runner's without the service's address, overridden by the kernelspec's and then by `extra_env`. With a `mask`, the
+    values of secrets are hidden in what the kernel's processes print to the log.
     """
     fault = _find_fault(bundle.cwd)
     if fault:
@@ -110,12 +114,15 @@ def start_kernel(
     environment |= {name: _expand_variables(value) for name, value in _find_spec_variables(bundle).items()}
     environment |= {**extra_env, "JPY_PARENT_PID": str(os.getpid())}
     argv, environment = prepare(_build_command(bundle.argv, file), environment)
+    output = None if mask is None else open_masked_log(mask)
     try:
         process = subprocess.Popen(  # noqa: S603 - running the user's own kernelspec is the purpose
             argv,
             cwd=bundle.cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
             umask=USERS_UMASK,
         )
@@ -124,6 +131,9 @@ def start_kernel(
         raise KernelError(
             f"The kernel {bundle.kernel_title!r} could not be started: {argv[0]}: {error.strerror or error}."
         ) from error
+    finally:
+        if output is not None:
+            os.close(output)
     return KernelProcess(process=process, connection=connection, folder=folder)
 
 

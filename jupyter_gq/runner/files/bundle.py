@@ -45,6 +45,8 @@ class Bundle:
     #: Names of the variables that are read from the kernelspec on this machine, and its folder if that is known.
     env_names: tuple[str, ...] = ()
     resource_dir: str = ""
+    #: Names of the secrets that the cells find in variables.
+    secrets: tuple[str, ...] = ()
     #: Names of the variables to save after the last cell, and the bytes that they may take together.
     returns: tuple[str, ...] = ()
     max_result_bytes: int = DEFAULT_RESULT_BYTES
@@ -71,6 +73,7 @@ def read_bundle(path: Path) -> Bundle:
             env=dict(kernel.get("env", {})),
             env_names=tuple(kernel.get("env_names", ())),
             resource_dir=str(kernel.get("resource_dir", "")),
+            secrets=tuple(manifest.get("secrets", ())),
             returns=tuple(manifest.get("returns", ())),
             max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
             files=tuple(_read_file(file) for file in manifest.get("files", ())),

@@ -1,6 +1,6 @@
 """The inputs of one run of a job. Standard library only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jupyter_gq.runner.stopping import StopRequest
 
@@ -22,5 +22,7 @@ class Job:
     stop: StopRequest
     #: Variables added to the kernel's environment.
     kernel_env: dict[str, str]
+    #: Values of the job's secrets, which no output shows.
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     #: Whether the folder does not outlive this run; outputs that are not delivered by then are lost.
     ephemeral: bool = False

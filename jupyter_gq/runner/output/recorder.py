@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.delivery.budget import Budget
+from jupyter_gq.runner.mask import Mask
 
 from .captured import CapturedOutputs, WidgetView, find_outputs
 from .cell_output import CellOutput, Entry, Output, OutputBounds, Piece
@@ -26,8 +27,20 @@ OVER_BUDGET_WAIT = 1.0
 class Recorder:
     """The outputs of all cells of a job; their changes are handed on in order."""
 
-    def __init__(self, emit: Callable[[list[Piece]], None], now: float, bounds: OutputBounds | None = None) -> None:
-        """Begin without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock."""
+    def __init__(
+        self,
+        emit: Callable[[list[Piece]], None],
+        now: float,
+        bounds: OutputBounds | None = None,
+        mask: Mask | None = None,
+    ) -> None:
+        """Begin without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock.
+
+        `mask` hides the values of secrets; None = there are none.
+        """
+        self._mask = mask or Mask()
+        #: Text at the end of a stream that may be the beginning of a secret, with its cell and the stream's name.
+        self._held: tuple[CellOutput, str, str] | None = None
         self._emit = emit
         self._bounds = bounds or OutputBounds()
         self._budget = Budget(now)
@@ -59,8 +72,9 @@ class Recorder:
         `display_id`, `update_display` can replace the output later.
         """
         if kind == "stream":
-            to.write_text(content["name"], content["text"])
+            self._write_text(to, content["name"], content["text"])
             return
+        self._release_text()
         output = make_output(kind, content)
         if output is None:
             log.debug("Output of type %s is not kept.", kind)
@@ -73,6 +87,31 @@ class Recorder:
             self._add_view(WidgetView(cell=to, entry=entry, model=widget))
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
+
+    def hide(self, content: JsonObject) -> JsonObject | None:
+        """Return the content of a message without the values of secrets; None if it is nested too deeply for that."""
+        try:
+            hidden: JsonObject = self._mask.hide_all(content)
+        except RecursionError:
+            return None
+        return hidden
+
+    def _write_text(self, to: CellOutput, name: str, text: str) -> None:
+        """Add text to a stream, without an end that may be the beginning of a secret."""
+        if self._held is not None and self._held[:2] == (to, name):
+            text, self._held = self._held[2] + text, None
+        self._release_text()
+        shown, held = self._mask.split(text)
+        if shown:
+            to.write_text(name, shown)
+        if held:
+            self._held = to, name, held
+
+    def _release_text(self) -> None:
+        """Show the text that was held back: no secret has followed."""
+        if self._held is not None:
+            (to, name, text), self._held = self._held, None
+            to.write_text(name, text)
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs with this display id; do nothing if there are none."""
@@ -164,6 +203,8 @@ class Recorder:
         Does nothing if nothing changed. Afterwards each cell knows whether the outputs of the job have reached their
         limit.
         """
+        if everything:
+            self._release_text()
         size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
             return

@@ -86,6 +86,11 @@ def read_variables(document: JsonMapping) -> dict[str, str]:
     return select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
+def read_secret_values(document: JsonMapping) -> list[str]:
+    """Return the values of the job's secrets, which the kubelet has put into variables of this pod."""
+    return [os.environ[name] for name in document["manifest"].get("secrets", ()) if name in os.environ]
+
+
 def _choose_working_folder(manifest: JsonObject) -> None:
     """Set `manifest["cwd"]` to a usable folder: the notebook's, which is made if it is missing, or else the home."""
     wanted = str(manifest["cwd"])

@@ -16,13 +16,14 @@ from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
+from jupyter_gq.runner.mask import Mask
 from jupyter_gq.runner.problems import RunError
 from jupyter_gq.runner.processes import become_subreaper, kill_descendants, protect_memory, reap_children
 from jupyter_gq.runner.stopping import GRACE_VARIABLE
 
 from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
-from .folder import read_variables, write_files, write_job_files
+from .folder import read_secret_values, read_variables, write_files, write_job_files
 from .log_tail import LogTail
 from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
@@ -100,7 +101,7 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
         settings=settings,
         folder=folder,
         variables=read_variables(document),
-        log=LogSender(service=service, token=granted.token, tail=tail),
+        log=LogSender(service=service, token=granted.token, tail=tail, mask=Mask(read_secret_values(document))),
         checkpoints=checkpoints,
         sigterm=sigterm,
     )
@@ -131,6 +132,8 @@ class LogSender:
     #: Token of the task; never logged.
     token: str = field(repr=False)
     tail: LogTail
+    #: Hides the values of the job's secrets.
+    mask: Mask = field(default_factory=Mask, repr=False)
     _sent: int = 0
     _due: float = 0.0
 
@@ -147,7 +150,7 @@ class LogSender:
         self._due = monotonic() + LOG_INTERVAL
         size = self.tail.size
         try:
-            self.service.put_log(self.token, self.tail.text(), timeout)
+            self.service.put_log(self.token, self.mask.hide_bytes(self.tail.text()), timeout)
         except ServiceUnreachable:
             return False
         except RequestRefused as error:

@@ -56,7 +56,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
 
 /** What the server says about cells before they are sent. */
 export function aPlan(given: Partial<Plan> = {}): Plan {
-  const environment = { always: ['PATH'], variables: [] };
+  const environment = { always: ['PATH'], variables: [], secrets: [] };
   const files = { going: [], staying: [], notes: [] };
   return { prefix: [], targets: [], warnings: [], makes: [], returns: [], environment, files, ...given };
 }

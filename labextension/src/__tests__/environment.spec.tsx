@@ -1,15 +1,22 @@
 import { Signal } from '@lumino/signaling';
 
 import { SendDialog } from '../send/dialog';
-import type { IEnvironmentChoice } from '../send/environment';
 import { AS_PROPOSED, listChosen, summarizeEnvironment, toggleVariable } from '../send/environment';
+import { listSecrets, takeSecrets } from '../send/secrets';
 import { RequestError } from '../client';
 import type { PlannedEnvironment } from '../wire';
 import { aJob, aPlan, aQueue } from './builders';
 import { all, clearScreen, perform, press, words } from './screen';
 
+const ALLOWED = { secrets: ['HF_TOKEN', 'AWS_*', 'OTHER'], secrets_in_home: true };
 const PLANNED: PlannedEnvironment = {
   always: ['PATH', 'HOME'],
+  secrets: [
+    { name: 'AWS_KEY', wanted: false, stored: true },
+    { name: 'HF_TOKEN', wanted: true, stored: true },
+    { name: 'MY_KEY', wanted: true, stored: true },
+    { name: 'UNUSED', wanted: false, stored: true }
+  ],
   variables: [
     { name: 'COLOUR', why: 'offered' },
     { name: 'EPOCHS', why: 'read' },
@@ -20,7 +27,7 @@ const PLANNED: PlannedEnvironment = {
 describe('the environment of a job', () => {
   it('is what the server proposes until the user changes it', () => {
     expect(listChosen(AS_PROPOSED, PLANNED)).toEqual(['EPOCHS', 'https_proxy']);
-    expect(listChosen({ variables: [] }, PLANNED)).toEqual([]);
+    expect(listChosen({ ...AS_PROPOSED, variables: [] }, PLANNED)).toEqual([]);
   });
 
   it('keeps the proposal when the user adds or removes a variable', () => {
@@ -30,9 +37,26 @@ describe('the environment of a job', () => {
   });
 
   it('is summarized in one line', () => {
-    expect(summarizeEnvironment(AS_PROPOSED, null)).toBe('variables that go along');
-    expect(summarizeEnvironment(AS_PROPOSED, PLANNED)).toBe('EPOCHS, https_proxy and the usual variables');
-    expect(summarizeEnvironment({ variables: [] }, PLANNED)).toBe('the usual variables');
+    const none = { secrets: [], variables: [] };
+    expect(summarizeEnvironment(AS_PROPOSED, null, ALLOWED)).toBe('variables that go along');
+    expect(summarizeEnvironment(AS_PROPOSED, PLANNED, ALLOWED)).toBe(
+      'HF_TOKEN, EPOCHS, https_proxy and the usual variables'
+    );
+    expect(summarizeEnvironment(none, PLANNED, ALLOWED)).toBe('the usual variables');
+  });
+
+  it('has the secrets that the cells want, that the admin allows and that are stored', () => {
+    const said = (secrets: typeof ALLOWED): string[] =>
+      listSecrets(PLANNED, secrets).map(row => `${row.name} ${row.offered ? '+' : '-'} ${row.note}`);
+    expect(said(ALLOWED)).toEqual([
+      'AWS_KEY + ',
+      'HF_TOKEN + the cells use it',
+      'MY_KEY - your admin does not allow it',
+      'OTHER - run jupyter-gq secret set OTHER first'
+    ]);
+    expect(said({ secrets: ['OTHER'], secrets_in_home: false })[2]).toBe('OTHER + ');
+    expect(takeSecrets(null, PLANNED, ALLOWED)).toEqual(['HF_TOKEN']);
+    expect(takeSecrets(['AWS_KEY', 'MY_KEY'], PLANNED, ALLOWED)).toEqual(['AWS_KEY']);
   });
 });
 
@@ -42,18 +66,19 @@ describe('the section of the dialog', () => {
       .find(row => words(row).includes(name))
       ?.querySelector('input');
   const head = (): HTMLElement => all('[aria-label="Environment"] button')[0];
-  let sent: IEnvironmentChoice[];
+  let sent: unknown[];
   let refusal: RequestError | null;
 
   beforeEach(async () => {
     sent = [];
     refusal = null;
-    const empty = { cpus: '', memory: '', model: '', expected: '', priority: '' };
+    const empty = { tasks: '', cpus: '', memory: '', model: '', expected: '', priority: '' };
     const dialog = new SendDialog({
       values: { name: 'digits', queue: 'vision', gpus: '1', ...empty },
       queues: [aQueue()],
       pools: [],
       largest: '1',
+      secrets: ALLOWED,
       targets: [],
       prefix: { entries: [], from: 'history' },
       notes: [],
@@ -70,16 +95,23 @@ describe('the section of the dialog', () => {
   afterEach(clearScreen);
 
   it('says in one line what goes along, and sends the proposal', async () => {
-    expect(words(head())).toBe('EnvironmentEPOCHS, https_proxy and the usual variables');
+    expect(words(head())).toBe('EnvironmentHF_TOKEN, EPOCHS, https_proxy and the usual variables');
     await press('Send to training');
-    expect(sent).toEqual([AS_PROPOSED]);
+    expect(sent).toEqual([{ variables: null, secrets: ['HF_TOKEN'] }]);
   });
 
   it('sends what the user ticks', async () => {
     await perform(() => box('COLOUR')?.click());
     await perform(() => box('https_proxy')?.click());
     await press('Send to training');
-    expect(sent[0].variables).toEqual(['EPOCHS', 'COLOUR']);
+    expect(sent).toEqual([{ variables: ['EPOCHS', 'COLOUR'], secrets: ['HF_TOKEN'] }]);
+  });
+
+  it('sends the secrets that the user ticks', async () => {
+    await perform(() => box('AWS_KEY')?.click());
+    await perform(() => box('HF_TOKEN')?.click());
+    await press('Send to training');
+    expect(sent).toEqual([{ variables: null, secrets: ['AWS_KEY'] }]);
   });
 
   it('opens for a refusal, and shows it', async () => {

@@ -174,13 +174,15 @@ class Sender {
         this._training.client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
       slowChanged: this._training.client.slowChanged,
       preview: request => this._training.client.previewJob(request),
-      send: (request, replayed, returns, { variables }, files) =>
+      secrets: me,
+      send: (request, replayed, returns, { variables, secrets }, files) =>
         this._training.client.sendCells({
           ...request,
           ...cells(replayed),
           ...describeChoice(files),
           returns,
           variables: variables === null ? null : [...variables],
+          secrets: [...secrets],
           key
         })
     });

@@ -21,6 +21,8 @@ import type {
 import type { IEnvironmentChoice } from './environment';
 import { AS_PROPOSED } from './environment';
 import type { INotes } from './notes';
+import type { ISecrets } from './secrets';
+import { takeSecrets } from './secrets';
 import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
@@ -38,6 +40,7 @@ export interface ISendOptions {
   readonly queues: readonly QueueView[];
   readonly pools: readonly PoolView[];
   readonly largest: string;
+  readonly secrets: ISecrets;
   readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
   readonly notes: readonly string[];
@@ -51,7 +54,7 @@ export interface ISendOptions {
     request: JobRequest,
     prefix: PrefixCell[],
     returns: string[],
-    environment: IEnvironmentChoice,
+    environment: { readonly variables: readonly string[] | null; readonly secrets: readonly string[] },
     files: IFileChoice
   ): Promise<JobView>;
 }
@@ -139,7 +142,11 @@ class SendFormWidget extends ReactWidget {
     try {
       const { entries, returns, proposed, environment, fileChoice } = this._state;
       const names = returns === null ? proposed.returns : parseNames(returns);
-      this._job = await this._options.send(request, selectCells(entries), names, environment, fileChoice);
+      const chosen = {
+        variables: environment.variables,
+        secrets: takeSecrets(environment.secrets, this._state.planned, this._options.secrets)
+      };
+      this._job = await this._options.send(request, selectCells(entries), names, chosen, fileChoice);
       return true;
     } catch (reason) {
       this._set({ sending: false, problem: toProblem(reason) });
@@ -148,13 +155,14 @@ class SendFormWidget extends ReactWidget {
   }
 
   protected render(): React.JSX.Element {
-    const { queues, pools, largest, targets, prefix, notes } = this._options;
+    const { queues, pools, largest, secrets, targets, prefix, notes } = this._options;
     return (
       <SendForm
         {...this._state}
         queues={queues}
         pools={pools}
         largest={largest}
+        secrets={secrets}
         targets={targets}
         prefix={prefix}
         notes={notes}

@@ -4,26 +4,32 @@ import * as React from 'react';
 
 import { Caret } from '../panel/parts';
 import type { PlannedEnvironment, PlannedVariable, Problem } from '../wire';
+import type { ISecrets } from './secrets';
+import { listSecrets, takeSecrets } from './secrets';
 
 /** What the user chose for the environment of the job. */
 export interface IEnvironmentChoice {
   /** Names of variables that go along; null before the first change, and the proposal of the server holds. */
   readonly variables: readonly string[] | null;
+  /** Names of the secrets of the job; null before the first change, and those that the cells want are taken. */
+  readonly secrets: readonly string[] | null;
 }
 
-export const AS_PROPOSED: IEnvironmentChoice = { variables: null };
+export const AS_PROPOSED: IEnvironmentChoice = { variables: null, secrets: null };
 
 export interface IEnvironmentProps {
   /** What may go along; null until the server has answered. */
   planned: PlannedEnvironment | null;
   choice: IEnvironmentChoice;
+  /** What the service says about secrets. */
+  secrets: ISecrets;
   sending: boolean;
   problem: Problem | null;
   onChoice: (choice: IEnvironmentChoice) => void;
 }
 
 /** Fields of this section, as a problem names them. */
-export const ENVIRONMENT_FIELDS = ['variables'];
+export const ENVIRONMENT_FIELDS = ['variables', 'secrets'];
 
 /** Return the names of the variables that go along beside the usual ones. */
 export function listChosen(choice: IEnvironmentChoice, planned: PlannedEnvironment | null): string[] {
@@ -43,13 +49,27 @@ export function toggleVariable(
   return { ...choice, variables };
 }
 
+/** Return the choice with this secret added, or removed if it was there; `taken` are the present ones. */
+export function toggleSecret(
+  choice: IEnvironmentChoice,
+  taken: readonly string[],
+  name: string
+): IEnvironmentChoice {
+  const secrets = taken.includes(name) ? taken.filter(each => each !== name) : [...taken, name];
+  return { ...choice, secrets };
+}
+
 /** Return what goes along in one line, such as "EPOCHS and the usual variables". */
-export function summarizeEnvironment(choice: IEnvironmentChoice, planned: PlannedEnvironment | null): string {
+export function summarizeEnvironment(
+  choice: IEnvironmentChoice,
+  planned: PlannedEnvironment | null,
+  secrets: ISecrets
+): string {
   if (planned === null) {
     return 'variables that go along';
   }
   const usual = `the usual variables`;
-  const chosen = listChosen(choice, planned);
+  const chosen = [...takeSecrets(choice.secrets, planned, secrets), ...listChosen(choice, planned)];
   return chosen.length === 0 ? usual : `${chosen.join(', ')} and ${usual}`;
 }
 
@@ -73,10 +93,11 @@ export function Environment(props: IEnvironmentProps): React.JSX.Element {
       >
         <Caret open={open} />
         Environment
-        {!open && <span className="jp-gq-hint">{summarizeEnvironment(choice, planned)}</span>}
+        {!open && <span className="jp-gq-hint">{summarizeEnvironment(choice, planned, props.secrets)}</span>}
       </button>
       <div id="jp-gq-send-environment" hidden={!open}>
         {planned !== null && <Variables {...props} planned={planned} />}
+        {planned !== null && <Secrets {...props} planned={planned} />}
         {own !== null && (
           <p className="jp-gq-problem" role="alert">
             {own.message}
@@ -121,6 +142,41 @@ function Variables({
       <p className="jp-gq-hint">
         {`Their values are copied from this server when the job is sent; secrets never are. Always: ${planned.always.join(', ')}.`}
       </p>
+    </>
+  );
+}
+
+function Secrets({
+  planned,
+  choice,
+  secrets,
+  sending,
+  onChoice
+}: IEnvironmentProps & { planned: PlannedEnvironment }): React.JSX.Element | null {
+  const rows = listSecrets(planned, secrets);
+  if (rows.length === 0) {
+    return null;
+  }
+  const taken = takeSecrets(choice.secrets, planned, secrets);
+  return (
+    <>
+      <ul className="jp-gq-variables" aria-label="Secrets that the job may have">
+        {rows.map(({ name, note, offered }) => (
+          <li key={name}>
+            <label>
+              <input
+                type="checkbox"
+                checked={taken.includes(name)}
+                disabled={sending || !offered}
+                onChange={() => onChoice(toggleSecret(choice, taken, name))}
+              />
+              <code>{name}</code>
+              <span className="jp-gq-hint">{note}</span>
+            </label>
+          </li>
+        ))}
+      </ul>
+      <p className="jp-gq-hint">Of secrets only the names are sent. The job finds them where it runs.</p>
     </>
   );
 }

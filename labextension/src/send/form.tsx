@@ -15,6 +15,7 @@ import type { IEnvironmentChoice } from './environment';
 import { Environment, ENVIRONMENT_FIELDS } from './environment';
 import { Field, TextField } from './field';
 import type { INotes } from './notes';
+import type { ISecrets } from './secrets';
 import type { ITargetCell } from './targets';
 import type { IFilesProps } from './filelist';
 import { Files } from './filelist';
@@ -26,6 +27,7 @@ export interface IFormProps extends IFilesProps {
   pools: readonly PoolView[];
   /** The most GPUs that the user can ask for. */
   largest: string;
+  secrets: ISecrets;
   targets: readonly ITargetCell[];
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];

@@ -100,6 +100,8 @@ BAD = [
      r"c\.TrainingQueues\.grace = 3601: it is above 3600\. Use a number of seconds, at least 0 and at most 3600\."),
     ({"TrainingQueues": {"cancel_grace": 86400}}, "it is above 3600"),
     ({"TrainingQueues": {"grace": float("inf")}}, "it is below 0 or endless"),
+    ({"TrainingQueues": {"secrets": "HF_TOKEN"}}, "it is not a list"),
+    ({"TrainingQueues": {"secrets": ["HF TOKEN"]}}, "'HF TOKEN' is no name of a variable"),
     ({"TrainingQueues": {"keep_finished_days": -1}}, "it is below 0 or endless. Use a number of days, at least 0"),
     ({"TrainingQueues": {"keep_finished_days": None}}, "it is not a number"),
     ({"Pools": {"pools": {"build": {"devices": 3}}}}, r"c\.Pools\.pools\['build'\]\['devices'\] = 3: it wants 3 devices, but there are 2\. Use at most 2"),

@@ -72,7 +72,7 @@ def test_what_cannot_be_sent_is_refused_with_what_to_do(name, said):
 def test_read_variables_that_do_not_go_along_are_told():
     warnings = HERE.list_warnings(READS, of_kernel=["GONE_TOO"])
     assert [(each.code, each.message.split(".")[0]) for each in warnings] == [
-        ("reads_secret", "The cells read HF_TOKEN"),
+        ("reads_secret", "The cells read HF_TOKEN, a secret"),
         ("reads_missing", "The cells read GONE, which this server does not have; the job will not have it either"),
     ]
     assert HERE.list_warnings(['os.environ["GONE"]'], of_kernel=["GONE"]) == []

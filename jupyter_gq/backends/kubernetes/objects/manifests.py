@@ -10,7 +10,7 @@ Rules
    place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
@@ -73,6 +73,24 @@ def training_pod(
     pod = plain_pod(meta, spec, options, options.training_priority_class)
     pod = merged(with_additions(pod, added), options.pod_overrides)
     return _ours(pod, name, labels, added.node)
+
+
+def with_secrets(pod: JsonObject, owner: str, secrets: Sequence[str], options: KubernetesOptions) -> JsonObject:
+    """Return the pod of a task with the secrets of its owner as variables, which the kubelet fills in.
+
+    A container does not start while one of them is missing. See docs/decisions/0132-read-secrets-where-the-job-runs.md.
+    """
+    if not secrets or not options.user_secret:
+        return pod
+    source = options.user_secret.replace("{username}", names.user_part(owner))
+    added = [{"name": key, "valueFrom": {"secretKeyRef": {"name": source, "key": key}}} for key in secrets]
+    containers = [
+        {**each, "env": [*(set_ for set_ in each.get("env", ()) if set_["name"] not in secrets), *added]}
+        if each["name"] == names.RUNNER
+        else each
+        for each in pod["spec"]["containers"]
+    ]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
 def plain_pod(meta: JsonMapping, spec: JsonObject, options: KubernetesOptions, priority_class: str) -> JsonObject:

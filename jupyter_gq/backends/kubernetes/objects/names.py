@@ -48,6 +48,10 @@ RESERVATION_ACCOUNT = "gq-reservation"
 _MOST = 63
 
 
+#: Most characters of a user's name in the name of an object.
+_LONGEST_USER = 30
+
+
 @lru_cache(maxsize=2**14)
 def slug(text: str, most: int = _MOST) -> str:
     """Return a DNS label that stands for `text`: the text if it is one, else shortened and made unique by a hash."""
@@ -56,6 +60,18 @@ def slug(text: str, most: int = _MOST) -> str:
         return text
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{plain[: most - 9].strip('-')}-{mark}".lstrip("-")
+
+
+def user_part(user: str) -> str:
+    """Return a part of a DNS label that stands for this user and no other, whatever names users choose.
+
+    Names of other characters, or with two hyphens in a row, become their plain letters, three hyphens, and a hash that
+    nobody can hit by choosing a name.
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", user.lower()).strip("-")
+    if plain == user and len(user) <= _LONGEST_USER:
+        return user
+    return f"{plain[:_LONGEST_USER].strip('-')}---{hashlib.sha256(user.encode()).hexdigest()[:20]}".lstrip("-")
 
 
 def training_name(job: str, run: int, task: int) -> str:

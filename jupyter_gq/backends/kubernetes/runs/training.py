@@ -19,7 +19,7 @@ from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, O
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod
+from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
@@ -336,7 +336,8 @@ class TrainingRuns:
 
         def pod() -> JsonObject:
             passed = {key: launch.environment[key] for key in _PASSED_ON if key in launch.environment}
-            return training_pod(workload, task, additions, passed, image, self._options)
+            made = training_pod(workload, task, additions, passed, image, self._options)
+            return with_secrets(made, workload.owner, launch.detail.secrets, self._options)
 
         if self._options.as_jobs:
             return self._writes.create(self._ref(JOBS, name), lambda: as_job(pod()), _ignore)

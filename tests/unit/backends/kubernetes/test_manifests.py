@@ -1,12 +1,13 @@
 """A decision becomes a pod: just that one, wherever it is made."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod, reservation_pod
-from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod
+from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.client.pods import PodAdditions
@@ -35,6 +36,29 @@ def environment(pod):
 
 
 HERE = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+
+
+def test_secrets_are_references_into_a_secret_of_the_owner():
+    options = replace(OPTIONS, user_secret="gq-{username}", pod_overrides={})
+    job = a_job("j", "vision", 1, id="job-j", run=1)
+    pod = training_pod(job, 0, ADDED, {"HF_TOKEN": "from somewhere"}, "i", options)
+    given = with_secrets(pod, "Ann@example.org", ["HF_TOKEN"], options)["spec"]["containers"][0]["env"]
+    (entry,) = [each for each in given if each["name"] == "HF_TOKEN"]
+    assert set(entry) == {"name", "valueFrom"}
+    source = entry["valueFrom"]["secretKeyRef"]
+    assert (source["key"], source["name"][:18]) == ("HF_TOKEN", "gq-ann-example-org")
+    assert with_secrets(pod, "ann", ["HF_TOKEN"], replace(options, user_secret="")) == pod
+    assert with_secrets(pod, "ann", [], options) == pod
+
+
+@pytest.mark.parametrize("user", ["Ann", "ann@example.org", "ann--x", "a" * 31, "-ann", "änn"])
+def test_no_user_can_choose_a_name_that_leads_to_another_s_secret(user):
+    part = names.user_part(user)
+    assert part != user
+    assert names.user_part(part) != part
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", f"gq-{part}")
+    assert len(part) <= 60
+    assert names.user_part("ann-2") == "ann-2"
 
 
 def test_the_node_is_required_by_its_name_as_a_field_and_not_by_node_name():

@@ -1,0 +1,40 @@
+"""The check of a new job's secrets. Only their names are known here."""
+
+from jupyter_gq.client.models import Manifest
+from jupyter_gq.client.variables import matches
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.domain.errors import SecretUnavailable
+from jupyter_gq.domain.workload import Kind
+
+
+def check_secrets(context: Context, caller: Caller, manifest: Manifest) -> None:
+    """Raise `SecretUnavailable` unless the job may have each of its secrets and its owner has stored them.
+
+    Where only the cluster knows whether a secret is stored, the start of the job shows that.
+    """
+    names, allowed = manifest.secrets, context.settings.secrets
+    if not names:
+        return
+    refused = [name for name in names if not matches(name, allowed)]
+    if refused:
+        raise SecretUnavailable(
+            f"Jobs may not have the secret {', '.join(refused)} here. Leave it out, or ask your administrator to add "
+            "it to c.TrainingQueues.secrets."
+        )
+    doubled = [name for name in names if name in manifest.environment]
+    if doubled:
+        raise SecretUnavailable(f"{', '.join(doubled)} is both a variable and a secret of the job. Leave one out.")
+    secrets = context.backend_of(Kind.TRAINING).capabilities.secrets
+    if secrets is None:
+        raise SecretUnavailable(
+            "Jobs of this cluster cannot have secrets. Leave them out, or ask your administrator to set "
+            "c.KubernetesBackend.user_secret."
+        )
+    missing = secrets.find_missing(caller.user, manifest.environment.get("HOME", ""), names)
+    if missing:
+        commands = ", ".join(f"`jupyter-gq secret set {name}`" for name in missing)
+        raise SecretUnavailable(
+            f"You have not stored {', '.join(missing)} on this machine. Run {commands} in a terminal there, then send "
+            "again."
+        )

@@ -1,0 +1,55 @@
+/** The secrets that a job may have: what the admin allows, what is stored, and what the cells want. Pure. */
+
+import type { Me, PlannedEnvironment } from '../wire';
+
+/** What the service says about secrets: the names that jobs may have, and whether users store them at home. */
+export type ISecrets = Pick<Me, 'secrets' | 'secrets_in_home'>;
+
+/** A secret as the dialog shows it. */
+export interface ISecretRow {
+  readonly name: string;
+  readonly wanted: boolean;
+  /** Whether the job may have it. */
+  readonly offered: boolean;
+  readonly note: string;
+}
+
+/** Return the secrets that are allowed or wanted, by name. */
+export function listSecrets(planned: PlannedEnvironment | null, allowed: ISecrets): ISecretRow[] {
+  const patterns = allowed.secrets ?? [];
+  const named = patterns.filter(pattern => !pattern.includes('*'));
+  const known = new Map((planned?.secrets ?? []).map(each => [each.name, each]));
+  const names = [...new Set([...named, ...known.keys()])].sort();
+  return names
+    .map(name => {
+      const wanted = known.get(name)?.wanted ?? false;
+      const isAllowed = patterns.some(pattern => matches(name, pattern));
+      const isStored = !(allowed.secrets_in_home ?? false) || (known.get(name)?.stored ?? false);
+      const use = wanted ? 'the cells use it' : '';
+      const note = !isAllowed
+        ? 'your admin does not allow it'
+        : isStored
+          ? use
+          : `run jupyter-gq secret set ${name} first`;
+      return { name, wanted, offered: isAllowed && isStored, note, isAllowed };
+    })
+    .filter(({ wanted, isAllowed }) => wanted || isAllowed);
+}
+
+/** Return the names of the secrets that the job gets: the chosen ones, or if nothing was chosen, the wanted ones. */
+export function takeSecrets(
+  chosen: readonly string[] | null,
+  planned: PlannedEnvironment | null,
+  allowed: ISecrets
+): string[] {
+  const offered = listSecrets(planned, allowed).filter(row => row.offered);
+  return offered
+    .filter(row => (chosen === null ? row.wanted : chosen.includes(row.name)))
+    .map(row => row.name);
+}
+
+/** Return whether a name fits a pattern in which `*` stands for any text. */
+function matches(name: string, pattern: string): boolean {
+  const parts = pattern.split('*').map(part => part.replace(/\W/g, ''));
+  return new RegExp(`^${parts.join('.*')}$`).test(name);
+}
