@@ -3,9 +3,10 @@ import { Signal } from '@lumino/signaling';
 import { SendDialog } from '../send/dialog';
 import { AS_PROPOSED, listChosen, summarizeEnvironment, toggleVariable } from '../send/environment';
 import { listSecrets, takeSecrets } from '../send/secrets';
+import { proposeValues } from '../send/values';
 import { RequestError } from '../client';
 import type { PlannedEnvironment } from '../wire';
-import { aJob, aPlan, aQueue } from './builders';
+import { aJob, aMe, aPlan, aQueue } from './builders';
 import { all, clearScreen, perform, press, words } from './screen';
 
 const ALLOWED = { secrets: ['HF_TOKEN', 'AWS_*', 'OTHER'], secrets_in_home: true };
@@ -72,9 +73,8 @@ describe('the section of the dialog', () => {
   beforeEach(async () => {
     sent = [];
     refusal = null;
-    const empty = { tasks: '', cpus: '', memory: '', model: '', expected: '', priority: '' };
     const dialog = new SendDialog({
-      values: { name: 'digits', queue: 'vision', gpus: '1', ...empty },
+      values: proposeValues({}, aMe(), 'digits.ipynb', 'digits'),
       queues: [aQueue()],
       pools: [],
       largest: '1',
