@@ -11,6 +11,7 @@ import { outputs } from './plugins/outputs';
 import { palette } from './plugins/palette';
 import { panel } from './plugins/panel';
 import { patience } from './plugins/patience';
+import { selection } from './plugins/selection';
 import { send } from './plugins/send';
 import { status } from './plugins/status';
 import { training } from './plugins/training';
@@ -21,6 +22,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   outputs,
   send,
   jobs,
+  selection,
   panel,
   palette,
   status,

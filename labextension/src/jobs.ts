@@ -106,11 +106,6 @@ function compareBySubmission(one: JobSummary, other: JobSummary): number {
   return other.submitted_at - one.submitted_at || (one.id < other.id ? 1 : -1);
 }
 
-/** Return the jobs that wait or run, and those that are over, each in the given order. */
-export function splitByPhase(jobs: readonly JobSummary[]): { active: JobSummary[]; over: JobSummary[] } {
-  return { active: jobs.filter(job => !isFinal(job.phase)), over: jobs.filter(job => isFinal(job.phase)) };
-}
-
 /** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "CPU only". */
 export function formatAmount(job: Pick<JobSummary, 'gpus' | 'tasks'>): string {
   return job.tasks > 1 ? `${job.tasks} × ${formatGpus(job.gpus)}` : formatGpus(job.gpus);

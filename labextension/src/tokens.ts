@@ -25,6 +25,8 @@ export interface ITraining {
   refresh(): Promise<void>;
   /** Fetch the next page of older jobs into the state; do nothing if there is none. */
   loadMore(): Promise<void>;
+  /** Fetch older jobs into the state until all are there, or a thousand. */
+  loadAll(): Promise<void>;
   /** Return a job with its cells, from the state or from the server; null if the server does not know the job. */
   findJob(id: string): Promise<JobView | null>;
   /** Put a job from an answer of the server into the state before its event arrives. */
@@ -73,6 +75,11 @@ export namespace CommandIDs {
   export const cancelWaiting = 'jupyter-gq:cancel-waiting-jobs';
   export const holdJob = 'jupyter-gq:hold-job';
   export const releaseJob = 'jupyter-gq:release-job';
+  export const cancelJobs = 'jupyter-gq:cancel-jobs';
+  export const holdJobs = 'jupyter-gq:hold-jobs';
+  export const releaseJobs = 'jupyter-gq:release-jobs';
+  export const moveJobs = 'jupyter-gq:move-jobs';
+  export const changeGpus = 'jupyter-gq:change-gpus';
   export const openLog = 'jupyter-gq:open-log';
   export const openResult = 'jupyter-gq:open-result';
   export const loadResults = 'jupyter-gq:load-results';
@@ -90,6 +97,20 @@ export const JOB_ARGS = {
   properties: { job: { type: 'string', description: 'The id of the job.' } },
   required: ['job']
 } as const;
+
+/** JSON schema of the arguments of the commands about several jobs. */
+export const JOBS_ARGS = {
+  type: 'object',
+  properties: {
+    jobs: { type: 'array', items: { type: 'string' }, description: 'The ids of the jobs.' }
+  },
+  required: ['jobs']
+} as const;
+
+/** Return the ids of the jobs that a command is about; empty if the arguments have none. */
+export function readJobIds(args: ReadonlyPartialJSONObject): string[] {
+  return Array.isArray(args.jobs) ? args.jobs.filter(id => typeof id === 'string') : [];
+}
 
 /** Return the id of the job that a command is about; empty if the arguments have none. */
 export function readJobId(args: ReadonlyPartialJSONObject): string {

@@ -177,6 +177,7 @@ export class FakeTraining implements ITraining {
   ]);
   state: ILiveState = { ...INITIAL_STATE, available: true, loaded: true };
   refreshes = 0;
+  fills = 0;
   /** The next call of `loadMore` fails with this message. */
   failure: string | null = null;
 
@@ -197,6 +198,11 @@ export class FakeTraining implements ITraining {
 
   loadMore(): Promise<void> {
     return this.failure === null ? Promise.resolve() : Promise.reject(new Error(this.failure));
+  }
+
+  loadAll(): Promise<void> {
+    this.fills++;
+    return Promise.resolve();
   }
 
   findJob(id: string): Promise<JobView | null> {

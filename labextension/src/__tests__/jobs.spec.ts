@@ -12,7 +12,6 @@ import {
   describeNotebook,
   formatOrdinal,
   describeGpuUsage,
-  splitByPhase,
   summarizeJob
 } from '../jobs';
 import { aJob, aNotebook, aQueue, aSummary } from './builders';
@@ -43,14 +42,6 @@ describe('the list of jobs', () => {
     expect(newer).toMatchObject({ sentence: 'new', targets: [target] });
     const [known] = mergeJobs([{ ...summary, last_seq: 9 }], [detail]);
     expect(known).toMatchObject({ sentence: 'new', last_seq: 9, targets: [target] });
-  });
-
-  it('puts what is under way before what is over', () => {
-    const { active, over } = splitByPhase([
-      aJob({ id: 'a', phase: 'done' }),
-      aJob({ id: 'b', phase: 'waiting' })
-    ]);
-    expect([active.map(job => job.id), over.map(job => job.id)]).toEqual([['b'], ['a']]);
   });
 
   it.each<[JobPhase, boolean]>([

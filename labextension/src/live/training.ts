@@ -23,6 +23,10 @@ import {
 
 /** Jobs in a page. */
 const PAGE = 50;
+/** Jobs in a page if all are fetched. */
+const LARGE_PAGE = 200;
+/** Jobs up to which all are fetched, so that a search finds them. */
+const MOST_LISTED = 1000;
 /** Milliseconds between refreshes without a cause. Events bring the changes; a refresh only finds lost events. */
 const SAFETY_INTERVAL = 60_000;
 /** Milliseconds before the first retry while the service is down. The intervals grow up to `SAFETY_INTERVAL`. */
@@ -98,6 +102,13 @@ export class Training implements ITraining, IDisposable {
     }
     const page = await this.client.listJobs(PAGE, before);
     this._set(appendPage(this._state, page));
+  }
+
+  async loadAll(): Promise<void> {
+    while (this._state.next !== null && this._state.jobs.length < MOST_LISTED) {
+      const page = await this.client.listJobs(LARGE_PAGE, this._state.next);
+      this._set(appendPage(this._state, page));
+    }
   }
 
   async findJob(id: string): Promise<JobView | null> {

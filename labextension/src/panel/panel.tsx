@@ -3,28 +3,16 @@
 import { refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { isWaiting, splitByPhase } from '../jobs';
 import type { ILiveState } from '../live/state';
 import { findNotebookHere } from '../live/state';
-import type { JobSummary } from '../wire';
+import type { IJobsProps } from './jobs';
+import { Jobs } from './jobs';
 import { Notebooks } from './notebooks';
 import { Action } from './parts';
 import { Queues } from './queues';
-import type { IJobActions } from './row';
-import { JobRow } from './row';
 
-export interface IPanelProps {
-  state: ILiveState;
-  /** Seconds since the epoch. */
-  now: number;
-  /** Ids of the jobs that are unfolded. */
-  open: ReadonlySet<string>;
-  loadingMore: boolean;
-  actions: IJobActions;
-  onToggle: (job: JobSummary) => void;
+export interface IPanelProps extends IJobsProps {
   onRefresh: () => void;
-  onMore: () => void;
-  onCancelWaiting: () => void;
 }
 
 export function TrainingPanel(props: IPanelProps): React.JSX.Element {
@@ -111,50 +99,5 @@ function Section({ title, count, more, children }: ISectionProps): React.JSX.Ele
       </h3>
       {children}
     </section>
-  );
-}
-
-function Jobs(props: IPanelProps): React.JSX.Element {
-  const { state, loadingMore, onMore } = props;
-  if (state.jobs.length === 0) {
-    return (
-      <p className="jp-gq-empty">
-        You have not sent a job yet. Select a cell that takes long and choose <b>Send to training</b> in its
-        toolbar. The cell runs in a queue, and its output comes back under the cell.
-      </p>
-    );
-  }
-  const { active, over } = splitByPhase(state.jobs);
-  const waiting = active.filter(job => isWaiting(job.phase)).length;
-  return (
-    <>
-      {state.disk && <p className="jp-gq-disk">Files on disk: {state.disk}</p>}
-      {waiting > 1 && (
-        <div className="jp-gq-more">
-          <Action label={`Cancel the ${waiting} jobs that wait`} onClick={props.onCancelWaiting} />
-        </div>
-      )}
-      <ul className="jp-gq-list" aria-label="Jobs">
-        {[...active, ...over].map(job => (
-          <JobRow
-            key={job.id}
-            job={job}
-            now={props.now}
-            open={props.open.has(job.id)}
-            onToggle={props.onToggle}
-            actions={props.actions}
-          />
-        ))}
-      </ul>
-      {state.next !== null && (
-        <div className="jp-gq-more">
-          <Action
-            label={loadingMore ? 'Loading…' : 'Show older jobs'}
-            disabled={loadingMore}
-            onClick={onMore}
-          />
-        </div>
-      )}
-    </>
   );
 }

@@ -1,5 +1,6 @@
 /** One job as a row, with its details unfolded below: props in, no requests. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import {
@@ -7,6 +8,7 @@ import {
   describeExpectedStart,
   isCancellable,
   isFinal,
+  isWaiting,
   lookOf,
   nameHold,
   describeJob,
@@ -18,6 +20,7 @@ import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
 import { formatInstant, formatSpan } from '../times';
 import type { JobSummary } from '../wire';
+import { formatNotebook } from './listing';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 import { ResultList } from './results';
 
@@ -30,6 +33,8 @@ export interface IJobActions {
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
   loadResults(job: JobSummary): void;
+  move(job: JobSummary): void;
+  changeGpus(job: JobSummary): void;
   readonly client: Client;
 }
 
@@ -38,13 +43,19 @@ export interface IJobRowProps {
   /** Seconds since the epoch. */
   now: number;
   open: boolean;
+  /** Whether the job is among those on which the user acts at once. */
+  chosen: boolean;
+  onChoose: (job: JobSummary) => void;
   onToggle: (job: JobSummary) => void;
   actions: IJobActions;
+  trans: TranslationBundle;
 }
 
-function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Element {
+function Row(props: IJobRowProps): React.JSX.Element {
+  const { job, now, open, onToggle, actions, trans } = props;
   const look = lookOf(job);
   const name = job.name || 'Unnamed job';
+  const notebook = formatNotebook(job);
   return (
     <li
       className={`jp-gq-row${open ? ' jp-gq-mod-open' : ''}`}
@@ -52,6 +63,15 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
       data-job={job.id}
       data-phase={job.phase}
     >
+      {isCancellable(job) && (
+        <input
+          type="checkbox"
+          className="jp-gq-row-choice"
+          aria-label={trans.__('Choose %1', name)}
+          checked={props.chosen}
+          onChange={() => props.onChoose(job)}
+        />
+      )}
       <button
         type="button"
         className="jp-gq-row-line"
@@ -60,8 +80,9 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
         onClick={() => onToggle(job)}
       >
         <Caret open={open} />
-        <span className="jp-gq-row-name" title={name}>
+        <span className="jp-gq-row-name" title={notebook ? `${name} · ${job.notebook_path}` : name}>
           {name}
+          {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
         </span>
         <span className="jp-gq-row-amount">{formatAmount(job)}</span>
         <PhaseTag look={look} />
@@ -73,7 +94,7 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
           <ProgressBar fraction={job.progress?.fraction ?? null} label={`Progress of ${name}`} />
         )}
       </button>
-      {open && <Details job={job} now={now} actions={actions} />}
+      {open && <Details job={job} now={now} actions={actions} trans={trans} />}
     </li>
   );
 }
@@ -81,7 +102,12 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
 /** One job. In a list of a thousand rows only the rows that changed are drawn again. */
 export const JobRow = React.memo(Row);
 
-function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'actions'>): React.JSX.Element {
+function Details({
+  job,
+  now,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'now' | 'actions' | 'trans'>): React.JSX.Element {
   return (
     <div className="jp-gq-details">
       <p className="jp-gq-details-sentence">{`${job.sentence} ${describeExpectedStart(job, now)}`}</p>
@@ -100,13 +126,17 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
         ))}
       </dl>
       <ResultList job={job} client={actions.client} onLoad={() => actions.loadResults(job)} />
-      <Actions job={job} actions={actions} />
+      <Actions job={job} actions={actions} trans={trans} />
     </div>
   );
 }
 
 /** The buttons of a job. */
-function Actions({ job, actions }: Pick<IJobRowProps, 'job' | 'actions'>): React.JSX.Element {
+function Actions({
+  job,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
   const name = job.name || 'unnamed job';
   return (
     <div className="jp-gq-details-actions">
@@ -131,6 +161,7 @@ function Actions({ job, actions }: Pick<IJobRowProps, 'job' | 'actions'>): React
           onClick={() => (job.held_since === null ? actions.hold(job) : actions.release(job))}
         />
       )}
+      {isWaiting(job.phase) && <WaitingActions job={job} actions={actions} trans={trans} />}
       {!isFinal(job.phase) && (
         <Action
           label="Cancel"
@@ -140,6 +171,31 @@ function Actions({ job, actions }: Pick<IJobRowProps, 'job' | 'actions'>): React
         />
       )}
     </div>
+  );
+}
+
+/** The buttons of a job that waits. */
+function WaitingActions({
+  job,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+  const name = job.name || trans.__('unnamed job');
+  return (
+    <>
+      <Action
+        label={trans.__('GPUs…')}
+        about={trans.__('of %1', name)}
+        title={trans.__('Ask for another number of GPUs.')}
+        onClick={() => actions.changeGpus(job)}
+      />
+      <Action
+        label={trans.__('Move…')}
+        about={name}
+        title={trans.__('Let the job wait in another queue.')}
+        onClick={() => actions.move(job)}
+      />
+    </>
   );
 }
 

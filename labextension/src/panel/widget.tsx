@@ -1,5 +1,7 @@
 import { Notification } from '@jupyterlab/apputils';
 import { ReactWidget } from '@jupyterlab/ui-components';
+import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import { nullTranslator } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
@@ -11,6 +13,7 @@ import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobSummary } from '../wire';
 import { TrainingPanel } from './panel';
 import type { IJobActions } from './row';
+import type { IManyActions } from './selection';
 
 /** Milliseconds between two redraws of the ages. */
 const TICK = 10_000;
@@ -21,9 +24,11 @@ const BURST = 50;
 export class PanelWidget extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
-    private readonly _commands: CommandRegistry
+    private readonly _commands: CommandRegistry,
+    translator: ITranslator = nullTranslator
   ) {
     super();
+    this._trans = translator.load('jupyter_gq');
     this.id = PANEL_ID;
     this.addClass('jp-gq-panel-host');
     this.title.icon = panelIcon;
@@ -37,7 +42,15 @@ export class PanelWidget extends ReactWidget {
       openResult: job => this._run(CommandIDs.openResult, job),
       goToCell: job => this._run(CommandIDs.goToCell, job),
       loadResults: job => this._run(CommandIDs.loadResults, job),
+      move: job => this._runOnMany(CommandIDs.moveJobs, [job]),
+      changeGpus: job => this._run(CommandIDs.changeGpus, job),
       client: _training.client
+    };
+    this._many = {
+      cancel: jobs => this._runOnMany(CommandIDs.cancelJobs, jobs),
+      hold: jobs => this._runOnMany(CommandIDs.holdJobs, jobs),
+      release: jobs => this._runOnMany(CommandIDs.releaseJobs, jobs),
+      move: jobs => this._runOnMany(CommandIDs.moveJobs, jobs)
     };
   }
 
@@ -76,12 +89,28 @@ export class PanelWidget extends ReactWidget {
         this.update();
       }
     }, TICK);
+    this._fill();
     this.update();
+  }
+
+  /** Fetch all jobs once they are looked at: what runs may be old, and a search should find everything. */
+  private _fill(): void {
+    const { loaded, next } = this._training.state;
+    if (this._isFilling || !loaded || next === null) {
+      return;
+    }
+    this._isFilling = true;
+    // A failure leaves the button for older jobs, and the next look at the panel tries again.
+    this._training.loadAll().then(
+      () => (this._isFilling = false),
+      () => undefined
+    );
   }
 
   protected onAfterHide(msg: Message): void {
     super.onAfterHide(msg);
     window.clearInterval(this._ticker);
+    this._isFilling = false;
   }
 
   protected render(): React.JSX.Element {
@@ -92,6 +121,8 @@ export class PanelWidget extends ReactWidget {
         open={this._open}
         loadingMore={this._loadingMore}
         actions={this._actions}
+        many={this._many}
+        trans={this._trans}
         onToggle={this._onToggle}
         onRefresh={() => void this._commands.execute(CommandIDs.refresh)}
         onCancelWaiting={() => void this._commands.execute(CommandIDs.cancelWaiting)}
@@ -104,6 +135,7 @@ export class PanelWidget extends ReactWidget {
     if (this.isVisible && this._burst === undefined) {
       this._burst = window.setTimeout(() => {
         this._burst = undefined;
+        this._fill();
         this.update();
       }, BURST);
     }
@@ -135,9 +167,16 @@ export class PanelWidget extends ReactWidget {
     void this._commands.execute(command, { job: job.id });
   }
 
+  private _runOnMany(command: string, jobs: readonly JobSummary[]): void {
+    void this._commands.execute(command, { jobs: jobs.map(job => job.id) });
+  }
+
   private readonly _actions: IJobActions;
+  private readonly _many: IManyActions;
+  private readonly _trans: TranslationBundle;
   private _open: ReadonlySet<string> = new Set();
   private _loadingMore = false;
+  private _isFilling = false;
   private _ticker: number | undefined;
   private _burst: number | undefined;
 }

@@ -1,4 +1,5 @@
 import { ILayoutRestorer } from '@jupyterlab/application';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { panelIcon } from '../icons';
 import { definePlugin } from '../lifetime';
@@ -11,10 +12,15 @@ export const panel = definePlugin({
   description: 'Lists the notebooks and jobs of the user.',
   autoStart: true,
   requires: [ITraining],
-  optional: [ILayoutRestorer],
-  activate: ({ app, owned }, training: ITraining, restorer: ILayoutRestorer | null): void => {
+  optional: [ILayoutRestorer, ITranslator],
+  activate: (
+    { app, owned },
+    training: ITraining,
+    restorer: ILayoutRestorer | null,
+    translator: ITranslator | null
+  ): void => {
     const { commands, shell } = app;
-    const widget = new PanelWidget(training, commands);
+    const widget = new PanelWidget(training, commands, translator ?? nullTranslator);
     owned.add(widget);
     shell.add(widget, 'right', { rank: 600, type: 'Training' });
     restorer?.add(widget, PANEL_ID);

@@ -1,0 +1,186 @@
+import { Notification } from '@jupyterlab/apputils';
+
+import { PanelWidget } from '../panel/widget';
+import { selection } from '../plugins/selection';
+import { CommandIDs } from '../tokens';
+import type { JobView } from '../wire';
+import { aJob, aQueue } from './builders';
+import { FakeApp, FakeTraining } from './fakes';
+import { all, attach, button, clearScreen, draw, enter, perform, press, words } from './screen';
+
+let app: FakeApp;
+let training: FakeTraining;
+let panel: PanelWidget;
+
+beforeEach(async () => {
+  app = new FakeApp();
+  training = new FakeTraining();
+  await selection.activate(app.frontEnd, training, null);
+  panel = await attach(new PanelWidget(training, app.commands));
+});
+afterEach(async () => {
+  panel.dispose();
+  await selection.deactivate?.(app.frontEnd);
+  clearScreen();
+});
+
+async function list(...jobs: JobView[]): Promise<void> {
+  training.state = { ...training.state, jobs };
+  await draw(panel);
+}
+
+const someJobs = (count: number): JobView[] =>
+  Array.from({ length: count }, (_, index) =>
+    aJob({ id: `job-${index}`, name: `run ${index}`, phase: 'waiting', position: index + 1 })
+  );
+
+const rows = (): string[] => all('[data-job]').map(row => row.dataset.job ?? '');
+const box = (name: string): HTMLElement => all(`[aria-label="Choose ${name}"]`)[0];
+const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
+
+async function choose(...names: string[]): Promise<void> {
+  for (const name of names) {
+    await perform(() => box(name).click());
+  }
+}
+
+describe('a long list of jobs', () => {
+  it('is drawn in parts', async () => {
+    await list(...someJobs(1000));
+    expect(rows()).toHaveLength(40);
+    await press('Show 40 more jobs');
+    expect(rows()).toHaveLength(80);
+  });
+
+  it('is searched and filtered, and starts over then', async () => {
+    await list(...someJobs(1000), aJob({ id: 'other', queue: 'nlp', phase: 'done' }));
+    await press('Show 40 more jobs');
+    await enter(document.querySelector('[aria-label="Search jobs"]'), 'run 998');
+    expect(rows()).toEqual(['job-998']);
+    await enter(document.querySelector('[aria-label="Search jobs"]'), '');
+    expect(rows()).toHaveLength(40);
+    await enter(document.querySelector('[aria-label="Queue"]'), 'nlp');
+    expect(rows()).toEqual(['other']);
+    await enter(document.querySelector('[aria-label="State"]'), 'failed');
+    expect(words(panel.node)).toContain('No job matches.');
+    await press('Show all jobs');
+    expect(rows()).toHaveLength(40);
+  });
+
+  it('reaches to the job that is shown', async () => {
+    await list(...someJobs(100));
+    panel.reveal('job-90');
+    await draw(panel);
+    expect(rows()).toContain('job-90');
+  });
+
+  it('is fetched as a whole when somebody looks at it, once', async () => {
+    jest.useFakeTimers();
+    training.set({ jobs: someJobs(50), next: 'job-49' });
+    await perform(() => jest.advanceTimersByTimeAsync(100));
+    expect(training.fills).toBe(1);
+    training.set({ next: null });
+    await perform(() => jest.advanceTimersByTimeAsync(100));
+    expect(training.fills).toBe(1);
+    jest.useRealTimers();
+  });
+
+  it('has a notebook in each row', async () => {
+    await list(aJob({ notebook_path: 'work/cats.ipynb' }));
+    expect(words(document.querySelector('.jp-gq-row-name'))).toBe('digitscats.ipynb');
+  });
+});
+
+describe('several jobs', () => {
+  it('are cancelled at once after a question, and who is refused is said', async () => {
+    training.server.answer('POST cancel', {
+      jobs: [aJob({ id: 'job-0', phase: 'cancelled' })],
+      refused: [{ job: 'job-2', code: 'conflict', message: 'The job is done already.' }]
+    });
+    await list(...someJobs(4));
+    await choose('run 0', 'run 2');
+    await press('Cancel 2 chosen jobs');
+    expect(words(document.querySelector('.jp-Dialog'))).toContain('Cancel 2 jobs?');
+    await press('Cancel jobs');
+    expect(training.server.bodies).toEqual([{ jobs: ['job-0', 'job-2'] }]);
+    expect(training.state.jobs.find(job => job.id === 'job-0')?.phase).toBe('cancelled');
+    expect(told()).toEqual(['1 of 2 jobs were refused. The job is done already.']);
+  });
+
+  it('are only those that the list shows', async () => {
+    await list(...someJobs(4));
+    await choose('run 0', 'run 2');
+    await enter(document.querySelector('[aria-label="Search jobs"]'), 'run 2');
+    await enter(document.querySelector('[aria-label="Search jobs"]'), 'run');
+    expect(words(document.querySelector('[aria-label="Chosen jobs"]'))).toContain('2 chosen');
+    await list(...someJobs(4).map(job => (job.id === 'job-0' ? { ...job, phase: 'done' as const } : job)));
+    expect(words(document.querySelector('[aria-label="Chosen jobs"]'))).toContain('1 chosen');
+    expect(box('run 0')).toBeUndefined();
+  });
+
+  it('can all be chosen, and none', async () => {
+    await list(...someJobs(60));
+    await tick('Choose all 60 listed jobs that are not over');
+    expect(button('Cancel 60 chosen jobs')).not.toBeNull();
+    await tick('Choose all 60 listed jobs that are not over');
+    expect(words(document.querySelector('[aria-label="Chosen jobs"]'))).toBe('Choose all 60');
+  });
+
+  it('are held and released, each as far as that applies', async () => {
+    const [first, second] = someJobs(2);
+    training.server.answer('PATCH jobs/job-0', { ...first, held_since: 5 });
+    training.server.answer('PATCH jobs/job-1', { ...second, held_since: null });
+    await list(first, { ...second, held_since: 4 });
+    await choose('run 0', 'run 1');
+    await press('Hold 1 chosen job');
+    await press('Release 1 chosen job');
+    expect(training.server.asked).toEqual(['PATCH jobs/job-0', 'PATCH jobs/job-1']);
+    expect(training.server.bodies).toEqual([{ held: true }, { held: false }]);
+  });
+
+  it('are moved to another queue of the user', async () => {
+    training.state = {
+      ...training.state,
+      queues: [aQueue(), aQueue({ name: 'nlp' }), aQueue({ name: 'x', member: false })]
+    };
+    const jobs = someJobs(2);
+    jobs.forEach(job => training.server.answer(`PATCH jobs/${job.id}`, { ...job, queue: 'nlp' }));
+    await list(...jobs);
+    await choose('run 0', 'run 1');
+    await press('Move… 2 chosen jobs');
+    expect(all('.jp-Dialog option').map(words)).toEqual(['nlp']);
+    await press('Move');
+    expect(training.server.bodies).toEqual([{ queue: 'nlp' }, { queue: 'nlp' }]);
+    expect(training.state.jobs.map(job => job.queue)).toEqual(['nlp', 'nlp']);
+  });
+});
+
+describe('the GPUs of a job', () => {
+  it('are asked for, and a refusal is said', async () => {
+    const problem = { code: 'invalid_amount', message: 'That is no amount.', field: 'gpus' };
+    training.server.answer('PATCH jobs/job-0', problem, 422);
+    await list(...someJobs(1));
+    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-0' }));
+    const field = document.querySelector<HTMLInputElement>('.jp-Dialog input');
+    expect(field?.value).toBe('1');
+    await enter(field, 'many');
+    await press('Change');
+    expect(training.server.bodies).toEqual([{ gpus: 'many' }]);
+    expect(told()).toEqual(['That is no amount.']);
+  });
+
+  it('and its queue change in an unfolded row while it waits only', async () => {
+    await list(aJob({ id: 'a', phase: 'running' }), aJob({ id: 'b', phase: 'waiting' }));
+    panel.reveal('a');
+    panel.reveal('b');
+    await draw(panel);
+    const offered = (id: string): string[] => all('button', all(`[data-job=${id}]`)[0]).map(words);
+    expect(offered('a')).not.toContain('Move…');
+    expect(offered('b')).toEqual(expect.arrayContaining(['Move…', 'GPUs…']));
+  });
+});
+
+/** Tick or clear the box with this label. */
+async function tick(label: string): Promise<void> {
+  await perform(() => all(`[aria-label="${label}"]`)[0].click());
+}

@@ -1,0 +1,137 @@
+/** The search box, the filters and the order above the jobs: props in, no requests. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { JobSummary } from '../wire';
+import type { IJobQuery, SortKey, StateFilter } from './listing';
+import { listValues, STATE_FILTERS } from './listing';
+
+export interface IFiltersProps {
+  jobs: readonly JobSummary[];
+  query: IJobQuery;
+  onChange: (query: IJobQuery) => void;
+  trans: TranslationBundle;
+}
+
+export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.JSX.Element {
+  const change = (part: Partial<IJobQuery>): void => onChange({ ...query, ...part });
+  return (
+    <div className="jp-gq-filters" role="search" aria-label={trans.__('Find jobs')}>
+      <input
+        type="search"
+        className="jp-gq-search jp-mod-styled"
+        aria-label={trans.__('Search jobs')}
+        placeholder={trans.__('Search name, notebook, queue, reason')}
+        value={query.search}
+        onChange={event => change({ search: event.target.value })}
+      />
+      <Choice
+        label={trans.__('State')}
+        all={trans.__('All states')}
+        value={query.state}
+        options={STATE_FILTERS.map(state => [state, nameState(state, trans)])}
+        onChoose={state => change({ state: state as StateFilter | null })}
+      />
+      <Choice
+        label={trans.__('Queue')}
+        all={trans.__('All queues')}
+        value={query.queue}
+        options={listValues(jobs, 'queue').map(name => [name, name])}
+        onChoose={queue => change({ queue })}
+      />
+      <Choice
+        label={trans.__('Notebook')}
+        all={trans.__('All notebooks')}
+        value={query.notebook}
+        options={listValues(jobs, 'notebook_path').map(path => [path, path])}
+        onChoose={notebook => change({ notebook })}
+      />
+      <Order query={query} onChange={change} trans={trans} />
+    </div>
+  );
+}
+
+interface IChoiceProps {
+  label: string;
+  /** The words of the option that restricts nothing. */
+  all: string;
+  value: string | null;
+  /** Values with their words. A chosen value that is gone stays an option. */
+  options: readonly (readonly [string, string])[];
+  onChoose: (value: string | null) => void;
+}
+
+function Choice({ label, all, value, options, onChoose }: IChoiceProps): React.JSX.Element {
+  const isGone = value !== null && !options.some(([known]) => known === value);
+  return (
+    <select
+      className="jp-gq-choice jp-mod-styled"
+      aria-label={label}
+      title={label}
+      value={value ?? ''}
+      onChange={event => onChoose(event.target.value === '' ? null : event.target.value)}
+    >
+      <option value="">{all}</option>
+      {(isGone ? [...options, [value, value] as const] : options).map(([option, words]) => (
+        <option key={option} value={option}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** The order of the list: by which property, and in which direction. */
+function Order({
+  query,
+  onChange,
+  trans
+}: {
+  query: IJobQuery;
+  onChange: (part: Partial<IJobQuery>) => void;
+  trans: TranslationBundle;
+}): React.JSX.Element {
+  return (
+    <span className="jp-gq-order">
+      <select
+        className="jp-gq-choice jp-mod-styled"
+        aria-label={trans.__('Sort by')}
+        title={trans.__('Sort by')}
+        value={query.sort}
+        onChange={event => onChange({ sort: event.target.value as SortKey })}
+      >
+        <option value="state">{trans.__('Running first')}</option>
+        <option value="newest">{trans.__('Newest first')}</option>
+        <option value="name">{trans.__('By name')}</option>
+        <option value="notebook">{trans.__('By notebook')}</option>
+        <option value="queue">{trans.__('By queue')}</option>
+        <option value="gpus">{trans.__('Most GPUs first')}</option>
+      </select>
+      <button
+        type="button"
+        className="jp-gq-icon-button jp-gq-turn"
+        aria-label={trans.__('Turn the order around')}
+        title={trans.__('Turn the order around')}
+        aria-pressed={query.reversed}
+        onClick={() => onChange({ reversed: !query.reversed })}
+      >
+        {query.reversed ? '↑' : '↓'}
+      </button>
+    </span>
+  );
+}
+
+/** Return the words of a state filter. */
+function nameState(state: StateFilter, trans: TranslationBundle): string {
+  const words: Record<StateFilter, string> = {
+    active: trans.__('Not over'),
+    running: trans.__('Running'),
+    waiting: trans.__('Waiting'),
+    held: trans.__('Held'),
+    done: trans.__('Done'),
+    failed: trans.__('Failed'),
+    cancelled: trans.__('Cancelled')
+  };
+  return words[state];
+}

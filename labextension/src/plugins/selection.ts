@@ -1,0 +1,147 @@
+/** The commands about several jobs, and about the queue and the GPUs of a job, behind the buttons of the panel. */
+
+import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { describeError } from '../client';
+import { listMemberQueues } from '../jobs';
+import { definePlugin } from '../lifetime';
+import { fitToast } from '../toasts';
+import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobId, readJobIds } from '../tokens';
+import type { JobChange } from '../wire';
+
+/** The most jobs of one request to cancel; the service refuses more. */
+const MOST_JOBS = 500;
+/** Requests that are under way at one time. */
+const AT_ONCE = 4;
+
+export const selection = definePlugin({
+  id: 'jupyter-gq:selection',
+  description: 'Adds the commands about several jobs: cancel, hold, release, move, and change of the GPUs.',
+  autoStart: true,
+  requires: [ITraining],
+  optional: [ITranslator],
+  activate: ({ app, owned }, training: ITraining, translator: ITranslator | null): void => {
+    const trans = (translator ?? nullTranslator).load('jupyter_gq');
+    const add = (id: string, label: string, act: (ids: string[]) => Promise<void>): void => {
+      const execute = async (ids: string[]): Promise<void> => (ids.length === 0 ? undefined : act(ids));
+      owned.add(
+        app.commands.addCommand(id, {
+          label,
+          describedBy: { args: JOBS_ARGS },
+          execute: args => execute(readJobIds(args))
+        })
+      );
+    };
+    add(CommandIDs.cancelJobs, trans.__('Cancel Jobs'), ids => cancel(training, trans, ids));
+    add(CommandIDs.holdJobs, trans.__('Hold or Pause Jobs'), ids =>
+      change(training, trans, ids, { held: true })
+    );
+    add(CommandIDs.releaseJobs, trans.__('Release Held Jobs'), ids =>
+      change(training, trans, ids, { held: false })
+    );
+    add(CommandIDs.moveJobs, trans.__('Move Jobs to Another Queue'), ids => move(training, trans, ids));
+    owned.add(
+      app.commands.addCommand(CommandIDs.changeGpus, {
+        label: trans.__('Change GPUs of Job'),
+        describedBy: { args: JOB_ARGS },
+        execute: args => changeGpus(training, trans, readJobId(args))
+      })
+    );
+  }
+});
+
+/** Ask the user, then cancel the jobs. */
+async function cancel(training: ITraining, trans: TranslationBundle, ids: string[]): Promise<void> {
+  const { button } = await showDialog({
+    title: trans._n('Cancel %1 job?', 'Cancel %1 jobs?', ids.length),
+    body: trans.__('The jobs stop and lose their places in the queue. The output so far is kept.'),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep them') }),
+      Dialog.warnButton({ label: trans.__('Cancel jobs') })
+    ]
+  });
+  if (!button.accept) {
+    return;
+  }
+  const problems: string[] = [];
+  for (let first = 0; first < ids.length; first += MOST_JOBS) {
+    try {
+      const answer = await training.client.cancelJobs(ids.slice(first, first + MOST_JOBS));
+      answer.jobs.forEach(job => training.recordJob(job));
+      problems.push(...answer.refused.map(({ message }) => message));
+    } catch (reason) {
+      problems.push(describeError(reason));
+    }
+  }
+  tellProblems(problems, ids.length, trans);
+}
+
+/** Ask the user for a queue, then move the jobs there. */
+async function move(training: ITraining, trans: TranslationBundle, ids: string[]): Promise<void> {
+  const present = new Set(training.state.jobs.filter(job => ids.includes(job.id)).map(job => job.queue));
+  const names = listMemberQueues(training.state.queues)
+    .map(queue => queue.name)
+    .filter(name => present.size !== 1 || !present.has(name));
+  if (names.length === 0) {
+    Notification.warning(trans.__('There is no other queue that you may use.'), { autoClose: 5000 });
+    return;
+  }
+  const { value } = await InputDialog.getItem({
+    title: trans._n('Move %1 job to another queue', 'Move %1 jobs to another queue', ids.length),
+    label: trans.__('Queue'),
+    items: names,
+    okLabel: trans.__('Move')
+  });
+  if (value !== null) {
+    await change(training, trans, ids, { queue: value });
+  }
+}
+
+/** Ask the user for another number of GPUs, then change the job. */
+async function changeGpus(training: ITraining, trans: TranslationBundle, id: string): Promise<void> {
+  const job = training.state.jobs.find(known => known.id === id);
+  const { value } = await InputDialog.getText({
+    title: trans.__('GPUs of “%1”', job?.name ?? id),
+    label: trans.__('For each task: 0, a fraction such as 0.25, or a whole number'),
+    text: job?.gpus ?? '',
+    okLabel: trans.__('Change')
+  });
+  if (value !== null && value.trim() !== '' && value.trim() !== job?.gpus) {
+    await change(training, trans, [id], { gpus: value.trim() });
+  }
+}
+
+/** Change each of the jobs, a few at one time. */
+async function change(
+  training: ITraining,
+  trans: TranslationBundle,
+  ids: readonly string[],
+  wanted: JobChange
+): Promise<void> {
+  const problems: string[] = [];
+  const left = [...ids];
+  const work = async (): Promise<void> => {
+    for (let id = left.shift(); id !== undefined; id = left.shift()) {
+      try {
+        training.recordJob(await training.client.changeJob(id, wanted));
+      } catch (reason) {
+        problems.push(describeError(reason));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  tellProblems(problems, ids.length, trans);
+}
+
+/** Say in one notification which jobs were refused and why; equal reasons are said once. */
+function tellProblems(problems: readonly string[], count: number, trans: TranslationBundle): void {
+  if (problems.length === 0) {
+    return;
+  }
+  const reasons = [...new Set(problems)].join(' ');
+  const told =
+    count === 1 ? reasons : trans.__('%1 of %2 jobs were refused. %3', problems.length, count, reasons);
+  Notification.error(fitToast(told), { autoClose: 8000 });
+}
