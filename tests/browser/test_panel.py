@@ -11,18 +11,6 @@ from .page import LabPage
 from .world import running_demo
 
 JOBS = 60
-#: Answers with so many jobs show how the page bears them.
-VERY_MANY = 1000
-#: Milliseconds that one task of the page may take on a quiet machine.
-LONGEST_TASK = 50
-WIDTHS = (800, 1600)
-#: Keeps the durations of the tasks that the browser calls long.
-_WATCH_TASKS = """
-window.longTasks = [];
-new PerformanceObserver(list => {
-  for (const entry of list.getEntries()) window.longTasks.push(entry.duration);
-}).observe({type: "longtask"});
-"""
 
 
 def test_two_of_many_jobs_are_found_and_cancelled(tmp_path):
@@ -46,7 +34,7 @@ async def find_and_cancel(pictures: Path) -> None:
         await expect(rows).to_have_count(11)
         await panel.get_by_label("State", exact=True).select_option("waiting")
         for number in (31, 35):
-            await panel.get_by_role("checkbox", name=f"Choose number {number}").check()
+            await panel.get_by_role("checkbox", name=f"Choose number {number}", exact=True).check()
         await lab.picture(pictures / "panel-many.png")
         await panel.get_by_role("button", name="Cancel 2 chosen jobs").click()
         await lab.dialog().get_by_role("button", name="Cancel jobs").click()

@@ -20,9 +20,9 @@ export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.
     <div className="jp-gq-filters" role="search" aria-label={trans.__('Find jobs')}>
       <input
         type="search"
-        className="jp-gq-search jp-mod-styled"
+        className="jp-gq-search"
         aria-label={trans.__('Search jobs')}
-        placeholder={trans.__('Search name, notebook, queue, reason')}
+        placeholder={trans.__('Search jobs')}
         value={query.search}
         onChange={event => change({ search: event.target.value })}
       />
@@ -66,7 +66,7 @@ function Choice({ label, all, value, options, onChoose }: IChoiceProps): React.J
   const isGone = value !== null && !options.some(([known]) => known === value);
   return (
     <select
-      className="jp-gq-choice jp-mod-styled"
+      className="jp-gq-choice"
       aria-label={label}
       title={label}
       value={value ?? ''}
@@ -95,7 +95,7 @@ function Order({
   return (
     <span className="jp-gq-order">
       <select
-        className="jp-gq-choice jp-mod-styled"
+        className="jp-gq-choice"
         aria-label={trans.__('Sort by')}
         title={trans.__('Sort by')}
         value={query.sort}

@@ -80,13 +80,13 @@ function Row(props: IJobRowProps): React.JSX.Element {
         onClick={() => onToggle(job)}
       >
         <Caret open={open} />
-        <span className="jp-gq-row-name" title={notebook ? `${name} · ${job.notebook_path}` : name}>
+        <span className="jp-gq-row-name" title={name}>
           {name}
-          {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
         </span>
         <span className="jp-gq-row-amount">{formatAmount(job)}</span>
         <PhaseTag look={look} />
         <span className="jp-gq-row-sentence" title={describeJob(job, now)}>
+          {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
           {describeJob(job, now)}
         </span>
         <Age instant={job.finished_at ?? job.submitted_at} now={now} />
