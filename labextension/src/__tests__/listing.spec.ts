@@ -53,7 +53,9 @@ describe('the list of jobs', () => {
     expect(found({ search: ' BERT nlp ' })).toEqual(['new']);
     expect(found({ search: 'cats' })).toEqual(['next']);
     expect(found({ search: 'valueerror' })).toEqual(['bad']);
-    expect(found({ search: 'ol' })).toEqual(['old']);
+    const [byId] = selectJobs([aSummary({ id: 'job-5c1e03' })], { ...ALL_JOBS, search: '5c1e' });
+    expect(byId.id).toBe('job-5c1e03');
+    expect(selectJobs([aSummary({ id: 'job-5c1e03' })], { ...ALL_JOBS, search: '3' })).toEqual([]);
     expect(found({ search: 'bert cats' })).toEqual([]);
   });
 

@@ -13,7 +13,7 @@ export type SortKey = 'state' | 'newest' | 'name' | 'notebook' | 'queue' | 'gpus
 
 /** What the user looks for. An empty text and null restrict nothing. */
 export interface IJobQuery {
-  /** Words that must all be in the name, notebook, queue, sentence or id of a job. */
+  /** Words that must all be in the name, notebook, queue or sentence of a job, or begin its id. */
   readonly search: string;
   readonly state: StateFilter | null;
   readonly queue: string | null;
@@ -23,6 +23,9 @@ export interface IJobQuery {
   /** Whether the order is turned around. */
   readonly reversed: boolean;
 }
+
+/** Least number of characters with which a job is found by its id. */
+const ID_LENGTH = 4;
 
 export const ALL_JOBS: IJobQuery = {
   search: '',
@@ -94,8 +97,13 @@ function hasWords(job: JobSummary, wanted: readonly string[]): boolean {
   if (wanted.length === 0) {
     return true;
   }
-  const text = [job.name, job.notebook_path, job.queue, job.sentence, job.id].join('\n').toLowerCase();
-  return wanted.every(word => text.includes(word));
+  const text = [job.name, job.notebook_path, job.queue, job.sentence].join('\n').toLowerCase();
+  return wanted.every(word => text.includes(word) || beginsId(job, word));
+}
+
+/** Return whether the id of the job begins with the word; a short word would find ids by chance. */
+function beginsId(job: JobSummary, word: string): boolean {
+  return word.length >= ID_LENGTH && (job.id.startsWith(word) || job.id.startsWith(`job-${word}`));
 }
 
 type Comparator = (one: JobSummary, other: JobSummary) => number;
