@@ -93,6 +93,9 @@ describe('the share of this server', () => {
     const suspended = aNotebook({ phase: 'suspended', sentence: 'Lent to bob.', memory_used_mib: 1 });
     expect(formatShare(suspended, 0)).toBe('GPU 0.5 · lent, comes back with the next cell');
     expect(formatShare({ ...suspended, phase: 'resuming' }, 0)).toBe('GPU 0.5 · coming back');
+    expect(describeShare(aNotebook({ unsuspendable: 'No host memory.' }))).toContain(
+      'idle: No host memory. Click'
+    );
     expect(describeShare(suspended)).toMatch(/^Lent to bob\. Click/);
   });
 

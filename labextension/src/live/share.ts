@@ -40,6 +40,8 @@ export function describeShare(notebook: NotebookView): string {
     notebook.model === null ? '' : `On ${notebook.model}.`,
     notebook.memory_quota_mib === null ? '' : `Memory: ${formatMemory(notebook)}.`,
     notebook.utilisation === null ? '' : `In use: ${notebook.utilisation} %.`,
+    // An earlier release of the service does not send the field.
+    notebook.unsuspendable ? `It was not suspended while it was idle: ${notebook.unsuspendable}` : '',
     'Click for your notebooks and jobs.'
   ];
   return parts.filter(part => part !== '').join(' ');
