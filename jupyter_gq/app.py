@@ -49,6 +49,8 @@ COMMANDS = {
         "kubernetes",
         "find out which visibility of devices works on a node",
     ),
+    "devices": ("jupyter_gq.machine_devices", "service", "list the GPUs of this machine, their use and their shares"),
+    "doctor": ("jupyter_gq.doctor", "service", "say what this machine can do for GPU shares, and what to set for more"),
     "backup": ("jupyter_gq.store.backup_command", "service", "write the service's database to a file, while it runs"),
     "restore": ("jupyter_gq.store.restore_command", "service", "put a backup back into a database"),
     "copy-database": ("jupyter_gq.store.copy_command", "service", "copy the service's data to another database"),

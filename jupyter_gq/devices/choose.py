@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import MiB
 
 from .checkpointer import Checkpointer
 from .cuda_checkpointer import CudaCheckpointer
-from .host_memory import HostMemory, LimitedHostMemory, LinuxHostMemory, SimulatedHostMemory
+from .host_memory import LinuxHostMemory, SimulatedHostMemory
 from .probe import DeviceProbe, ProbeState
 from .processes import boot_id
 from .share_suspender import ShareSuspender
@@ -38,6 +38,13 @@ def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[
     return nvml
 
 
+def choose_checkpointer(probe: DeviceProbe) -> Checkpointer:
+    """Return the checkpointer of the devices that the probe sees: simulated ones, or those of NVIDIA's driver."""
+    if isinstance(probe, SimulatedProbe):
+        return SimulatedCheckpointer(probe, sleep=time.sleep)
+    return CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
+
+
 def choose_suspender(
     probe: DeviceProbe, journal: Path, elapsed: Callable[[], float], limit: Callable[[], MiB | None]
 ) -> Suspender:
@@ -46,21 +53,11 @@ def choose_suspender(
     `journal` is the path of the file in which suspensions are noted. `elapsed` returns seconds since a fixed moment.
     `limit` returns the MiB of host memory that all suspended shares may take, or None for any amount.
     """
-    notes = FileJournal(journal, boot=boot_id())
-    host: HostMemory = LinuxHostMemory()
-    checkpointer: Checkpointer = CudaCheckpointer(devices=lambda: [device.uuid for device in probe.devices()])
-    if isinstance(probe, SimulatedProbe):
-        host, checkpointer = SimulatedHostMemory(), SimulatedCheckpointer(probe, sleep=time.sleep)
     return ShareSuspender(
-        checkpointer=checkpointer,
+        checkpointer=choose_checkpointer(probe),
         probe=probe,
-        host=LimitedHostMemory(host, limit, lambda: _sum_suspended(notes)),
-        journal=notes,
+        host=SimulatedHostMemory() if isinstance(probe, SimulatedProbe) else LinuxHostMemory(),
+        journal=FileJournal(journal, boot=boot_id()),
         waiting=Waiting(monotonic=elapsed, sleep=time.sleep),
-        limits=SuspensionLimits(),
+        limits=SuspensionLimits(most_suspended=limit),
     )
-
-
-def _sum_suspended(journal: FileJournal) -> MiB:
-    """Return the MiB of all shares in the journal."""
-    return MiB(sum(entry.suspension().total for entry in journal.entries()))

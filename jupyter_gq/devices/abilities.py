@@ -1,0 +1,212 @@
+"""The abilities of this machine that matter for shares of GPUs, each with its state and what to do for more.
+
+Rules
+-----
+- Nothing is changed: each finding is read from files, from the driver, or from the search path of programs.
+- Honest: an ability that no one has tried on hardware yet is marked as unverified.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from .checkpointer import CheckpointSupport
+from .host_memory import LinuxHostMemory
+from .probe import ProbeState, ProbeStatus
+
+#: First version of the driver that limits the memory of control groups.
+_LIMITS_FROM = 615
+_VERSION = re.compile(r"\s(\d+)\.\d+(?:\.\d+)?\s")
+_MPS_PROGRAMS = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+#: Content of /proc/self/uid_map outside of every user namespace.
+_ALL_USERS = ["0", "0", "4294967295"]
+
+
+class AbilityState(StrEnum):
+    """The states of an ability."""
+
+    WORKS = "works"
+    UNVERIFIED = "unverified"  # everything that is needed is there, but nobody has tried it on hardware
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ability:
+    """An ability of a machine."""
+
+    name: str
+    state: AbilityState
+    #: Sentence on what was found.
+    found: str
+    #: Sentence on what to install or set; "" = nothing.
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """The places where the abilities of a machine are read."""
+
+    proc: Path = Path("/proc")
+    sys: Path = Path("/sys")
+    run: Path = Path("/run")
+    #: Function that returns the path of a program, or None.
+    which: Callable[[str], str | None] = shutil.which
+
+    def text(self, path: Path) -> str:
+        """Return the text of a small file; "" if it cannot be read."""
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def driver_version(self) -> int | None:
+        """Return the first number of the version of NVIDIA's kernel module; None if there is none."""
+        found = _VERSION.search(self.text(self.proc / "driver/nvidia/version"))
+        return None if found is None else int(found[1])
+
+    def controllers(self) -> frozenset[str] | None:
+        """Return what control groups of version 2 can limit here; None if there are none."""
+        file = self.sys / "fs/cgroup/cgroup.controllers"
+        return frozenset(self.text(file).split()) if file.exists() else None
+
+
+def find_abilities(
+    machine: Machine, status: ProbeStatus, support: CheckpointSupport, *, simulated: bool
+) -> tuple[Ability, ...]:
+    """Return the abilities of a machine, from the states of its probe and its checkpointer and from its files."""
+    return tuple(_abilities(machine, status, support, simulated))
+
+
+def _abilities(machine: Machine, status: ProbeStatus, support: CheckpointSupport, simulated: bool) -> Iterator[Ability]:
+    """Yield the abilities in the order in which they are shown."""
+    works = AbilityState.WORKS if simulated else AbilityState.UNVERIFIED
+    yield Ability(
+        name="devices",
+        state=AbilityState.WORKS if status.state is ProbeState.OK else AbilityState.MISSING,
+        found=status.detail,
+    )
+    yield _driver(machine)
+    yield Ability(name="suspend", state=works if support.available else AbilityState.MISSING, found=support.detail)
+    yield Ability(
+        name="resume on another GPU",
+        state=works if support.can_move else AbilityState.MISSING,
+        found="The driver can do this." if support.can_move else "The driver cannot do this.",
+        advice="" if support.can_move else "Install driver 580 or newer.",
+    )
+    yield _host_memory()
+    yield _persistence(machine)
+    yield _mps(machine)
+    yield _memory_limits(machine)
+    yield _control_groups(machine)
+    yield _processes(machine)
+
+
+def _driver(machine: Machine) -> Ability:
+    version = machine.driver_version()
+    if version is None:
+        return Ability(
+            name="driver",
+            state=AbilityState.MISSING,
+            found="There is no kernel module of NVIDIA's driver.",
+            advice="Install NVIDIA's driver, version 570 or newer.",
+        )
+    old = version < 570
+    return Ability(
+        name="driver",
+        state=AbilityState.MISSING if old else AbilityState.WORKS,
+        found=f"NVIDIA's driver is of version {version}.",
+        advice="Install version 570 or newer: older ones cannot suspend." if old else "",
+    )
+
+
+def _host_memory() -> Ability:
+    room = LinuxHostMemory().room([os.getpid()])
+    if room is None:
+        return Ability(name="host memory", state=AbilityState.UNKNOWN, found="It is not known how much is free.")
+    return Ability(
+        name="host memory",
+        state=AbilityState.WORKS,
+        found=f"{room.memory} MiB are free for GPU state, as {room.place} allows.",
+    )
+
+
+def _persistence(machine: Machine) -> Ability:
+    if (machine.run / "nvidia-persistenced/socket").exists():
+        return Ability(name="persistence", state=AbilityState.WORKS, found="The driver stays loaded.")
+    return Ability(
+        name="persistence",
+        state=AbilityState.UNKNOWN,
+        found="The daemon nvidia-persistenced does not run.",
+        advice="Start it, so that the driver stays loaded while no program uses a GPU.",
+    )
+
+
+def _mps(machine: Machine) -> Ability:
+    missing = [name for name in _MPS_PROGRAMS if machine.which(name) is None]
+    if missing:
+        return Ability(
+            name="MPS",
+            state=AbilityState.MISSING,
+            found=f"The programs {' and '.join(missing)} are not on the search path.",
+            advice="Install the driver's compute utilities. Only shares that are never suspended can use MPS.",
+        )
+    return Ability(name="MPS", state=AbilityState.UNVERIFIED, found="Its programs are there.")
+
+
+def _memory_limits(machine: Machine) -> Ability:
+    version, name = machine.driver_version(), "memory limits of the driver"
+    if version is None or version < _LIMITS_FROM:
+        return Ability(
+            name=name,
+            state=AbilityState.MISSING,
+            found="The driver cannot limit the GPU memory of control groups.",
+            advice=f"Install version {_LIMITS_FROM} or newer.",
+        )
+    kernel = "dmem" in (machine.controllers() or ())
+    return Ability(
+        name=name,
+        state=AbilityState.UNVERIFIED,
+        found=f"The driver can, {'with' if kernel else 'without'} the controller dmem of the kernel; root sets limits.",
+    )
+
+
+def _control_groups(machine: Machine) -> Ability:
+    controllers, name = machine.controllers(), "control groups"
+    if controllers is None:
+        return Ability(
+            name=name,
+            state=AbilityState.MISSING,
+            found="There are no control groups of version 2.",
+            advice="Start the machine with systemd.unified_cgroup_hierarchy=1, so that jobs can be limited.",
+        )
+    missing = sorted({"cpu", "memory", "pids"} - controllers)
+    return Ability(
+        name=name,
+        state=AbilityState.MISSING if missing else AbilityState.WORKS,
+        found=f"Version 2, without {', '.join(missing)}." if missing else "Version 2, with cpu, memory and pids.",
+        advice="Have these controllers delegated to this machine or container." if missing else "",
+    )
+
+
+def _processes(machine: Machine) -> Ability:
+    name = "programs of other users"
+    if machine.text(machine.proc / "self/uid_map").split() != _ALL_USERS:
+        return Ability(
+            name=name,
+            state=AbilityState.UNKNOWN,
+            found="This program runs in a user namespace, where root may not suspend programs from outside.",
+            advice="Run it outside, or suspend only programs from inside.",
+        )
+    if os.geteuid() == 0:
+        return Ability(name=name, state=AbilityState.UNVERIFIED, found="Root may suspend the programs of all users.")
+    return Ability(
+        name=name,
+        state=AbilityState.UNVERIFIED,
+        found="Only programs of this user can be suspended.",
+        advice="Run the service as root to suspend the programs of all users.",
+    )

@@ -1,0 +1,166 @@
+"""`jupyter-gq devices`: list the GPUs of this machine with their use and their shares."""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+from traitlets.config import Config
+from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
+
+from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
+from jupyter_gq.commands.clock import now
+from jupyter_gq.commands.refusal import CommandRefused
+from jupyter_gq.commands.tables import format_table
+from jupyter_gq.devices.checkpointer import Checkpointer, CheckpointError, CheckpointState
+from jupyter_gq.devices.choose import choose_checkpointer, choose_probe
+from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
+from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
+from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.devices.simulated import SimulatedDevices
+
+
+class ShareOnDevice(BaseModel):
+    """A share of a device."""
+
+    name: str
+    gpus: str = Field(description="Size of the share in GPUs.")
+    memory_mib: int | None = Field(description="Memory on this device; null: the driver does not tell.")
+    suspended: bool = Field(description="A program of the share is suspended.")
+
+
+class LocalDevice(BaseModel):
+    """A device of this machine."""
+
+    id: str
+    index: int
+    model: str
+    memory_mib: int
+    used_mib: int | None = Field(description="Memory that all programs hold; null: the driver does not tell.")
+    shares: list[ShareOnDevice]
+    suspendable: bool
+    reason: str = Field(description='Why shares of the device cannot be suspended; "" if they can.')
+
+
+class LocalDevices(BaseModel):
+    """The devices of this machine."""
+
+    detail: str = Field(description="A sentence on the driver.")
+    devices: list[LocalDevice]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq devices`."""
+    add_output_argument(parser, "an object with the list `devices`")
+    add_config_argument(parser)
+    parser.epilog = "Shares are those of programs that you may read: root sees the shares of all users."
+
+
+def add_config_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--config` for a file with `c.SimulatedDevices` settings."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the Hub's configuration file, for c.SimulatedDevices (default: simulated devices if there is no GPU)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the devices of this machine, and return 0. Raises `CommandRefused` if the file cannot be read."""
+    probe = open_probe(arguments.config)
+    found = read_devices(probe, choose_checkpointer(probe, time.sleep), find_local_shares())
+    if arguments.output == "json":
+        print_json(found)
+    else:
+        print_lines(format_devices(found, width=terminal_width()))
+    return 0
+
+
+def open_probe(config: Path | None) -> DeviceProbe:
+    """Return the probe of this machine's devices, as the configuration file says; raise `CommandRefused`."""
+    settings = Config()
+    if config is not None:
+        try:
+            settings = Config(PyFileConfigLoader(config.name, str(config.parent)).load_config())
+        except (ConfigFileNotFound, OSError, SyntaxError) as error:
+            raise CommandRefused(f"The file {config} cannot be read: {error}.") from None
+    return choose_probe(NvmlProbe(now=now), SimulatedDevices(config=settings), now)
+
+
+def read_devices(probe: DeviceProbe, checkpointer: Checkpointer, shares: Sequence[LocalShare]) -> LocalDevices:
+    """Return the present state of all devices, with those of the shares that are on them."""
+    support = checkpointer.support()
+    devices = [_read_device(device, probe, checkpointer, shares) for device in probe.devices()]
+    if not support.available:
+        devices = [each.model_copy(update={"suspendable": False, "reason": support.detail}) for each in devices]
+    return LocalDevices(detail=probe.status().detail, devices=devices)
+
+
+def format_devices(found: LocalDevices, *, width: int | None) -> list[str]:
+    """Return the devices as lines of a table, after the sentence on the driver; memory is in MiB."""
+    rows = [["DEVICE", "MODEL", "MEMORY", "USED", "SUSPENDABLE", "SHARES"]]
+    rows += [
+        [
+            device.id,
+            device.model,
+            str(device.memory_mib),
+            "unknown" if device.used_mib is None else str(device.used_mib),
+            "yes" if device.suspendable else "no",
+            ", ".join(_describe_share(share) for share in device.shares) or "-",
+        ]
+        for device in found.devices
+    ]
+    reasons = dict.fromkeys(f"Not suspendable: {device.reason}" for device in found.devices if device.reason)
+    return [found.detail, *(format_table(rows, (2, 3), width=width) if found.devices else ()), *reasons]
+
+
+def _read_device(
+    device: DeviceInfo, probe: DeviceProbe, checkpointer: Checkpointer, shares: Sequence[LocalShare]
+) -> LocalDevice:
+    """Return the present state of one device, as if the driver could suspend."""
+    own = [share for share in shares if device.uuid in share.devices]
+    free = probe.free_memory(device.uuid)
+    reason = probe.suspension_obstacle(device.uuid, [each.pid for share in own for each in share.processes])
+    return LocalDevice(
+        id=device.uuid,
+        index=device.index,
+        model=device.model,
+        memory_mib=device.memory,
+        used_mib=None if free is None else device.memory - free,
+        shares=[
+            ShareOnDevice(
+                name=share.name,
+                gpus=share.gpus,
+                memory_mib=_memory_of(share, device.uuid, probe),
+                suspended=any(_is_suspended(process, checkpointer) for process in share.processes),
+            )
+            for share in own
+        ],
+        suspendable=reason is None,
+        reason=reason or "",
+    )
+
+
+def _memory_of(share: LocalShare, device: str, probe: DeviceProbe) -> int | None:
+    """Return the MiB of a device that the programs of a share hold; None if the driver does not tell."""
+    usages = probe.usage(device, [process.pid for process in share.processes])
+    if usages is None or any(usage.memory is None for usage in usages):
+        return None
+    return sum(usage.memory or 0 for usage in usages)
+
+
+def _is_suspended(process: ProcessId, checkpointer: Checkpointer) -> bool:
+    """Tell whether the GPU state of a process is in host memory."""
+    try:
+        return checkpointer.uses_device(process) and checkpointer.state(process) is CheckpointState.CHECKPOINTED
+    except CheckpointError:
+        return False
+
+
+def _describe_share(share: ShareOnDevice) -> str:
+    """Return a share for the table, such as "notebook of ann (0.25 GPU, 1200 MiB)"."""
+    memory = "memory unknown" if share.memory_mib is None else f"{share.memory_mib} MiB"
+    return f"{share.name} ({share.gpus} GPU, {'suspended' if share.suspended else memory})"

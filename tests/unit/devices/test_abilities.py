@@ -1,0 +1,94 @@
+"""The abilities of a machine follow from its files, and each that is missing says what to do."""
+
+import pytest
+
+from jupyter_gq.devices.abilities import AbilityState, Machine, find_abilities
+from jupyter_gq.devices.checkpointer import CheckpointSupport
+from jupyter_gq.devices.probe import ProbeState, ProbeStatus
+
+WORKS, UNVERIFIED, MISSING, UNKNOWN = AbilityState
+DRIVER = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}.65.06  Sun Jul 27 07:10:15 UTC 2025\n"
+OPEN_DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}.65.06  Release Build\n"
+
+
+class World:
+    """A machine with everything that shares can use."""
+
+    def __init__(self, root):
+        self.root = root
+        self.programs = {"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"}
+        self.status = ProbeStatus(state=ProbeState.OK, detail="2x A100.")
+        self.support = CheckpointSupport(available=True, can_move=True, detail="It works.")
+        self.write("proc/driver/nvidia/version", DRIVER.format(615))
+        self.write("proc/self/uid_map", "         0          0 4294967295\n")
+        self.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids dmem\n")
+        self.write("run/nvidia-persistenced/socket", "")
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def find(self, *, simulated=False):
+        machine = Machine(
+            proc=self.root / "proc",
+            sys=self.root / "sys",
+            run=self.root / "run",
+            which=lambda name: name if name in self.programs else None,
+        )
+        return {each.name: each for each in find_abilities(machine, self.status, self.support, simulated=simulated)}
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def test_machine_with_everything_lacks_nothing_and_is_unverified(world):
+    found = world.find()
+    assert {name for name, each in found.items() if each.state in (MISSING, UNKNOWN)} == set()
+    assert {name for name, each in found.items() if each.state is UNVERIFIED} == {
+        "suspend",
+        "resume on another GPU",
+        "MPS",
+        "memory limits of the driver",
+        "programs of other users",
+    }
+
+
+def test_simulation_is_verified(world):
+    assert world.find(simulated=True)["suspend"].state is WORKS
+
+
+@pytest.mark.parametrize("text", [DRIVER, OPEN_DRIVER], ids=["closed", "open"])
+@pytest.mark.parametrize(("version", "state"), [(570, WORKS), (565, MISSING)])
+def test_version_of_the_driver_is_read(world, text, version, state):
+    world.write("proc/driver/nvidia/version", text.format(version))
+    found = world.find()["driver"]
+    assert (found.state, str(version) in found.found) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("devices", lambda world: setattr(world, "status", ProbeStatus(state=ProbeState.LOST, detail="Lost."))),
+        ("driver", lambda world: (world.root / "proc/driver/nvidia/version").unlink()),
+        ("MPS", lambda world: world.programs.discard("nvidia-cuda-mps-server")),
+        ("memory limits of the driver", lambda world: world.write("proc/driver/nvidia/version", DRIVER.format(614))),
+        ("control groups", lambda world: (world.root / "sys/fs/cgroup/cgroup.controllers").unlink()),
+        ("control groups", lambda world: world.write("sys/fs/cgroup/cgroup.controllers", "cpu pids")),
+        ("persistence", lambda world: (world.root / "run/nvidia-persistenced/socket").unlink()),
+        ("programs of other users", lambda world: world.write("proc/self/uid_map", "0 1000 1\n")),
+    ],
+)
+def test_what_is_missing_says_what_to_do(world, name, change):
+    change(world)
+    found = world.find()[name]
+    assert found.state in (MISSING, UNKNOWN)
+    assert found.found.endswith(".")
+    assert name == "devices" or found.advice.endswith(".")
+
+
+def test_support_that_is_missing_has_the_sentence_of_the_checkpointer(world):
+    world.support = CheckpointSupport(available=False, can_move=False, detail="The driver is too old.")
+    assert world.find()["suspend"].state is MISSING
+    assert world.find()["suspend"].found == "The driver is too old."

@@ -1,0 +1,125 @@
+"""The commands `devices` and `doctor` show the machine on which they run."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from jupyter_gq.app import main
+from jupyter_gq.devices.choose import choose_checkpointer
+from jupyter_gq.devices.local_shares import LocalShare, find_local_shares
+from jupyter_gq.devices.processes import read_process
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.machine_devices import format_devices, open_probe, read_devices
+from tests.fakes.driver import FakeDriver
+
+SHARE = {
+    "JUPYTER_GQ_DEVICES": "GPU-sim-0",
+    "JUPYTER_GQ_GPUS": "0.25",
+    "JUPYTERHUB_USER": "eva-of-this-test",
+    "JUPYTERHUB_SERVER_NAME": "big",
+}
+KERNEL = "import jupyter_gq; jupyter_gq.simulate_memory(1200); print('done', flush=True); input()"
+
+
+@pytest.fixture
+def config(tmp_path):
+    file = tmp_path / "config.py"
+    file.write_text('c = get_config()\nc.SimulatedDevices.mode = "always"\nc.SimulatedDevices.devices = "2x T4-16GB"\n')
+    return file
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """Start a program with a share; its reports are in a folder of this test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-c", KERNEL],
+        env={**os.environ, **SHARE, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "done\n"
+        yield read_process(process.pid).id
+        process.communicate("\n")
+
+
+def own_share(found):
+    (share,) = (each for each in found.devices[0].shares if "eva-of-this-test" in each.name)
+    return share
+
+
+def test_share_of_a_running_program_is_shown_with_its_memory(kernel, config, capsys):
+    assert main(["devices", "--config", str(config), "--output", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["devices"]
+    assert (first["id"], first["memory_mib"], first["used_mib"], first["suspendable"]) == (
+        "GPU-sim-0",
+        15360,
+        1200,
+        True,
+    )
+    share = {"name": "notebook of eva-of-this-test (big)", "gpus": "0.25", "memory_mib": 1200, "suspended": False}
+    assert share in first["shares"]
+    assert share not in second["shares"]
+    assert main(["devices", "--config", str(config)]) == 0
+    assert "notebook of eva-of-this-test (big) (0.25 GPU, 1200 MiB)" in capsys.readouterr().out
+
+
+def test_suspended_share_is_shown_as_such(kernel, config):
+    probe = open_probe(config)
+    checkpointer = choose_checkpointer(probe, pytest.fail)
+    checkpointer.lock(kernel, Seconds(1))
+    checkpointer.checkpoint(kernel)
+    found = read_devices(probe, checkpointer, find_local_shares())
+    assert (own_share(found).suspended, found.devices[0].used_mib) == (True, 0)
+    assert "(0.25 GPU, suspended)" in format_devices(found, width=None)[2]
+
+
+def test_programs_of_one_share_are_one_share(kernel, config):
+    (found,) = (each for each in find_local_shares() if "eva-of-this-test" in each.name)
+    assert (found.devices, found.processes) == (("GPU-sim-0",), (kernel,))
+
+
+def test_device_that_cannot_be_suspended_says_why():
+    driver = FakeDriver()
+    driver.obstacle_of["GPU-1"] = "The GPU is partitioned (MIG)."
+    found = read_devices(driver, driver, ())
+    assert [each.suspendable for each in found.devices] == [True, False]
+    assert format_devices(found, width=None)[-1] == "Not suspendable: The GPU is partitioned (MIG)."
+    driver.available = False
+    assert {each.reason for each in read_devices(driver, driver, ()).devices} == {"The driver is too old."}
+
+
+def test_memory_that_the_driver_does_not_tell_is_unknown():
+    driver = FakeDriver()
+    driver.blind = True
+    share = LocalShare(name="s", gpus="1", devices=("GPU-0",), processes=(driver.start(1, 5),))
+    first, second = read_devices(driver, driver, [share]).devices
+    assert (first.used_mib, first.shares[0].memory_mib) == (None, None)
+    assert second.shares == []
+    assert "unknown" in format_devices(read_devices(driver, driver, [share]), width=None)[2]
+
+
+def test_file_that_cannot_be_read_is_refused(capsys, tmp_path):
+    assert main(["devices", "--config", str(tmp_path / "none.py")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_doctor_of_simulated_devices_finds_that_they_can_be_suspended(config, capsys):
+    assert main(["doctor", "--config", str(config)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Simulated: suspends" in next(line for line in lines if line.startswith("suspend "))
+    assert main(["doctor", "--config", str(config), "-o", "json"]) == 0
+    assert {"name", "state", "found", "advice"} == json.loads(capsys.readouterr().out)["abilities"][0].keys()
+
+
+def test_doctor_of_a_machine_that_cannot_suspend_fails(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    config = tmp_path / "config.py"
+    config.write_text('get_config().SimulatedDevices.mode = "never"\n')
+    assert main(["doctor", "--config", str(config)]) == 1
+    assert "x86-64 machines only" in capsys.readouterr().out
