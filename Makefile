@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -144,6 +144,10 @@ cluster-tools: ## Build the control plane of the Kubernetes tests from Go module
 test-kubernetes: setup ## Run the tests against a real Kubernetes API server
 	@tests/kubernetes/tools/build.sh || [ -z "$$CI" ]
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/kubernetes
+
+# Without a GPU whose driver can suspend, these tests are skipped, with one line that says why.
+test-gpu: setup ## Suspend and resume programs of the tests on an NVIDIA GPU, and print the speeds
+	$(PYTEST) -rs tests/gpu
 
 .PHONY: postgresql
 postgresql:

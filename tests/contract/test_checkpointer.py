@@ -27,6 +27,8 @@ class SimulatedWorld:
     """A machine with two simulated devices and processes on the first one."""
 
     devices = ("GPU-sim-0", "GPU-sim-1")
+    #: MiB by which the figures of the probe may differ from what is expected.
+    tolerance = 0
 
     def __init__(self):
         self.slept = []
@@ -61,6 +63,10 @@ class SimulatedWorld:
     def mend(self, fault):
         clear_fault(fault)
 
+    def fill(self):
+        """Fill the first device, but for less than the process of a test needs."""
+        self.start(self.probe.free_memory(self.devices[0]) - 999)
+
     def used(self, process, device=0):
         """Return the MiB of a device that the probe shows for the process."""
         return sum(use.memory for use in self.probe.usage(self.devices[device], [process.pid]))
@@ -74,6 +80,7 @@ class FakeDriverWorld:
     """A machine with fakes of the driver's libraries, on which the real probe and the real checkpointer run."""
 
     devices = tuple(f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (1, 2))
+    tolerance = 0
     _marks = {
         SimulatedFault.LOCK_TIMEOUT: "busy",
         SimulatedFault.MANAGED_MEMORY: "managed",
@@ -100,7 +107,7 @@ class FakeDriverWorld:
         for mark in self.folder.glob(f"*.{self._marks[fault]}"):
             mark.unlink()
 
-    used = SimulatedWorld.used
+    used, fill = SimulatedWorld.used, SimulatedWorld.fill
 
 
 @pytest.fixture(scope="session")
@@ -164,30 +171,38 @@ def test_process_goes_through_the_states(checkpointer, process):
     assert checkpointer.state(process) is CheckpointState.RUNNING
 
 
+def is_free(world, memory, device=0):
+    """Tell whether the probe shows so many MiB as free on a device."""
+    return abs(world.probe.free_memory(world.devices[device]) - memory) <= world.tolerance
+
+
 def test_memory_leaves_the_device_and_comes_back(world, checkpointer, process):
-    free = world.probe.free_memory(world.devices[0])
-    assert world.used(process) == 1000
+    free, held = world.probe.free_memory(world.devices[0]), world.used(process)
+    assert held == 1000 or (world.tolerance and held > 1000)
     suspend(checkpointer, process)
     assert world.used(process) == 0
-    assert world.probe.free_memory(world.devices[0]) == free + 1000
+    assert is_free(world, free + held)
     checkpointer.restore(process, {})
-    assert world.used(process) == 1000
-    assert world.probe.free_memory(world.devices[0]) == free
+    assert abs(world.used(process) - held) <= world.tolerance
+    assert is_free(world, free)
 
 
 def test_memory_can_come_back_on_another_device(world, checkpointer, process):
-    if not checkpointer.support().can_move:
+    if not checkpointer.support().can_move or len(world.devices) < 2:
         pytest.skip("this machine cannot move the state of a process to another device")
-    first, second = world.devices
-    free = [world.probe.free_memory(device) for device in world.devices]
+    first, second = world.devices[:2]
+    free, held = [world.probe.free_memory(device) for device in (first, second)], world.used(process)
     for moves in ({first: second}, {second: first}):
         suspend(checkpointer, process)
         checkpointer.restore(process, moves)
         checkpointer.unlock(process)
         if moves == {first: second}:
-            assert (world.used(process, 0), world.used(process, 1)) == (0, 1000)
-            assert [world.probe.free_memory(device) for device in world.devices] == [free[0] + 1000, free[1] - 1000]
-    assert [world.probe.free_memory(device) for device in world.devices] == free
+            assert world.used(process, 0) == 0
+            assert abs(world.used(process, 1) - held) <= world.tolerance
+            assert is_free(world, free[0] + held, 0)
+            assert is_free(world, free[1] - held, 1)
+    assert is_free(world, free[0], 0)
+    assert is_free(world, free[1], 1)
 
 
 def test_state_outlives_the_program_that_caused_it(world, process):
@@ -255,5 +270,5 @@ def test_restore_without_room_loses_the_process(world, checkpointer, process):
 
 def test_restore_onto_a_full_device_loses_the_process(world, checkpointer, process):
     suspend(checkpointer, process)
-    world.start(world.probe.free_memory(world.devices[0]) - 999)
+    world.fill()
     refused(CheckpointProblem.OUT_OF_MEMORY, checkpointer.restore, process, {})

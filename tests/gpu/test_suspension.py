@@ -1,0 +1,106 @@
+"""The contract of checkpointers on a real GPU, and a whole share that is suspended and resumed there.
+
+Programs of these tests hold a few GiB of the first GPU. Failures that cannot be caused without harm, such as a restore
+without memory, are left to the fakes of the driver.
+"""
+
+import select
+import time
+
+import pytest
+
+from jupyter_gq.agent.clock import monotonic, now
+from jupyter_gq.devices.cuda_checkpointer import CudaCheckpointer
+from jupyter_gq.devices.host_memory import LinuxHostMemory
+from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.probe import ProbeState
+from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension import SuspensionTarget
+from jupyter_gq.devices.suspension_journal import FileJournal
+from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
+from tests.contract.test_checkpointer import *  # noqa: F403 - the same contract as for simulation and fakes
+from tests.contract.test_checkpointer import SimulatedWorld
+from tests.driver_fakes import DriverMachine
+
+
+def missing():
+    """Return what is missing on this machine; "" if nothing is."""
+    status = NvmlProbe(now=now).status()
+    if status.state is not ProbeState.OK:
+        return status.detail
+    support = CudaCheckpointer(devices=lambda: []).support()
+    return "" if support.available else support.detail
+
+
+if missing():
+    pytest.skip(f"no NVIDIA GPU that can suspend: {missing()}", allow_module_level=True)
+
+
+class GpuWorld:
+    """This machine, with programs that hold memory of its first GPU."""
+
+    #: MiB; other programs of the machine and the driver itself may take or give back a little meanwhile.
+    tolerance = 64
+
+    def __init__(self):
+        self.machine = DriverMachine({})
+        self.start, self.close = self.machine.start, self.machine.close
+        self.probe = NvmlProbe(now=now)
+        self.devices = tuple(device.uuid for device in self.probe.devices())
+
+    def checkpointer(self):
+        return CudaCheckpointer(devices=lambda: self.devices)
+
+    def end(self, process):
+        self.machine.end(process.pid)
+
+    def fail(self, fault, process):
+        pytest.skip(f"{fault.value} is not caused on a real GPU")
+
+    def fill(self):
+        pytest.skip("a restore without memory is not tried on a real GPU")
+
+    used = SimulatedWorld.used
+
+
+@pytest.fixture
+def world():
+    world = GpuWorld()
+    yield world
+    world.close()
+
+
+@pytest.mark.parametrize("mib", [4096, 40960])
+def test_share_of_two_programs_is_suspended_and_resumed_with_its_content(world, tmp_path, mib, capsys):
+    device = world.devices[0]
+    if world.probe.free_memory(device) < 2 * mib + 4096:
+        pytest.skip(f"the first GPU has no room for {2 * mib} MiB")
+    programs = [world.start(mib), world.start(mib)]
+    for number, program in enumerate(programs):
+        world.machine.tell(program.pid, "write", 4711 + number)
+    suspender = ShareSuspender(
+        checkpointer=world.checkpointer(),
+        probe=world.probe,
+        host=LinuxHostMemory(),
+        journal=FileJournal(tmp_path / "journal", boot=boot_id()),
+        waiting=Waiting(monotonic=monotonic, sleep=time.sleep),
+        limits=SuspensionLimits(),
+    )
+    target = SuspensionTarget(name="share", devices=(device,), find_processes=lambda: programs)
+    began = monotonic()
+    found = suspender.suspend(target, lambda: False)
+    out = monotonic() - began
+    assert found.total >= 2 * mib
+    assert world.used(programs[0]) == world.used(programs[1]) == 0
+    for program in programs:
+        world.machine.begin(program.pid, "read")
+    answers = [world.machine.programs[program.pid].stdout for program in programs]
+    assert select.select(answers, [], [], 1)[0] == []
+    began = monotonic()
+    suspender.resume("share", timeout=10)
+    back = monotonic() - began
+    assert [world.machine.answer(program.pid) for program in programs] == ["4711", "4712"]
+    with capsys.disabled():
+        gib = found.total / 1024
+        print(f"\n{gib:.1f} GiB: out {out:.1f} s ({gib / out:.1f} GiB/s), in {back:.1f} s ({gib / back:.1f} GiB/s)")
