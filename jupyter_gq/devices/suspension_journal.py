@@ -6,6 +6,8 @@ Rules
 - At rest: in the steps SUSPENDED and UNSUSPENDABLE nothing is going on. Every other step is finished or undone by
   `Suspender.recover`.
 - One boot: process ids and start times mean nothing after a restart of the machine, so entries end with it.
+
+See docs/decisions/0119-journal-each-step-of-a-suspension.md.
 """
 
 import logging
