@@ -1,7 +1,6 @@
 """`jupyter-gq doctor`: say what this machine can do for shares of GPUs, and what to install or set for more."""
 
 import argparse
-import time
 
 from pydantic import BaseModel
 
@@ -36,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises `CommandRefused` if the configuration file cannot be read.
     """
     probe = open_probe(arguments.config)
-    support = choose_checkpointer(probe, time.sleep).support()
+    support = choose_checkpointer(probe).support()
     abilities = find_abilities(Machine(), probe.status(), support, simulated=isinstance(probe, SimulatedProbe))
     if arguments.output == "json":
         print_json(Findings(abilities=list(abilities)))

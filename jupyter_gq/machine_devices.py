@@ -1,7 +1,6 @@
 """`jupyter-gq devices`: list the GPUs of this machine with their use and their shares."""
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def add_config_argument(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the devices of this machine, and return 0. Raises `CommandRefused` if the file cannot be read."""
     probe = open_probe(arguments.config)
-    found = read_devices(probe, choose_checkpointer(probe, time.sleep), find_local_shares())
+    found = read_devices(probe, choose_checkpointer(probe), find_local_shares())
     if arguments.output == "json":
         print_json(found)
     else:

@@ -8,7 +8,7 @@ Rules
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,22 +45,6 @@ class SimulatedHostMemory:
     def room(self, pids: Collection[int]) -> HostRoom | None:
         """Return more room than any process reports."""
         return HostRoom(memory=MiB(2**40), place="the simulation")
-
-
-class LimitedHostMemory:
-    """The host memory within the limit that administrators set for the state of all suspended shares."""
-
-    def __init__(self, host: HostMemory, limit: Callable[[], MiB | None], taken: Callable[[], MiB]) -> None:
-        """Limit the room of `host`: `limit` returns the most that may be taken, None = any, and `taken` what is."""
-        self._host, self._limit, self._taken = host, limit, taken
-
-    def room(self, pids: Collection[int]) -> HostRoom | None:
-        """Return the room of the host, or what is left of the limit if that is less; None if it is unknown."""
-        room, limit = self._host.room(pids), self._limit()
-        if room is None or limit is None:
-            return room
-        left = MiB(max(0, limit - self._taken()))
-        return room if room.memory <= left else HostRoom(memory=left, place=f"the limit of {limit} MiB for idle shares")
 
 
 class LinuxHostMemory:

@@ -176,7 +176,7 @@ class ShareSuspender:
         need = sum(sum_memory(members).values())
         others = [each for each in self._journal.entries() if each.step is not Step.UNSUSPENDABLE and each.name != name]
         counted = sum(entry.suspension().total for entry in others) + sum(sum_memory(done).values())
-        most = self._limits.most_suspended
+        most = self._limits.most_suspended()
         if most is not None and counted + need > most:
             raise SuspensionError(
                 SuspensionProblem.HOST_MEMORY,

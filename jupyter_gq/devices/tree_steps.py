@@ -25,6 +25,11 @@ _POLL = Seconds(0.2)
 _LEAST_TIMEOUT = 0.5
 
 
+def _no_limit() -> MiB | None:
+    """Return None: the free host memory is the only limit."""
+    return None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuspensionLimits:
     """The limits of suspensions on one machine."""
@@ -35,8 +40,8 @@ class SuspensionLimits:
     host_margin: MiB = _HOST_MARGIN
     #: Device memory in MiB that must be free beyond what a resume brings back.
     device_margin: MiB = _DEVICE_MARGIN
-    #: GPU state in MiB that may be in host memory at one time; None = only free host memory limits it.
-    most_suspended: MiB | None = None
+    #: Function that returns the GPU state in MiB that may be in host memory at one time; None = any amount that fits.
+    most_suspended: Callable[[], MiB | None] = _no_limit
     #: Time in seconds in which the probe must show that the memory has left the devices.
     settle_timeout: Seconds = _SETTLE_TIMEOUT
 

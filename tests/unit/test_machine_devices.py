@@ -71,7 +71,7 @@ def test_share_of_a_running_program_is_shown_with_its_memory(kernel, config, cap
 
 def test_suspended_share_is_shown_as_such(kernel, config):
     probe = open_probe(config)
-    checkpointer = choose_checkpointer(probe, pytest.fail)
+    checkpointer = choose_checkpointer(probe)
     checkpointer.lock(kernel, Seconds(1))
     checkpointer.checkpoint(kernel)
     found = read_devices(probe, checkpointer, find_local_shares())

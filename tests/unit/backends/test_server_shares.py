@@ -11,12 +11,10 @@ from jupyter_gq.backends.servers.shares import ServerShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.host_memory import HostRoom, LimitedHostMemory, SimulatedHostMemory
 from jupyter_gq.devices.processes import read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
-from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.states import State
 from tests.builders import a_notebook, running
 from tests.fakes import FakeProbe, FixedClock
@@ -178,13 +176,6 @@ async def test_a_server_that_has_ended_is_forgotten(machine):
     shares.remove(*KEY)
     assert shares.state(*KEY) is None
     await eventually(lambda: not FileJournal(machine.path, boot="boot").entries(), lambda: "an empty journal")
-
-
-async def test_all_suspended_shares_together_keep_within_the_limit():
-    host = LimitedHostMemory(SimulatedHostMemory(), lambda: MiB(5000), lambda: MiB(3500))
-    assert host.room([]) == HostRoom(memory=MiB(1500), place="the limit of 5000 MiB for idle shares")
-    unlimited = LimitedHostMemory(SimulatedHostMemory(), lambda: None, lambda: MiB(3500))
-    assert unlimited.room([]).memory > 10**6
 
 
 async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
