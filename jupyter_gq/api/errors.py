@@ -36,6 +36,7 @@ FIELDS: Mapping[errors.Resource, str] = {
     errors.Resource.MEMORY: "memory",
     errors.Resource.MODEL: "gpu_model",
     errors.Resource.PREFERRED_MODELS: "preferred_gpu_models",
+    errors.Resource.LEVEL: "within",
     errors.Resource.GPU_MEMORY: "gpu_memory",
 }
 

@@ -31,6 +31,7 @@ from .events import Broker
 from .records.records import Records
 from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
+from .settings.topology import make_topologies, with_levels
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class Context:
         held = self._held_outside_pools(offers, taken)
         if (settings, offers, drained, taken, held) != self._nodes_of:
             nodes = _without_devices(mark_drained(_merge_offers(offers), drained), taken)
-            self._nodes = settings.nodes(nodes, held)
+            self._nodes = with_levels(settings.nodes(nodes, held), settings.topology)
             self._nodes_of = settings, offers, drained, taken, held
         return self._nodes
 
@@ -212,6 +213,7 @@ class Context:
             queues=queues,
             workloads=workloads,
             usage=self.past_usage,
+            topologies=make_topologies(self.settings.topology),
             new_nodes=self.new_nodes(),
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
             unobserved=tuple(sorted(self.unobserved)),
@@ -272,7 +274,13 @@ class Context:
 
         The queues have leaves for the callers in `also`.
         """
-        return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=(), new_nodes=self.new_nodes())
+        return Snapshot(
+            nodes=self.nodes(),
+            queues=self.queues(also),
+            workloads=(),
+            topologies=make_topologies(self.settings.topology),
+            new_nodes=self.new_nodes(),
+        )
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
         """Return the devices that a workload holds, without devices that no backend offers any more."""

@@ -27,6 +27,8 @@ class Resource(StrEnum):
     MODEL = "model"
     #: The product names of the GPUs that are tried first.
     PREFERRED_MODELS = "preferred models"
+    #: The level within which all tasks run.
+    LEVEL = "level"
     #: The memory of a GPU.
     GPU_MEMORY = "GPU memory"
 

@@ -67,6 +67,7 @@ class JobFields(_Request):
     expected_seconds: float | None = None
     max_seconds: float | None = None
     tasks: int = 1
+    within: str | None = None
     priority: int = 0
     returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")
     variables: list[str] | None = Field(

@@ -208,6 +208,11 @@ export interface components {
              */
             tasks?: number;
             /**
+             * @description All tasks run in one "node", or in one domain of another level that the settings name, such as "rack"; without room there, none starts. Default: anywhere.
+             * @default null
+             */
+            within?: string | null;
+            /**
              * @description Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.
              * @default 0
              */
@@ -256,6 +261,8 @@ export interface components {
             /** @description Models of GPU that are tried first, in this order. */
             preferred_gpu_models: string[];
             tasks: number;
+            /** @description Level in one domain of which all tasks run; None = anywhere. */
+            within: string | null;
             priority: number;
             /** @description Seconds that the owner expects the job to run. */
             expected_seconds: number | null;
@@ -313,6 +320,8 @@ export interface components {
             /** @description Models of GPU that are tried first, in this order. */
             preferred_gpu_models: string[];
             tasks: number;
+            /** @description Level in one domain of which all tasks run; None = anywhere. */
+            within: string | null;
             priority: number;
             /** @description Seconds that the owner expects the job to run. */
             expected_seconds: number | null;
@@ -668,6 +677,8 @@ export interface components {
             max_seconds?: number | null;
             /** @default 1 */
             tasks?: number;
+            /** @default null */
+            within?: string | null;
             /** @default 0 */
             priority?: number;
             /** @description Names of variables that the job brings back. */

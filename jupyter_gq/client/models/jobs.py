@@ -51,6 +51,13 @@ class JobRequest(StrictModel):
         description="Models of GPU that are tried first, in this order; the job takes others if these have no room.",
     )
     tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
+    within: Name | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_NAME,
+        description='All tasks run in one "node", or in one domain of another level that the settings name, such as '
+        '"rack"; without room there, none starts. Default: anywhere.',
+    )
     priority: int = Field(
         default=0,
         ge=MIN_PRIORITY,
@@ -116,6 +123,7 @@ class JobSummary(BaseModel):
         default_factory=list, description="Models of GPU that are tried first, in this order."
     )
     tasks: int
+    within: str | None = Field(default=None, description="Level in one domain of which all tasks run; None = anywhere.")
     priority: int
     expected_seconds: float | None = Field(default=None, description="Seconds that the owner expects the job to run.")
     max_seconds: float | None = Field(

@@ -4,10 +4,13 @@ from jupyter_gq.client.models import JobRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.run_time_limits import make_run_time_limit
+from jupyter_gq.controller.settings.config import Settings
+from jupyter_gq.controller.settings.topology import list_levels, make_constraint
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.errors import NeverFits
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.errors import NeverFits, Resource
+from jupyter_gq.domain.workload import Kind, TopologyConstraint, Workload
 from jupyter_gq.scheduling.preview import admission
+from jupyter_gq.scheduling.wording import enumerate_names
 
 from .job_checks import check_priority, find_usable_queue
 from .job_devices import build_device_request, check_preferred_models
@@ -31,6 +34,7 @@ def build_workload(context: Context, caller: Caller, request: JobRequest, name: 
         request=with_host_resources(devices, request, settings.defaults_of(request.queue)),
         tasks=request.tasks,
         min_members=request.tasks,
+        topology=_find_level(request.within, settings),
         priority=request.priority,
         estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),
         run_time_limit=make_run_time_limit(request.max_seconds, caller),
@@ -43,3 +47,17 @@ def build_workload(context: Context, caller: Caller, request: JobRequest, name: 
     except NeverFits as refusal:
         raise explain_default(refusal, request) from refusal
     return context.with_memory_part(workload)
+
+
+def _find_level(level: str | None, settings: Settings) -> TopologyConstraint | None:
+    """Return the constraint for a level, None for None; raise `NeverFits` with the known levels for an unknown one."""
+    if level is None:
+        return None
+    known = list_levels(settings.topology)
+    if level not in known:
+        raise NeverFits(
+            f"You asked for all tasks within one {level}, but there is no such level. "
+            f"Use {enumerate_names(known, 'or')}.",
+            Resource.LEVEL,
+        )
+    return make_constraint(level)

@@ -87,6 +87,8 @@ class Settings:
     build_pool: str = "default"
     #: Pool of the jobs.
     train_pool: str = "default"
+    #: Labels of nodes from wide to narrow: the levels within which a job may ask its tasks to be.
+    topology: tuple[str, ...] = ()
     #: How many times the build pool may be promised.
     over_subscription: float = 1.0
     #: The policy of the scheduling cycle.
@@ -308,6 +310,7 @@ def build_settings(
         pod_pools=by_nodes,
         build_pool=build,
         train_pool=train,
+        topology=tuple(placement.topology),
         over_subscription=pools.over_subscription,
         policy=policy,
         suspension=SuspensionRule(

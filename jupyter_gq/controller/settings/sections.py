@@ -4,7 +4,7 @@ from traitlets.config import Configurable
 
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, PlacementStrategy
 
-from .traits import DictByName, Flag, GpuRequest, GpuRequestsByName, Number, OneOf, Patterns, Word
+from .traits import DictByName, Flag, GpuRequest, GpuRequestsByName, NodeLabels, Number, OneOf, Patterns, Word
 
 LONGEST_GRACE = 3600
 
@@ -364,6 +364,12 @@ class Placement(Configurable):
         tuple(PlacementStrategy),
         "fragmentation",
         help="""Placement of work with a fraction of a GPU, by the same words. Default: "fragmentation".""",
+    ).tag(config=True)
+    topology = NodeLabels(
+        (),
+        help="""Labels of nodes from wide to narrow, such as ['topology.kubernetes.io/zone', 'example.com/rack']. Nodes
+        with the same labels are near each other, and a job can ask that all its tasks run within one "zone" or "rack":
+        the last part of the label. One "node" can always be asked for. Default: none.""",
     ).tag(config=True)
 
 

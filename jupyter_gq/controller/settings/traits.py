@@ -12,6 +12,8 @@ from jupyter_gq.domain.errors import AdminError, InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.plain_text import strip_controls
 
+from .topology import list_levels
+
 if TYPE_CHECKING:
     _GpusByName = Dict[str, MilliGpu]
     _EntriesByName = Dict[str, JsonMapping]
@@ -166,6 +168,25 @@ class OneOf(TraitType[str, object]):
         if value not in self.choices:
             raise SettingsError(trait_path(obj, self), value, "it is not known", f"use {self.info_text}")
         return str(value)
+
+
+class NodeLabels(TraitType[tuple[str, ...], object]):
+    """A list of labels of nodes whose last parts differ, none of which is "node"."""
+
+    info_text = 'a list of labels such as ["topology.kubernetes.io/zone", "example.com/rack"]'
+
+    def validate(self, obj: object, value: object) -> tuple[str, ...]:
+        """Return the labels; raise `SettingsError` if they are no such list."""
+        trait = trait_path(obj, self)
+        if not isinstance(value, list | tuple) or not all(isinstance(label, str) for label in value):
+            raise SettingsError(trait, value, "it is not a list of labels", f"write {self.info_text}")
+        names = list_levels(value)
+        for name in names:
+            check_plain(trait, name, ())
+        if "" in names or len(set(names)) < len(names):
+            problem = f"the last parts of the labels name the levels, here {', '.join(names)}"
+            raise SettingsError(trait, value, problem, "use labels with different last parts, none of them 'node'")
+        return tuple(value)
 
 
 def _entries(trait: str, value: object, expected: str) -> dict[str, object]:

@@ -105,6 +105,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         gpu_model=next(iter(workload.request.models), None),
         preferred_gpu_models=list(workload.request.preferred_models),
         tasks=workload.tasks,
+        within=workload.topology.required if workload.topology is not None else None,
         priority=workload.priority,
         expected_seconds=workload.estimate,
         max_seconds=context.max_seconds,

@@ -273,7 +273,9 @@ def explain_no_room(
     elif "in_one_domain" in numbers:
         reason = PendingReason.NO_DOMAIN
         most = format_gpus(numbers["in_one_domain"])
-        free = f"{describe_gpus(idle)} {_verb(idle)} idle, at most {most} of {_pronoun(idle)} in one domain"
+        free = (
+            f"{describe_gpus(idle)} {_verb(idle)} idle, at most {most} of {_pronoun(idle)} in one {_level_of(workload)}"
+        )
     else:
         reason = PendingReason.FRAGMENTED
         most = format_gpus(largest)
@@ -313,6 +315,11 @@ def _owner_clause(owner: Workload, now: Instant) -> str:
     if owner.state is State.SUSPENDED:
         return "which may be used again at any moment"
     return f"which has waited {describe_duration(now - owner.waits_since)}"
+
+
+def _level_of(workload: Workload) -> str:
+    """Return the name of the level that all tasks must share; "domain" if only groups of them must."""
+    return (workload.topology.required if workload.topology is not None else None) or "domain"
 
 
 def _is_choosy(workload: Workload) -> bool:

@@ -23,6 +23,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     memory: null,
     gpu_model: null,
     gpu_memory: null,
+    within: null,
     preferred_gpu_models: [],
     tasks: 1,
     priority: 0,

@@ -205,3 +205,58 @@ async def test_gpus_take_the_place_of_gpu_memory_while_the_job_waits(tmp_path):
     changed = world.controller.job_changes.change(ANN, view.id, JobChange(gpus="0.3"))
     assert (changed.gpus, changed.gpu_memory, changed.preferred_gpu_models) == ("0.3", None, ["A100-40GB"])
     world.close()
+
+
+def two_racks():
+    """Two racks of two nodes with two GPUs each."""
+    return tuple(
+        replace(a_node(2, name=name), labels={"example.com/rack": name[1]}) for name in ("a1", "a2", "b1", "b2")
+    )
+
+
+def a_cluster(tmp_path, topology=("example.com/rack",)):
+    queues = {"vision": {"groups": ["vision"]}}
+    nodes = two_racks()
+    sections = {"Pools": {"pools": {}}, "TrainingQueues": {"queues": queues}, "Placement": {"topology": list(topology)}}
+    return World(tmp_path, settings=story_settings(nodes, **sections), nodes=nodes)
+
+
+async def test_all_tasks_run_within_the_level_that_the_job_asks_for(tmp_path):
+    world = a_cluster(tmp_path)
+    world.controller.jobs.submit(ANN, a_submission(gpus="1"), None)
+    await world.step(2)
+    view, _ = world.controller.jobs.submit(ANN, a_submission(gpus="1", tasks=4, within="rack"), None)
+    assert view.within == "rack"
+    await world.step(2)
+    launch = world.backend.launches[-1]
+    assert {place.node for place in launch.workload.placement} == {"a2", "b2"}
+    world.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"within": "room"}, "within one room, but there is no such level. Use rack or node."),
+        ({"within": "rack", "tasks": 5}, "in one rack, but no rack of the pool .* for more than 4 of them. Ask for 4"),
+        ({"within": "node", "tasks": 3}, "in one node, but no node of the pool .* for more than 2 of them. Ask for 2"),
+    ],
+)
+async def test_a_level_that_cannot_hold_the_tasks_is_refused(tmp_path, changes, words):
+    world = a_cluster(tmp_path)
+    with pytest.raises(NeverFits, match=words):
+        world.controller.jobs.preview(ANN, JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes}))
+    world.close()
+
+
+async def test_a_job_waits_if_no_domain_has_room_and_if_its_level_is_no_longer_known(tmp_path):
+    world = a_cluster(tmp_path)
+    for _ in range(2):
+        world.controller.jobs.submit(ANN, a_submission(gpus="1", tasks=2, within="node"), None)
+    await world.step(2)
+    view, _ = world.controller.jobs.submit(ANN, a_submission(gpus="1", tasks=4, within="rack"), None)
+    await world.step(2)
+    assert "4 GPUs are idle, at most 2 of them in one rack" in world.controller.jobs.show(ANN, view.id).sentence
+    world.settings.current = a_cluster(tmp_path, topology=()).settings.current
+    await world.step(2)
+    assert world.controller.jobs.show(ANN, view.id).phase == "waiting"
+    world.close()

@@ -129,7 +129,7 @@ def test_it_says_that_no_rack_has_room():
     found = why(decision, "new").why
     assert found.reason is PendingReason.NO_DOMAIN
     assert reveal(found.sentence).startswith(
-        "Waiting: q uses 2 of its 8 guaranteed GPUs and 6 GPUs are idle, at most 3 of them in one domain; ann's "
+        "Waiting: q uses 2 of its 8 guaranteed GPUs and 6 GPUs are idle, at most 3 of them in one rack; ann's "
     )
 
 
