@@ -32,7 +32,8 @@ _LISTED = 8
 def check(snapshot: Snapshot, *, live: bool = False) -> None:
     """Raise `InvalidSnapshot` for the first contradiction, with the object, its fault, and what was expected.
 
-    `live`: the snapshot is of a running service, so running work may be on nodes and devices that are gone.
+    `live`: the snapshot is of a running service, so running work may be on nodes and devices that are gone, and a
+    topology that work asks for may be gone.
     """
     for fault in _faults(snapshot, live):
         raise InvalidSnapshot(fault)
@@ -57,7 +58,7 @@ def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
     for workload in snapshot.workloads:
         if workload.queue not in known:
             yield f"{_describe(workload)} is in the queue {workload.queue!r}; {_expected('queues', queues)}"
-        yield from _workload_faults(workload, topologies)
+        yield from _workload_faults(workload, None if live else topologies)
         yield from _placement_faults(workload, nodes, live)
     yield from _device_faults(snapshot)
 
@@ -188,8 +189,11 @@ def _usage_faults(usage: Mapping[str, float]) -> Iterator[str]:
 # --- workloads
 
 
-def _workload_faults(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Yield a sentence for each contradiction in a workload's task counts, back-off, request, topology and groups."""
+def _workload_faults(workload: Workload, topologies: Mapping[str, Topology] | None) -> Iterator[str]:
+    """Yield a sentence for each contradiction in a workload's task counts, back-off, request, topology and groups.
+
+    With `topologies` None, unknown topologies are none: an administrator may have removed one under waiting work.
+    """
     who = _describe(workload)
     if not 1 <= workload.min_members <= workload.tasks:
         yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
@@ -214,9 +218,11 @@ def _request_faults(who: str, request: Request) -> Iterator[str]:
         yield f"{who} asks for {request.milli_per_device} thousandths of each device; 1 to {ONE_GPU} was expected."
 
 
-def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology]) -> Iterator[str]:
+def _constraint_faults(
+    who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology] | None
+) -> Iterator[str]:
     """Yield a sentence for an unknown topology of a constraint, and for each level that its topology does not have."""
-    if constraint is None:
+    if constraint is None or known is None:
         return
     topology = known.get(constraint.topology)
     if topology is None:
@@ -228,7 +234,7 @@ def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: M
             yield f"{who} is placed by the level {level!r}; {levels}"
 
 
-def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology]) -> Iterator[str]:
+def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology] | None) -> Iterator[str]:
     """Yield a sentence for each contradiction of task groups.
 
     Checked are unique names, known parents, task counts, requests, topologies, and that no group is above itself.
