@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import jupyter_gq
 from jupyter_gq.demo.command import USERS
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
 from jupyter_gq.demo.story import set_epochs, write_story_config
@@ -34,9 +35,20 @@ async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator
         for user in USERS:
             notebook = folder / "homes" / user / "digits.ipynb"
             notebook.write_text(json.dumps(set_epochs(json.loads(notebook.read_text()), epochs)))
+            show_extension_of_checkout(folder / "homes" / user)
         await hub.wait_until_ready()
         yield hub
     finally:
         await asyncio.shield(hub.stop())
         LOGS.release("hub", folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def show_extension_of_checkout(home: Path) -> None:
+    """Let the user's JupyterLab load the extension that was built in this checkout, not one that is installed."""
+    extensions = home / ".labextensions"
+    extensions.mkdir()
+    (extensions / "jupyter-gq").symlink_to(Path(jupyter_gq.__file__).parent / "labextension")
+    config = home / ".jupyter/jupyter_lab_config.py"
+    config.parent.mkdir(exist_ok=True)
+    config.write_text(f"c.LabApp.extra_labextensions_path = [{str(extensions)!r}]\n")
