@@ -1,0 +1,146 @@
+"""The whole way, with a real Jupyter server and kernel: a cell waits for the lent share and finds its variables."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+import pytest_asyncio
+from jupyter_client import AsyncKernelClient
+
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.models import ProcessReport, TicketRequest
+from tests.api.hubs import Hub
+from tests.patience import PATIENCE, eventually, scaled
+
+from .test_killed_service import RealService, a_job, until
+from .test_suspended_share import CONFIG, phase_of
+
+pytestmark = pytest.mark.asyncio
+
+_TOKEN = "of-the-server"
+
+
+class JupyterServer:
+    """Bob's Jupyter server, as a spawner starts it, with one kernel."""
+
+    def __init__(self, folder: Path, service: RealService) -> None:
+        self.folder, self.service = folder, service
+        self.client = ServiceClient(f"{service.url}/services/jupyter-gq/", "bob")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process: subprocess.Popen | None = None
+        self.kernel: AsyncKernelClient | None = None
+
+    async def start(self) -> None:
+        await until(self.client.health, "the service", self.service)
+
+        async def admitted():
+            found = await self.client.open_ticket(TicketRequest(server="", gpus="1"))
+            return found if found.phase == "starting" else None
+
+        view = await until(admitted, "the share", self.service)
+        environment = {
+            **os.environ,
+            **view.environment,
+            "JUPYTERHUB_USER": "bob",
+            "JUPYTERHUB_API_TOKEN": "bob",
+            "JUPYTER_GQ_TICKET": view.id,
+            "JUPYTER_GQ_URL": f"{self.service.url}/services/jupyter-gq/",
+            "JUPYTER_GQ_SERVER": "",
+            "JUPYTER_DEFAULT_PROVISIONER_NAME": "jupyter-gq",
+            "JUPYTER_RUNTIME_DIR": str(self.folder / "r"),
+        }
+        command = [
+            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", f"--port={self.port}"),
+            *(f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={self.folder}"),
+            *("--ServerApp.jpserver_extensions=jupyter_gq=True", "--JupyterGQ.activity_interval=1"),
+        ]
+        with (self.folder / "server.log").open("wb") as log:
+            self.process = subprocess.Popen(  # noqa: ASYNC220
+                command, env=environment, start_new_session=True, stdout=log, stderr=log
+            )
+        started = psutil.Process(self.process.pid).create_time()
+        await self.client.attach(view.id, ProcessReport(pid=self.process.pid, started=started))
+        await self._start_kernel()
+
+    async def _start_kernel(self) -> None:
+        async def begun():
+            try:
+                url = f"http://127.0.0.1:{self.port}/api/kernels"
+                async with httpx.AsyncClient(headers={"Authorization": f"token {_TOKEN}"}) as asked:
+                    return (await asked.post(url, json={"name": "python3"}, timeout=scaled(PATIENCE))).json()["id"]
+            except httpx.ConnectError:
+                return None
+
+        log = self.folder / "server.log"
+        kernel = await eventually(begun, log.read_text, every=0.5)
+        file = self.folder / "r" / f"kernel-{kernel}.json"
+        self.kernel = AsyncKernelClient()
+        self.kernel.load_connection_info(json.loads(file.read_text()))
+        self.kernel.start_channels(hb=False)
+        await self.kernel.kernel_info(reply=True, timeout=scaled(PATIENCE))
+
+    async def run(self, code: str) -> str:
+        """Execute code as a cell, and return what it printed."""
+        printed: list[str] = []
+        reply = await self.kernel.execute_interactive(
+            code, timeout=scaled(PATIENCE), output_hook=lambda message: printed.append(str(message["content"]))
+        )
+        assert reply["content"]["status"] == "ok", reply
+        return "".join(printed)
+
+    async def phase(self) -> str:
+        return (await self.client.notebooks()).notebooks[0].phase
+
+    async def comes_to(self, phase: str) -> None:
+        async def there():
+            return await self.phase() == phase
+
+        await until(there, f"the phase {phase}", self.service)
+
+    async def end(self) -> None:
+        if self.kernel is not None:
+            self.kernel.stop_channels()
+        if self.process is not None:
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                child.kill()
+            self.process.kill()
+            self.process.wait()
+        self.client.close()
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path):
+    hub = Hub()
+    await hub.start()
+    service = RealService(tmp_path, hub)
+    (tmp_path / "jupyterhub_config.py").write_text(CONFIG)
+    service.start()
+    yield service
+    service.clean_up()
+    await hub.stop()
+
+
+async def test_a_cell_waits_for_the_lent_share_and_finds_its_variables(service, tmp_path):
+    server, ann = JupyterServer(tmp_path, service), ServiceClient(f"{service.url}/services/jupyter-gq/", "ann")
+    try:
+        await server.start()
+        await server.run("import jupyter_gq; jupyter_gq.simulate_memory(30_000); x = 41")
+        job, _ = await ann.submit(a_job(tmp_path), "key")
+        await server.comes_to("suspended")
+        await phase_of(ann, job, "running", service=service)
+        printed = await asyncio.wait_for(server.run("print(x + 1)"), scaled(PATIENCE))
+        assert "42" in printed
+        assert await server.phase() == "running"
+        assert service.runners(job.id) == []
+    finally:
+        await server.end()
+        ann.close()
