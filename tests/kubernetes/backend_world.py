@@ -112,6 +112,7 @@ class World:
             training_namespace=namespaces.train,
             service_url="http://service/",
             runner_image="example.org/runner:1",
+            user_secret="gq-{username}",
             **options,
         )
         self.hub = HearsEverything(self)

@@ -49,6 +49,22 @@ async def test_a_whole_gpu_runs_on_the_node_that_was_chosen_and_stops_when_told(
     assert await world.backend.observe() == []
 
 
+async def test_the_pod_of_a_job_refers_to_the_secret_of_its_owner(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    plain, secret = world.job("plain", (node, 0)), world.job("secret", (node, 1))
+    await world.launch(plain)
+    await world.launch(secret, secrets=("HF_TOKEN",))
+    for job in (plain, secret):
+        await world.running(job)
+    without, pod = [await asyncio.to_thread(world.pod, job) for job in (plain, secret)]
+    assert [each.name for each in without.spec.containers[0].env if each.value_from] == []
+    (reference,) = [each for each in pod.spec.containers[0].env if each.name == "HF_TOKEN"]
+    assert reference.value is None
+    source = reference.value_from.secret_key_ref
+    assert (source.name, source.key, source.optional) == ("gq-ann", "HF_TOKEN", None)
+    await forgotten(world, plain, secret)
+
+
 async def test_what_the_pod_shows_last_is_the_end(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=8)
     jobs = [world.job(name, (node, index)) for index, name in enumerate(["said", "memory", "evicted", "no-runner"])]
