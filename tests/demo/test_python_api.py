@@ -55,7 +55,7 @@ def test_a_function_runs_as_a_job_and_its_value_or_its_error_comes_back():
 
 async def send_functions() -> None:
     """Send the function of the page docs/how-to/send-functions.md, and others."""
-    (example,) = (block for block in blocks() if block.page.name == "send-functions.md" and block.mark)
+    (example,) = (block for block in blocks() if block.page.name == "send-functions.md" and block.mark == "run by")
     async with a_kernel() as run:
         await run(example.text)
         assert "{'loss': 0.0147" in await run("print(job.result(300))")
