@@ -25,6 +25,8 @@ def fill(url):
         store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
     store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
     store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
+    store.put_parts("ann", {"a" * 64: b"WIDTH = 7", "b" * 64: b"unused"}, Instant(5.0))
+    assert not store.use_parts("job-1", "ann", ["a" * 64])
     entry = AuditEntry(
         at=Instant(7), actor="root", action=Action.SETTINGS_CHANGE, object="hub.py", details={"ä\u0000": 1}
     )
@@ -39,4 +41,5 @@ def contents(store):
     outputs = {record.workload.id: store.outputs(record.workload.id) for record in records}
     keys = [store.by_idempotency_key("ann", f"k{number}") for number in (0, 1)]
     audit = [entry for entry in store.audit(AuditFilter()) if not entry.action.startswith("database.")]
-    return records, outputs, keys, store.events_after(0), audit, store.setting("policy"), store.file("job-1", "bundle")
+    files = store.file("job-1", "bundle"), store.parts("job-1", 0, PageSize(entries=10))
+    return records, outputs, keys, store.events_after(0), audit, store.setting("policy"), files

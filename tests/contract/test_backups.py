@@ -39,7 +39,10 @@ def test_a_backup_of_a_running_service_is_restored_into_either_kind_of_database(
     before = contents(store)
     file = tmp_path / "backup.sqlite"
     assert main(["backup", str(file), "--database", url]) == 0
-    assert "450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files." in capsys.readouterr().out
+    assert (
+        "450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files, 2 parts, 1 part uses."
+        in capsys.readouterr().out
+    )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     store.put_setting("policy", {"half_life": 1})  # the service goes on: nobody has taken over
     store.close()

@@ -26,7 +26,7 @@ def test_all_is_taken_along_there_and_back_and_the_numbers_go_on(old, new, tmp_p
     before = contents(store)
     monkeypatch.setenv("JUPYTER_GQ_DATABASE_URL", new)
     assert main(["copy-database", old]) == 0
-    told = "Copied: 450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files."
+    told = "Copied: 450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files, 2 parts, 1 part uses."
     assert told in capsys.readouterr().out
     with pytest.raises(Superseded):
         store.put_setting("policy", {})  # a service that was not ended ends, before the two differ
@@ -69,7 +69,8 @@ def test_a_copy_that_breaks_off_leaves_nothing_and_can_be_made_again(old, new, m
         (
             "{old}",
             "{old}",
-            "holds something already (450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files)",
+            "holds something already (450 workloads, 350 outputs, 20 events, 1 audit entries, 1 settings, 1 files, "
+            "2 parts, 1 part uses)",
         ),
         ("sqlite:///nowhere.sqlite", "{new}", "There is no database at 'nowhere.sqlite'."),
         ("{old}", "postgresql://gq:hunter2@127.0.0.1:1/jobs", "'jobs' at 127.0.0.1:1 could not be used"),

@@ -462,3 +462,19 @@ def test_an_id_is_known_if_it_has_a_record_also_one_that_cannot_be_read(store):
         connection.exec_driver_sql("UPDATE workloads SET document = '{}' WHERE id = 'damaged'")
     asked = ["damaged", "readable", *(f"other-{number}" for number in range(1200))]
     assert store.known_ids(asked) == {"readable", "damaged"}
+
+
+def test_parts_are_kept_for_each_owner_until_no_workload_uses_them(store):
+    first, second = "a" * 64, "b" * 64
+    store.put_parts("ann", {first: b"1", second: b"22"}, Instant(5.0))
+    assert store.want_parts("ann", [first, "c" * 64], Instant(6.0)) == {first}
+    assert store.want_parts("bob", [first], Instant(6.0)) == frozenset()
+    assert (store.parts_size("ann"), store.parts_size("bob")) == (3, 0)
+    assert store.use_parts("digits", "bob", [first]) == {first}
+    assert store.use_parts("digits", "ann", [second, first, second]) == frozenset()
+    assert store.parts("digits", 0, PageSize(entries=10, size=4)) == (b"22", b"1")
+    assert store.parts("digits", 2, PageSize(entries=10)) == (b"22",)
+    assert store.delete_unused_parts(Instant(100.0)) == 0
+    store.delete_files("digits")
+    assert store.delete_unused_parts(Instant(5.5)) == 1, "the other one was wanted later"
+    assert store.delete_unused_parts(Instant(100.0)) == 1
