@@ -51,6 +51,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     eviction: null,
     error: null,
     returns: [],
+    secrets: [],
     ...given
   };
 }
@@ -158,6 +159,7 @@ export function aMe(given: Partial<Me> = {}): Me {
     largest_request: '2',
     last_eviction: null,
     devices_sentence: 'Two simulated GPUs.',
+    secrets: [],
     ...given
   };
 }

@@ -20,6 +20,7 @@ async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> 
     queues: me.queues,
     pools: me.pools,
     largest: me.largest_request,
+    secrets: me,
     targets: [{ id: 'train', source: 'train()' }],
     prefix: { from: 'history', entries: [] },
     notes: [],

@@ -173,7 +173,8 @@ export class FakeTraining implements ITraining {
     this.stateChanged,
     this.jobChanged,
     this.outputArrived,
-    this.resumed
+    this.resumed,
+    this.client.slowChanged
   ]);
   state: ILiveState = { ...INITIAL_STATE, available: true, loaded: true };
   refreshes = 0;

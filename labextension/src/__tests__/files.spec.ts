@@ -23,7 +23,11 @@ describe('the files that go along', () => {
   });
 
   it('become the fields of a request', () => {
-    const choice: IFileChoice = { patterns: ' *.yaml, conf/  a.txt', leftOut: new Set(['net.py']), live: true };
+    const choice: IFileChoice = {
+      patterns: ' *.yaml, conf/  a.txt',
+      leftOut: new Set(['net.py']),
+      live: true
+    };
     expect(describeChoice(choice)).toEqual({
       file_patterns: ['*.yaml', 'conf/', 'a.txt'],
       left_out_files: ['net.py'],

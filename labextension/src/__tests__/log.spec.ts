@@ -133,6 +133,7 @@ describe('the clock of a log', () => {
     const view = await aLog();
     Widget.detach(view);
     Widget.attach(view, document.body);
+    await jest.advanceTimersByTimeAsync(0); // the log is fetched again
     expect(jest.getTimerCount()).toBe(1);
     view.dispose();
   });

@@ -12,6 +12,7 @@ import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
+import { describeEnvironment } from '../send/environment';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
 import { SendDialog } from '../send/dialog';
@@ -175,14 +176,13 @@ class Sender {
       slowChanged: this._training.client.slowChanged,
       preview: request => this._training.client.previewJob(request),
       secrets: me,
-      send: (request, replayed, returns, { variables, secrets }, files) =>
+      send: (request, replayed, returns, environment, files) =>
         this._training.client.sendCells({
           ...request,
           ...cells(replayed),
           ...describeChoice(files),
+          ...describeEnvironment(environment),
           returns,
-          variables: variables === null ? null : [...variables],
-          secrets: [...secrets],
           key
         })
     });

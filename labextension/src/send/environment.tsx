@@ -31,6 +31,17 @@ export interface IEnvironmentProps {
 /** Fields of this section, as a problem names them. */
 export const ENVIRONMENT_FIELDS = ['variables', 'secrets'];
 
+/** Return the fields of the request to send; variables of null are as the server proposes. */
+export function describeEnvironment(chosen: {
+  readonly variables: readonly string[] | null;
+  readonly secrets: readonly string[];
+}): { variables: string[] | null; secrets: string[] } {
+  return {
+    variables: chosen.variables === null ? null : [...chosen.variables],
+    secrets: [...chosen.secrets]
+  };
+}
+
 /** Return the names of the variables that go along beside the usual ones. */
 export function listChosen(choice: IEnvironmentChoice, planned: PlannedEnvironment | null): string[] {
   const offered = planned?.variables ?? [];
