@@ -6,10 +6,11 @@ See docs/decisions/0127-let-kernels-send-jobs-through-the-socket.md.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel, Field
 
+from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Output, fold
@@ -18,10 +19,9 @@ from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .history import KernelHistory
 from .refusal import RefusedRequest
-from .requests import JobFields, PrefixCell, SendRequest, parse
+from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
 
 if TYPE_CHECKING:
-    from .service_connection import ServiceConnection
     from .watch import KernelWatch
 
 #: Media type of the value that a call returned; `notebook/pickled_call.py` shows it.
@@ -56,10 +56,32 @@ class SentJob(BaseModel):
     notes: list[str] = Field(default_factory=list, description="Sentences for the user.")
 
 
+class JobSender(Protocol):
+    """The connection to the service, as far as requests of kernels need it; see `ServiceConnection`."""
+
+    service: ServiceClient
+
+    async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
+        """Make the bundle of a checked request and submit the job; return it, and whether it is new."""
+        ...
+
+    async def describe(self, request: CellsRequest) -> Plan:
+        """Return the cells that would run for a checked request, with warnings."""
+        ...
+
+    async def read_notebook(self, path: str) -> JsonObject:
+        """Return the notebook in the file at this path; an empty one if there is none."""
+        ...
+
+    async def find_notebook(self, kernel_id: str) -> str:
+        """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""
+        ...
+
+
 class KernelRequests:
     """The answers to requests of kernels about jobs."""
 
-    def __init__(self, connection: ServiceConnection, watch: KernelWatch) -> None:
+    def __init__(self, connection: JobSender, watch: KernelWatch) -> None:
         self._connection, self._service, self._watch = connection, connection.service, watch
 
     async def send(self, body: object) -> SentJob:

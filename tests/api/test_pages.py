@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 #: The routes that list things, by their query; the name of the list in each answer.
 PAGED = {route.path for route in ROUTES if {"limit", "before"} <= {parameter.name for parameter in route.query}}
-LISTS = {"jobs": "jobs", "notebooks": "notebooks", "audit": "entries"}
+LISTS = {"jobs": "jobs", "queues/{queue}/jobs": "jobs", "notebooks": "notebooks", "audit": "entries"}
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ async def served(serve, world, bundle):
 
 async def read(served, path, limit):
     """The ids of all entries, page by page, and the pages."""
-    owner = "" if path == "audit" else "&owner=*"
+    owner = "&owner=*" if path in {"jobs", "notebooks"} else ""
     ids, pages, before = [], [], ""
     while True:
-        response = await served.ask("GET", f"api/v1/{path}?limit={limit}{owner}{before}", "root")
+        response = await served.ask("GET", f"api/v1/{path.format(queue='vision')}?limit={limit}{owner}{before}", "root")
         page = json.loads(response.body)
         pages.append(response.body)
         ids += [entry["id"] for entry in page[LISTS[path]]]

@@ -14,6 +14,7 @@ from tests.patience import scaled
 UNREAD = {"global", "enabled"}
 #: A value for those paths where the schema does not say enough to invent one.
 SAMPLES = {
+    "queueing.secrets": ["HF_TOKEN"],
     "image.digest": "sha256:" + "a" * 64,
     "hub.notebookUrl": "http://proxy-public",
     "hub.url": "http://elsewhere:8081",

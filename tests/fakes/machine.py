@@ -166,9 +166,9 @@ class FakeServers(FakeBackend):
         self.processes: set[int] = set() if processes is None else processes
         self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
-    def restarted(self) -> "FakeServers":
-        """What a service that is started again finds: the double has no memory, the machine lives on."""
-        return type(self)(self._clock, self._nodes, self._fuse, self.processes)
+    def restarted(self, nodes: Sequence[Node]) -> "FakeServers":
+        """What a service that is started again finds on these nodes: the double has no memory, the machine lives on."""
+        return type(self)(self._clock, nodes, self._fuse, self.processes)
 
     def check_process(self, owner: str, pid: int, started: float) -> None:
         if pid not in self.processes:
@@ -222,8 +222,8 @@ class SuspendsShares(FakeServers):
         #: Each call, as (what, workload).
         self.calls: list[tuple[str, str]] = []
 
-    def restarted(self) -> "FakeServers":
-        fresh = type(self)(self._clock, self._nodes, self._fuse, self.processes)
+    def restarted(self, nodes: Sequence[Node]) -> "FakeServers":
+        fresh = type(self)(self._clock, nodes, self._fuse, self.processes)
         recovered = {SharePhase.SUSPENDING: SharePhase.IN_USE, SharePhase.RESUMING: SharePhase.SUSPENDED}
         fresh.shares = {
             name: replace(share, phase=recovered.get(share.phase, share.phase)) for name, share in self.shares.items()

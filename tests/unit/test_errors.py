@@ -19,12 +19,13 @@ from jupyter_gq.domain.errors import (
 from jupyter_gq.notebook.handle import JobFailed
 from jupyter_gq.notebook.results import ResultError
 from jupyter_gq.notebook.server import JobError
+from jupyter_gq.notebook.share_wait import GPUWaitTimeout
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
 #: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the errors
 #: that users see in their kernel, whose Python may be too old for our other modules.
-OTHERS = {StoppedBeforeStart, NvmlError, ResultError, JobError, JobFailed}
+OTHERS = {StoppedBeforeStart, NvmlError, ResultError, JobError, JobFailed, GPUWaitTimeout}
 
 
 def _classes() -> Iterator[type]:

@@ -14,6 +14,8 @@ Bounded "Keep it": the total time of "Keep it" is bounded, and starts again once
 
 Saved or not: samples stay in memory, since they are worthless after a restart. Decisions of the owner and warnings are
 saved.
+
+See docs/decisions/0124-the-idle-time-begins-anew-after-a-gap.md.
 """
 
 import logging

@@ -53,9 +53,12 @@ class JobLists:
             for record in self._context.records.unfinished()
             if record.workload.queue in leaves and (last_shown is None or _age(record) < last_shown)
         ]
-        page = sorted(left, key=_age, reverse=True)[:limit]
-        jobs = self._presenter.show_each(page, self._presenter.job_summary)
-        return JobList(jobs=jobs, next=page[-1].workload.id if len(left) > len(page) else None)
+        left.sort(key=_age, reverse=True)
+        page = PageSize(entries=limit, size=self._context.settings.max_page_bytes)
+        views = (view for record in left for view in self._presenter.show_each([record], self._presenter.job_summary))
+        shown = page.take(views, lambda view: len(view.model_dump_json()))
+        more = bool(shown) and shown[-1].id != left[-1].workload.id
+        return JobList(jobs=list(shown), next=shown[-1].id if more else None)
 
     def _age(self, job: str, queues: Collection[str]) -> tuple[float, str]:
         """Return what orders a job of these queues by its age, also an ended one; raise `NotFound` for any other."""

@@ -144,7 +144,7 @@ class World:
         """The service was killed and is started again; what runs as processes runs on."""
         self.fuse.left = None
         # The servers' backend remembers in memory only: it is a new one.
-        self.servers = self.servers.restarted()
+        self.servers = self.servers.restarted(self.nodes)
         self.controller = self._service()
 
     def close(self) -> None:
