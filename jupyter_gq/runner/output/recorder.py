@@ -39,8 +39,8 @@ class Recorder:
         `mask` hides the values of secrets; None = there are none.
         """
         self._mask = mask or Mask()
-        #: Text at the end of a stream that may be the beginning of a secret, with its cell and the stream's name.
-        self._held: tuple[CellOutput, str, str] | None = None
+        #: Text at the end of a cell's stream that may be the beginning of a secret, by cell and name of the stream.
+        self._held: dict[tuple[CellOutput, str], str] = {}
         self._emit = emit
         self._bounds = bounds or OutputBounds()
         self._budget = Budget(now)
@@ -97,21 +97,21 @@ class Recorder:
         return hidden
 
     def _write_text(self, to: CellOutput, name: str, text: str) -> None:
-        """Add text to a stream, without an end that may be the beginning of a secret."""
-        if self._held is not None and self._held[:2] == (to, name):
-            text, self._held = self._held[2] + text, None
-        self._release_text()
-        shown, held = self._mask.split(text)
+        """Add text to a stream, without an end that may be the beginning of a secret.
+
+        The end is held back while other streams go on: they may have come between two pieces of one secret.
+        """
+        shown, held = self._mask.split(self._held.pop((to, name), "") + text)
         if shown:
             to.write_text(name, shown)
         if held:
-            self._held = to, name, held
+            self._held[to, name] = held
 
     def _release_text(self) -> None:
         """Show the text that was held back: no secret has followed."""
-        if self._held is not None:
-            (to, name, text), self._held = self._held, None
+        for (to, name), text in self._held.items():
             to.write_text(name, text)
+        self._held.clear()
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs with this display id; do nothing if there are none."""

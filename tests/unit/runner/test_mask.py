@@ -61,12 +61,24 @@ def test_text_that_only_begins_like_a_secret_is_shown_in_the_end() -> None:
     recorder = Recorder(sent.extend, now=0.0, mask=Mask([SECRET]))
     cell = recorder.cell_output("c", "target")
     recorder.append(cell, a_stream("a hf_"), "stream", None)
-    recorder.append(cell, a_stream("b hf", "stderr"), "stream", None)
     recorder.append(cell, {"data": {"text/plain": "c"}, "metadata": {}}, "display_data", None)
     recorder.append(cell, a_stream("d hf_hunter"), "stream", None)
     recorder.flush(10.0, everything=True)
     shown = [output.get("text") or output["data"]["text/plain"] for output in fold(sent)["c"]]
-    assert shown == ["a hf_", "b hf", "c", "d hf_hunter"]
+    assert shown == ["a hf_", "c", "d hf_hunter"]
+
+
+def test_a_value_is_hidden_though_another_stream_comes_between_its_parts() -> None:
+    sent: list[dict] = []
+    recorder = Recorder(sent.extend, now=0.0, mask=Mask([SECRET]))
+    cell = recorder.cell_output("c", "target")
+    for now, (letter, other) in enumerate(zip(SECRET, "warning\n" * len(SECRET), strict=False)):
+        recorder.append(cell, a_stream(letter), "stream", None)
+        recorder.append(cell, a_stream(other, "stderr"), "stream", None)
+        recorder.flush(10.0 * now)
+    recorder.flush(1000.0, everything=True)
+    shown = {name: "".join(o["text"] for o in fold(sent)["c"] if o["name"] == name) for name in ("stdout", "stderr")}
+    assert shown == {"stdout": "***", "stderr": ("warning\n" * len(SECRET))[: len(SECRET)]}
 
 
 def test_result_of_a_run_quotes_no_secret() -> None:

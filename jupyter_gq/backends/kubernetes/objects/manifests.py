@@ -242,8 +242,8 @@ def _shared_memory(asked: Request) -> str:
 def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> JsonObject:
     mount = {"name": "gq-checkpoint", "mountPath": _CHECKPOINTS}
     if options.checkpoint_claim:
-        # Owners are told apart by folder; a name that is no folder's name is replaced by one.
-        mount["subPath"] = f"{names.slug(workload.owner)}/{names.slug(workload.id)}"
+        # Owners are told apart by folder: no choice of a user name reaches the folder of another user.
+        mount["subPath"] = f"{names.user_part(workload.owner)}/{names.slug(workload.id)}"
     return mount
 
 

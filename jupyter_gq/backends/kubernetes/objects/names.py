@@ -54,7 +54,10 @@ _LONGEST_USER = 30
 
 @lru_cache(maxsize=2**14)
 def slug(text: str, most: int = _MOST) -> str:
-    """Return a DNS label that stands for `text`: the text if it is one, else shortened and made unique by a hash."""
+    """Return a DNS label that stands for `text`: the text if it is one, else shortened, with a hash of 32 bits.
+
+    Whoever can choose the text can make it stand for another one too: names of users need `user_part`.
+    """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if plain == text and 0 < len(text) <= most:
         return text
@@ -63,7 +66,7 @@ def slug(text: str, most: int = _MOST) -> str:
 
 
 def user_part(user: str) -> str:
-    """Return a part of a DNS label that stands for this user and no other, whatever names users choose.
+    """Return a part of a DNS label, or of a path, that stands for this user and no other, whatever names users choose.
 
     Names of other characters, or with two hyphens in a row, become their plain letters, three hyphens, and a hash that
     nobody can hit by choosing a name.

@@ -178,13 +178,15 @@ def test_processors_and_memory_are_asked_for_as_the_job_said():
 
 
 def test_owners_do_not_share_a_folder_of_the_checkpoint_claim():
-    folders = set()
-    for owner in ("ann", "Ann", "a/../nn", ""):
+    def folder_of(owner):
         pod = a_pod(replace(OPTIONS, checkpoint_claim="states"), owner=owner)
         (mount,) = [m for m in pod["spec"]["containers"][0]["volumeMounts"] if m["name"] == "gq-checkpoint"]
-        assert ".." not in mount["subPath"]
-        folders.add(mount["subPath"])
-    assert len(folders) == 4
+        return mount["subPath"].rpartition("/")[0]
+
+    folders = {owner: folder_of(owner) for owner in ("ann", "Ann", "a/../nn", "")}
+    assert len(set(folders.values())) == 4
+    assert not any(".." in folder for folder in folders.values())
+    assert folder_of(folders["Ann"]) != folders["Ann"], "nobody may choose the name of another user's folder as a name"
 
 
 def test_an_override_changes_what_it_names_and_never_whose_pod_it_is():
