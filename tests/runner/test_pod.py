@@ -1,13 +1,16 @@
 """A job in pods: only the service's copy survives a pod, and that is enough to continue."""
 
+import base64
 import json
 import socket
 
 import psutil
 import pytest
 
+from jupyter_gq.client.frozen_files import PART_SIZE
 from jupyter_gq.runner.pod.termination_message import LONGEST, encode_message
 from tests.cells import TRAINS
+from tests.frozen import list_frozen, split
 from tests.patience import scaled
 
 from .conftest import eventually
@@ -429,3 +432,15 @@ def test_a_pod_stopped_during_the_device_check_has_not_started_its_job(cluster, 
     eventually(lambda: "Waiting for the check" in pod.log())
     pod.stop()
     assert pod.finish() == {"outcome": "PAUSED", "sentence": "The job was told to stop before it had started."}
+
+
+def test_a_pod_has_the_files_that_the_job_takes_along_and_imports_them(cluster: Cluster) -> None:
+    files = {"net.py": b"WIDTH = 7\n", "conf/a.txt": b"x" * (PART_SIZE + 1)}
+    parts = [part for content in files.values() for part in split(content)]
+    for part in parts:
+        body = {"contents": [base64.b64encode(part).decode()]}
+        assert cluster.ask("files", "POST", body)[0] == 204
+    source = "import net, os\nprint(net.WIDTH, os.path.getsize('conf/a.txt'))"
+    job = cluster.send(("target", "target", source), files=list_frozen(files))
+    assert cluster.pod(job).run()["outcome"] == "SUCCEEDED"
+    eventually(lambda: cluster.text(job) == f"7 {PART_SIZE + 1}\n")

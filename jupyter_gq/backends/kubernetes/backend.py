@@ -140,6 +140,7 @@ class KubernetesRuns:
             keeps_unknown=True,
             share_label=SHARE_LABEL,
             secrets=ClusterSecrets() if options.user_secret else None,
+            reached_folders=tuple(volume.path for volume in options.shared_volumes),
             pod_preparation=self.notebooks,
             pod_lookup=self,
             agent_reports=KubernetesAgentReports(

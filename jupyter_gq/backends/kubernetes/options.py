@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from jupyter_gq.domain.json_types import JsonMapping
 
+from .shared_volumes import SharedVolume
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubernetesOptions:
@@ -35,6 +37,7 @@ class KubernetesOptions:
     checkpoint_claim: str = ""
     checkpoint_url: str = ""
     user_secret: str = ""
+    shared_volumes: tuple[SharedVolume, ...] = ()
     pod_overrides: JsonMapping = field(default_factory=dict)
     request_timeout: float = 10.0
     creations: int = 100

@@ -20,6 +20,7 @@ from .leader.election import Times
 from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
+from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes
 
 if TYPE_CHECKING:
     from .api.cluster import Cluster
@@ -133,6 +134,17 @@ class KubernetesBackend(LoggingConfigurable):
         help="URL for fsspec under which jobs save their state. A job finds its own URL in GQ_CHECKPOINT_URL. "
         'Default: "", none.'
     ).tag(config=True)
+    home_volume = VolumeOfEachUser(
+        help="Volume claim in the training namespace with the homes of the users, which several nodes can mount: "
+        '{"claim": "homes", "path": "/home/jovyan", "sub_path": "{username}"}. Jobs have it at `path`, as the '
+        "notebooks do. {username} in claim or sub_path is the name of the job's owner, as a DNS label. Default: {}, "
+        "jobs have no home of a notebook."
+    ).tag(config=True)
+    data_volumes = SharedVolumes(
+        Dict(),
+        help="Volume claims in the training namespace with data, which jobs have at the same path as the notebooks, "
+        'and cannot change, such as [{"claim": "imagenet", "path": "/data/imagenet"}]. Default: [].',
+    ).tag(config=True)
     pod_overrides = Dict(
         help="Part of a pod that is merged into the pod of each task: mappings by key, lists of named objects by name. "
         "The name, the node and jupyter-gq's own labels of a pod cannot be changed. Default: {}."
@@ -197,6 +209,7 @@ class KubernetesBackend(LoggingConfigurable):
             checkpoint_claim=self.checkpoint_claim,
             checkpoint_url=self.checkpoint_url,
             user_secret=_check_template(self.user_secret),
+            shared_volumes=list_volumes(self.home_volume, self.data_volumes),
             pod_overrides=self.pod_overrides,
             request_timeout=self.request_timeout,
             creations=self.creations,

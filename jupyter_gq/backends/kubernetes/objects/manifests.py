@@ -60,7 +60,7 @@ def training_pod(
         "terminationGracePeriodSeconds": GRACE,
         "securityContext": pod_security(),
         "containers": [runner],
-        "volumes": _volumes(asked, options),
+        "volumes": [*_volumes(asked, options), *(volume for volume, _ in _list_shared(workload, options))],
     }
     if workload.tasks > 1:
         spec["subdomain"] = names.gang_name(workload.id, workload.run)
@@ -216,6 +216,7 @@ def _runner(
             {"name": "gq-token", "mountPath": TOKEN_FOLDER, "readOnly": True},
             {"name": "gq-shm", "mountPath": "/dev/shm"},  # noqa: S108 - the shared memory of data loaders
             _checkpoint_mount(workload, options),
+            *(mount for _, mount in _list_shared(workload, options)),
         ],
     }
 
@@ -245,6 +246,12 @@ def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> JsonObj
         # Owners are told apart by folder: no choice of a user name reaches the folder of another user.
         mount["subPath"] = f"{names.user_part(workload.owner)}/{names.slug(workload.id)}"
     return mount
+
+
+def _list_shared(workload: Workload, options: KubernetesOptions) -> list[tuple[JsonObject, JsonObject]]:
+    """Return volume and mount of each shared volume: the home of the job's owner, and data."""
+    named = [(f"gq-shared-{number}", volume) for number, volume in enumerate(options.shared_volumes)]
+    return [(v.make_volume(name, workload.owner), v.make_mount(name, workload.owner)) for name, v in named]
 
 
 def _volumes(asked: Request, options: KubernetesOptions) -> list[JsonObject]:

@@ -1,0 +1,61 @@
+"""Homes and data are in the pods of jobs at the path of the notebooks, and nobody has the home of another user."""
+
+from dataclasses import replace
+
+import pytest
+from traitlets import TraitError
+
+from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
+
+from .test_manifests import OPTIONS, a_pod
+
+HOME = {"claim": "homes", "path": "/home/jovyan", "sub_path": "{username}/work"}
+DATA = {"claim": "imagenet", "path": "/data/imagenet"}
+
+
+def volumes_of(owner="ann"):
+    settings = KubernetesBackend(hub_namespace="hub", home_volume=HOME, data_volumes=[DATA])
+    pod = a_pod(replace(OPTIONS, shared_volumes=settings.options().shared_volumes), owner=owner)["spec"]
+    volumes = {each["name"]: each.get("persistentVolumeClaim") for each in pod["volumes"]}
+    mounts = [each for each in pod["containers"][0]["volumeMounts"] if each["name"].startswith("gq-shared")]
+    return [(volumes[mount.pop("name")], mount) for mount in mounts]
+
+
+def test_the_home_can_be_written_and_the_data_not():
+    assert volumes_of() == [
+        (
+            {"claimName": "homes", "readOnly": False},
+            {"mountPath": "/home/jovyan", "readOnly": False, "subPath": "ann/work"},
+        ),
+        ({"claimName": "imagenet", "readOnly": True}, {"mountPath": "/data/imagenet", "readOnly": True}),
+    ]
+
+
+def test_no_name_of_an_owner_leads_to_the_home_of_another_one():
+    paths = {volumes_of(owner)[0][1]["subPath"] for owner in ("ann", "Ann", "../ann", "ann/..", "", "{username}")}
+    assert len(paths) == 6
+    assert not any(".." in path or path.startswith("/") for path in paths)
+
+
+@pytest.mark.parametrize(
+    "home",
+    [
+        {"claim": "homes", "path": "/home/jovyan"},
+        {**HOME, "path": "home"},
+        {**HOME, "path": "/gq/job"},
+        {**HOME, "path": "/home/../gq"},
+        {**HOME, "sub_path": "../{username}"},
+        {**HOME, "subPath": "x"},
+        {"path": "/home/jovyan", "sub_path": "{username}"},
+        {**HOME, "claim": 3},
+    ],
+    ids=str,
+)
+def test_a_home_that_would_be_shared_or_lies_elsewhere_is_refused(home):
+    with pytest.raises(TraitError, match="home_volume"):
+        KubernetesBackend(home_volume=home)
+
+
+def test_data_needs_a_claim_and_a_path():
+    with pytest.raises(TraitError, match="data_volumes"):
+        KubernetesBackend(data_volumes=[{"claim": "imagenet"}])
