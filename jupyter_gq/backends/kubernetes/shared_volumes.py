@@ -51,12 +51,12 @@ class SharedVolume:
         return {**mount, "subPath": _fill(self.sub_path, owner)} if self.sub_path else mount
 
 
-class VolumeOfEachUser(Dict):  # type: ignore[type-arg]
+class VolumeOfEachUser(Dict):
     """A trait for the volume of the users' homes."""
 
     def validate(self, obj: object, value: object) -> JsonObject:
         """Return the dict if it describes a volume that each user has alone, or is empty; raise `TraitError`."""
-        given: JsonObject = super().validate(obj, value)  # type: ignore[no-untyped-call]
+        given: JsonObject = super().validate(obj, value) or {}
         if given:
             _check(self.name, given)
             if OWNER not in given["claim"] + given.get("sub_path", ""):
@@ -71,7 +71,7 @@ class SharedVolumes(List):  # type: ignore[type-arg]
 
     def validate(self, obj: object, value: object) -> list[JsonObject]:
         """Return the list if each entry describes a volume; raise `TraitError`."""
-        given: list[JsonObject] = super().validate(obj, value)  # type: ignore[no-untyped-call]
+        given: list[JsonObject] = super().validate(obj, value) or []
         for volume in given:
             _check(self.name, volume)
         return given
