@@ -8,8 +8,6 @@ from traitlets import Dict, List, TraitError
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .objects import names
-
 #: Stands for the name of the job's owner.
 OWNER = "{username}"
 _KEYS = frozenset({"claim", "path", "sub_path"})
@@ -41,14 +39,14 @@ class SharedVolume:
         return cls(claim=given["claim"], path=str(path), sub_path=sub_path, read_only=read_only)
 
     def make_volume(self, name: str, owner: str) -> JsonObject:
-        """Return the volume of a pod of this owner."""
-        claim = {"claimName": _fill(self.claim, owner), "readOnly": self.read_only}
+        """Return the volume of a pod; `owner` is the name of the job's owner as a DNS label."""
+        claim = {"claimName": self.claim.replace(OWNER, owner), "readOnly": self.read_only}
         return {"name": name, "persistentVolumeClaim": claim}
 
     def make_mount(self, name: str, owner: str) -> JsonObject:
-        """Return the mount of a container of this owner."""
+        """Return the mount of a container; `owner` is the name of the job's owner as a DNS label."""
         mount: JsonObject = {"name": name, "mountPath": self.path, "readOnly": self.read_only}
-        return {**mount, "subPath": _fill(self.sub_path, owner)} if self.sub_path else mount
+        return {**mount, "subPath": self.sub_path.replace(OWNER, owner)} if self.sub_path else mount
 
 
 class VolumeOfEachUser(Dict):
@@ -88,8 +86,3 @@ def _check(name: str | None, given: JsonMapping) -> None:
         SharedVolume.parse(given, read_only=False)
     except ValueError as error:
         raise TraitError(f"{name}: {error}") from error
-
-
-def _fill(text: str, owner: str) -> str:
-    """Return the text with the owner's name, as a name that is safe as a folder and as an object."""
-    return text.replace(OWNER, names.slug(owner))
