@@ -135,12 +135,16 @@ class KubernetesRuns:
             foreign_pods=self._foreign_pods,
             now=now,
         )
-        self.capabilities = Capabilities(
+        self.capabilities = self._make_capabilities()
+
+    def _make_capabilities(self) -> Capabilities:
+        """Return what this backend can do beyond launching and stopping; all its parts must exist."""
+        return Capabilities(
             forgetful=True,
             keeps_unknown=True,
             share_label=SHARE_LABEL,
-            secrets=ClusterSecrets() if options.user_secret else None,
-            reached_folders=tuple(volume.path for volume in options.shared_volumes),
+            secrets=ClusterSecrets() if self.options.user_secret else None,
+            reached_folders=tuple(volume.path for volume in self.options.shared_volumes),
             pod_preparation=self.notebooks,
             pod_lookup=self,
             agent_reports=KubernetesAgentReports(
@@ -153,9 +157,9 @@ class KubernetesRuns:
                 on_change=self._note_change,
             ),
             cordon=NodeCordons(
-                cluster,
+                self.cluster,
                 is_cordoned=self.cluster_nodes.cordoned,
-                drains=options.leave_cordoned,
+                drains=self.options.leave_cordoned,
                 on_patched=lambda node: self._node_views.copy.put(node_view(node)),
             ),
             node_supply=self,
