@@ -137,8 +137,8 @@ class KubernetesBackend(LoggingConfigurable):
     home_volume = VolumeOfEachUser(
         help="Volume claim in the training namespace with the homes of the users, which several nodes can mount: "
         '{"claim": "homes", "path": "/home/jovyan", "sub_path": "{username}"}. Jobs have it at `path`, as the '
-        "notebooks do. {username} in claim or sub_path is the name of the job's owner, as a DNS label. Default: {}, "
-        "jobs have no home of a notebook."
+        "notebooks do. {username} in claim or sub_path is the name of the job's owner, as KubeSpawner 7 writes it. "
+        "Default: {}, jobs have no home of a notebook."
     ).tag(config=True)
     data_volumes = SharedVolumes(
         Dict(),

@@ -39,12 +39,12 @@ class SharedVolume:
         return cls(claim=given["claim"], path=str(path), sub_path=sub_path, read_only=read_only)
 
     def make_volume(self, name: str, owner: str) -> JsonObject:
-        """Return the volume of a pod; `owner` is the name of the job's owner as a DNS label."""
+        """Return the volume of a pod; `owner` is the name of the job's owner as KubeSpawner writes it."""
         claim = {"claimName": self.claim.replace(OWNER, owner), "readOnly": self.read_only}
         return {"name": name, "persistentVolumeClaim": claim}
 
     def make_mount(self, name: str, owner: str) -> JsonObject:
-        """Return the mount of a container; `owner` is the name of the job's owner as a DNS label."""
+        """Return the mount of a container; `owner` is the name of the job's owner as KubeSpawner writes it."""
         mount: JsonObject = {"name": name, "mountPath": self.path, "readOnly": self.read_only}
         return {**mount, "subPath": self.sub_path.replace(OWNER, owner)} if self.sub_path else mount
 

@@ -251,7 +251,7 @@ def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> JsonObj
 def _list_shared(workload: Workload, options: KubernetesOptions) -> list[tuple[JsonObject, JsonObject]]:
     """Return volume and mount of each shared volume: the home of the job's owner, and data."""
     named = [(f"gq-shared-{number}", volume) for number, volume in enumerate(options.shared_volumes)]
-    owner = names.slug(workload.owner)
+    owner = names.hub_user(workload.owner)
     return [(volume.make_volume(name, owner), volume.make_mount(name, owner)) for name, volume in named]
 
 

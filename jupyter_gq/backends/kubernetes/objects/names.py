@@ -50,6 +50,8 @@ _MOST = 63
 
 #: Most characters of a user's name in the name of an object.
 _LONGEST_USER = 30
+#: Most characters that KubeSpawner keeps of a user's name before its hash.
+_HUB_USER = 21
 
 
 @lru_cache(maxsize=2**14)
@@ -75,6 +77,20 @@ def user_part(user: str) -> str:
     if plain == user and len(user) <= _LONGEST_USER:
         return user
     return f"{plain[:_LONGEST_USER].strip('-')}---{hashlib.sha256(user.encode()).hexdigest()[:20]}".lstrip("-")
+
+
+def hub_user(user: str) -> str:
+    """Return the name of a user as KubeSpawner 7 writes it for `{username}`, such as in the names of home volumes.
+
+    A name that is a DNS label without two hyphens in a row stays as it is; another one becomes its plain letters, three
+    hyphens, and a hash.
+    """
+    if re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", user) and "--" not in user:
+        return user
+    plain = re.sub(r"[^a-z0-9]+", "-", user.lower()).lstrip("-")[:_HUB_USER].rstrip("-")
+    if not plain[:1].isalpha():
+        plain = f"x-{plain[: _HUB_USER - 2]}" if plain else "x"
+    return f"{plain}---{hashlib.sha256(user.encode()).hexdigest()[:8]}"
 
 
 def training_name(job: str, run: int, task: int) -> str:

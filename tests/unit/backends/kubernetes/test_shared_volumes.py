@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from kubespawner.slugs import safe_slug
 from traitlets import TraitError
 
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 
 from .test_manifests import OPTIONS, a_pod
@@ -35,6 +37,29 @@ def test_no_name_of_an_owner_leads_to_the_home_of_another_one():
     paths = {volumes_of(owner)[0][1]["subPath"] for owner in ("ann", "Ann", "../ann", "ann/..", "", "{username}")}
     assert len(paths) == 6
     assert not any(".." in path or path.startswith("/") for path in paths)
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "ann",
+        "ann-b",
+        "a--b",
+        "Ann",
+        "ann@example.org",
+        "7up",
+        "-",
+        "",
+        "x" * 63,
+        "x" * 64,
+        "ä" * 40,
+        "1" * 64,
+        "a" * 20 + "-.b",
+    ],
+    ids=lambda user: user[:22] or "empty",
+)
+def test_a_user_has_the_name_that_the_notebooks_volumes_have(user):
+    assert names.hub_user(user) == safe_slug(user)
 
 
 @pytest.mark.parametrize(
