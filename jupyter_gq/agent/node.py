@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.client.agents import AgentDevice, AgentReport, AgentShare, WatchedPod
-from jupyter_gq.devices.limits import SIMULATED_PREFIX
+from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.meter import UNKNOWN, Share, ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe, ProbeState
 
@@ -119,7 +119,7 @@ class LocalNode:
         held = tuple(pod.devices) or _find_assigned_devices(pod, devices, kubelet)
         if not held or not pids:
             return None
-        if any(device.startswith(SIMULATED_PREFIX) for device in held):
+        if any(map(is_simulated, held)):
             pids = self.processes.without_entry_processes(pids)
         return Share(devices=held, pids=tuple(pids))
 

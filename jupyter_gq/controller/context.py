@@ -227,7 +227,8 @@ class Context:
         False if the settings forbid it, if its backend cannot do it, and during the backoff after a failed attempt.
         """
         workload, refusal = record.workload, record.detail.unsuspendable
-        if workload.kind is not Kind.NOTEBOOK or not self.settings.suspension.enabled:
+        devices = (device for task in workload.placement for device in task.devices)
+        if workload.kind is not Kind.NOTEBOOK or not self.settings.suspension.allows(devices):
             return False
         port = self.backend_of(workload.kind).capabilities.suspension
         if port is None or (refusal is not None and self.clock.now() < refusal.until):

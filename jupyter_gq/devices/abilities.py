@@ -20,6 +20,11 @@ from .probe import ProbeState, ProbeStatus
 
 #: First version of the driver that limits the memory of control groups.
 _LIMITS_FROM = 615
+#: What an administrator does to have shares of real devices suspended.
+_SUSPEND_OPT_IN = (
+    "Idle notebooks on real GPUs are suspended only with c.IdlePolicy.suspend = True, because no release has been "
+    "tried with that on hardware. Try `make test-gpu` first."
+)
 _VERSION = re.compile(r"\s(\d+)\.\d+(?:\.\d+)?\s")
 _MPS_PROGRAMS = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 #: Content of /proc/self/uid_map outside of every user namespace.
@@ -91,7 +96,12 @@ def _abilities(machine: Machine, status: ProbeStatus, support: CheckpointSupport
         found=status.detail,
     )
     yield _driver(machine)
-    yield Ability(name="suspend", state=works if support.available else AbilityState.MISSING, found=support.detail)
+    yield Ability(
+        name="suspend",
+        state=works if support.available else AbilityState.MISSING,
+        found=support.detail,
+        advice=_SUSPEND_OPT_IN if support.available and not simulated else "",
+    )
     yield Ability(
         name="resume on another GPU",
         state=works if support.can_move else AbilityState.MISSING,

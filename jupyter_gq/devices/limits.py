@@ -23,6 +23,11 @@ CONTEXT_OVERHEAD = MiB(600)
 _BYTES = 1024 * 1024
 
 
+def is_simulated(device: str) -> bool:
+    """Return whether this is the id of a simulated device."""
+    return device.startswith(SIMULATED_PREFIX)
+
+
 def memory_quota(device: Device, milli: MilliGpu) -> MiB:
     """Return the memory in MiB, rounded down, of a share of `milli` thousandths of this device.
 
@@ -55,7 +60,7 @@ def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> 
     }
     if smallest.memory:  # 0 means unknown
         environment |= {"JUPYTER_GQ_MEMORY_MIB": str(quota), "GQ_GPU_MEMORY_BYTES": str(quota * _BYTES)}
-    if any(device.id.startswith(SIMULATED_PREFIX) for device in devices):
+    if any(is_simulated(device.id) for device in devices):
         environment["JUPYTER_GQ_SIMULATED"] = "1"
     if milli_per_device < ONE_GPU and smallest.memory:
         environment |= _memory_caps(smallest, quota)

@@ -1,6 +1,6 @@
 """The administrator's settings, as frozen values that are made from the sections of the hub's config file."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Protocol
@@ -8,6 +8,7 @@ from typing import Protocol
 from traitlets.config import Config
 
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
@@ -51,11 +52,20 @@ DEFAULT_KEEP_AUDIT = Seconds(365 * DAY)
 class SuspensionRule:
     """Whether idle shares are suspended, and what that may cost."""
 
-    enabled: bool = True
+    #: True = wherever the driver can, False = never, None = on simulated devices only.
+    enabled: bool | None = None
     #: Time within which a suspended notebook that is used again has its devices back.
     return_within: Seconds = DEFAULT_RETURN
     #: Host memory that all suspended shares may take; None = only the free memory limits it.
     host_memory: MiB | None = None
+
+    def allows(self, devices: Iterable[str]) -> bool:
+        """Return whether a share of these devices may be suspended.
+
+        Unless the administrator decides, only simulated devices are suspended.
+        See docs/decisions/0144-suspend-on-real-gpus-only-when-told.md.
+        """
+        return all(map(is_simulated, devices)) if self.enabled is None else self.enabled
 
     def borrower_grace(self, grace: Seconds, restore: Seconds | None = None) -> Seconds:
         """Return the time that borrowers have to save their state, at most `grace` and at least one second.

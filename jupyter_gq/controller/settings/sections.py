@@ -4,7 +4,18 @@ from traitlets.config import Configurable
 
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, PlacementStrategy
 
-from .traits import DictByName, Flag, GpuRequest, GpuRequestsByName, NodeLabels, Number, OneOf, Patterns, Word
+from .traits import (
+    DictByName,
+    Flag,
+    FlagOrNone,
+    GpuRequest,
+    GpuRequestsByName,
+    NodeLabels,
+    Number,
+    OneOf,
+    Patterns,
+    Word,
+)
 
 LONGEST_GRACE = 3600
 
@@ -255,11 +266,11 @@ class IdlePolicy(Configurable):
         3600,
         help='Seconds for which all "Keep it" together keep the share until the notebook is used again. Default: 3600.',
     ).tag(config=True)
-    suspend = Flag(
-        True,
-        help="""True: where that is possible, the GPU memory of an idle notebook is moved to the memory of the machine
-        and back without loss, and its GPU is lent to jobs meanwhile. False: a notebook loses its share only with its
-        server. Default: True.""",
+    suspend = FlagOrNone(
+        None,
+        help="""True: wherever the driver can do it, the GPU memory of an idle notebook is moved to the memory of the
+        machine and back, and its GPU is lent to jobs meanwhile. None: only on simulated devices, because suspension has
+        not been verified on real GPUs yet. False: a notebook loses its share only with its server. Default: None.""",
     ).tag(config=True)
     return_within = Number(
         60,

@@ -127,6 +127,19 @@ class Flag(TraitType[bool, object]):
         return value
 
 
+class FlagOrNone(TraitType[bool | None, object]):
+    """A trait for True, False, or None, which stands for a default that depends on the machine."""
+
+    info_text = "True, False or None"
+
+    def validate(self, obj: object, value: object) -> bool | None:
+        """Return the value if it is True, False or None; raise `SettingsError` for anything else."""
+        if value is not None and not isinstance(value, bool):
+            problem = "it is neither True nor False nor None"
+            raise SettingsError(trait_path(obj, self), value, problem, "use one of them")
+        return value
+
+
 class Word(TraitType[str, object]):
     """A trait for a text."""
 

@@ -119,6 +119,7 @@ BAD = [
     ({"IdlePolicy": {"after": "30m"}}, r"c\.IdlePolicy\.after = '30m': it is not a number\. Use a number of seconds"),
     ({"IdlePolicy": {"after": 300}}, r"c\.IdlePolicy\.warning = 600\.0: the countdown is longer than the 300 s"),
     ({"IdlePolicy": {"always": "yes"}}, "neither True nor False"),
+    ({"IdlePolicy": {"suspend": "real"}}, r"c\.IdlePolicy\.suspend = 'real': it is neither True nor False nor None"),
     ({"Fairness": {"reclaim_min_runtime": -5}}, r"c\.Fairness\.reclaim_min_runtime = -5: .*number of seconds, at least 0"),
     ({"Fairness": {"half_life": "1w"}}, r"c\.Fairness\.half_life = '1w': it is not a number\. Use a number of seconds \(0: off\), at least 0"),
     ({"Fairness": {"reclaim_margin": 0.5}}, "at least 1"),

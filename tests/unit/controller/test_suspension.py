@@ -11,7 +11,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import State
-from tests.fakes import SuspendsShares
+from tests.fakes import SuspendsShares, a_node
 
 from .world import ADMIN, ANN, BOB, World, story_settings
 
@@ -209,6 +209,21 @@ async def test_the_switch_turns_it_off(lab):
     lab.send(ANN, "vision", "1")
     await spend(lab, 60)
     assert lab.servers.calls == []
+
+
+@pytest.mark.parametrize(("suspend", "calls"), [(None, []), (False, []), (True, ["suspend"])])
+async def test_shares_of_real_gpus_are_suspended_only_when_told(tmp_path, suspend, calls):
+    """No release has been tried with suspension on hardware, so the administrator turns it on."""
+    real = replace(a_node(2), devices=tuple(replace(each, id=f"GPU-{each.index}f5c") for each in a_node(2).devices))
+    sections = {**SHARED, "IdlePolicy": {**SHARED["IdlePolicy"], "suspend": suspend}}
+    world = World(tmp_path, servers=SuspendsShares, nodes=(real,), settings=story_settings((real,), **sections))
+    await world.start_server(ANN, "1")
+    await world.start_server(BOB, "1")
+    world.send(ANN, "vision", "1")
+    while not (world.servers.calls or world.servers.stops):
+        await spend(world, 5)
+    assert [what for what, _ in world.servers.calls] == calls
+    world.close()
 
 
 async def test_only_preemptible_work_borrows(lab):

@@ -56,7 +56,12 @@ def test_machine_with_everything_lacks_nothing_and_is_unverified(world):
 
 
 def test_simulation_is_verified(world):
-    assert world.find(simulated=True)["suspend"].state is WORKS
+    found = world.find(simulated=True)["suspend"]
+    assert (found.state, found.advice) == (WORKS, "")
+
+
+def test_suspension_on_real_gpus_says_that_it_is_off_until_it_is_turned_on(world):
+    assert "c.IdlePolicy.suspend = True" in world.find()["suspend"].advice
 
 
 @pytest.mark.parametrize("text", [DRIVER, OPEN_DRIVER], ids=["closed", "open"])
