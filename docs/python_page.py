@@ -10,6 +10,7 @@ _NOT_CALLED = {"__version__", "load_ipython_extension"}
 #: Headings, and the names below each, in the order of the page.
 SECTIONS = {
     "Send jobs and follow them": ("submit", "job", "Job", "JobError", "JobFailed"),
+    "Many jobs of one function": ("sweep", "find_sweep", "Sweep"),
     "Load results": ("result",),
     "In the code of a job": ("in_job", "should_stop", "checkpoint_dir", "results_dir", "progress"),
     "Try without a GPU": ("simulate_memory",),

@@ -1,8 +1,8 @@
 """GPU quotas for notebooks and a training queue for cells, on JupyterHub.
 
 In a notebook: `jupyter_gq.should_stop()`, `checkpoint_dir()`, `progress()`, `in_job()`, `results_dir()`,
-`result(job)`, `submit(function, ...)`, `job(id)`, `simulate_memory()`; `%load_ext jupyter_gq` adds the
-magics `%%train`, `%gq_jobs` and `%gq_load`.
+`result(job)`, `submit(function, ...)`, `sweep(function, grid)`, `job(id)`, `simulate_memory()`;
+`%load_ext jupyter_gq` adds the magics `%%train`, `%gq_jobs` and `%gq_load`.
 Importing this package is cheap and needs the standard library only: it is imported in the user's kernel,
 which may belong to another environment than ours.
 """
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jupyter_gq.notebook.server import JobError
     from jupyter_gq.notebook.simulation import simulate_memory
     from jupyter_gq.notebook.submit import submit
+    from jupyter_gq.notebook.sweep import Sweep, find_sweep, sweep
 
     __version__: str
 
@@ -26,8 +27,10 @@ __all__ = [
     "Job",
     "JobError",
     "JobFailed",
+    "Sweep",
     "__version__",
     "checkpoint_dir",
+    "find_sweep",
     "in_job",
     "job",
     "load_ipython_extension",
@@ -37,13 +40,16 @@ __all__ = [
     "should_stop",
     "simulate_memory",
     "submit",
+    "sweep",
 ]
 
 _HOME_OF = {
     "Job": "jupyter_gq.notebook.handle",
     "JobError": "jupyter_gq.notebook.server",
     "JobFailed": "jupyter_gq.notebook.handle",
+    "Sweep": "jupyter_gq.notebook.sweep",
     "checkpoint_dir": "jupyter_gq.notebook.jobs",
+    "find_sweep": "jupyter_gq.notebook.sweep",
     "in_job": "jupyter_gq.notebook.jobs",
     "job": "jupyter_gq.notebook.handle",
     "load_ipython_extension": "jupyter_gq.notebook.magics",
@@ -53,6 +59,7 @@ _HOME_OF = {
     "should_stop": "jupyter_gq.notebook.jobs",
     "simulate_memory": "jupyter_gq.notebook.simulation",
     "submit": "jupyter_gq.notebook.submit",
+    "sweep": "jupyter_gq.notebook.sweep",
 }
 
 

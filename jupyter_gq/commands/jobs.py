@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"only jobs in this state, one of {', '.join(phases)}; may be repeated",
     )
     parser.add_argument("--queue", action="append", help="only jobs of this queue; may be repeated")
+    parser.add_argument("--group", help="only jobs of this group, such as a sweep")
     parser.add_argument(
         "--owner",
         help='for administrators: jobs of this user, or with "*" of everybody; --owner "*" --queue QUEUE, without '
@@ -63,16 +64,20 @@ async def _find_jobs(client: ServiceClient, arguments: argparse.Namespace) -> Jo
     queues below it.
     """
     wants_ended = arguments.all or not ENDED.isdisjoint(arguments.state or ())
-    if arguments.owner == "*" and arguments.queue and not wants_ended:
+    if arguments.owner == "*" and arguments.queue and not wants_ended and arguments.group is None:
         return await list_jobs_of_queues(client, arguments.queue)
     found = await list_jobs(client, arguments.owner)
-    jobs = [job for job in found.jobs if not arguments.queue or job.queue in arguments.queue]
+    jobs = [
+        job
+        for job in found.jobs
+        if (not arguments.queue or job.queue in arguments.queue) and arguments.group in {None, job.group}
+    ]
     return found.model_copy(update={"jobs": jobs})
 
 
 def _describe_none(arguments: argparse.Namespace, all_jobs: int) -> str:
     """Return the sentence for an empty list: what was looked for, and what shows more."""
-    if arguments.state or arguments.queue:
+    if arguments.state or arguments.queue or arguments.group is not None:
         return "No job matches these options."
     if not all_jobs:
         return "There are no jobs. `jupyter-gq submit` sends one."

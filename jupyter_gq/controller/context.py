@@ -28,6 +28,7 @@ from .core_view import CoreView, without
 from .disk_uses import DiskUses
 from .drains import Drain, load_drains, mark_drained
 from .events import Broker
+from .group_limits import hold_beyond_limits
 from .records.records import Records
 from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
@@ -205,7 +206,8 @@ class Context:
 
         Workloads about which no decision can be made are left out, and their devices take nothing new.
         """
-        workloads = self._core_view.views_of(self.records.unfinished())
+        records = tuple(self.records.unfinished())
+        workloads = hold_beyond_limits(records, self._core_view.views_of(records))
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
         snapshot = Snapshot(

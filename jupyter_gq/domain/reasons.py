@@ -34,6 +34,7 @@ class PendingReason(StrEnum):
     RESERVED = "RESERVED"  # the workload would fit, but on devices that are reserved for another one
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"  # work that cannot be paused must fit the quota
     NO_DEVICE = "NO_DEVICE"  # no present node, or domain, is large enough even when it is empty
+    GROUP_LIMIT = "GROUP_LIMIT"  # as many jobs of its group run as may at the same time
     HELD = "HELD"  # a person holds the workload until they, or others who may, release it
     PLACE_REFUSED = "PLACE_REFUSED"  # a backend refused the place that was decided; the workload backs off
     BACKEND_UNOBSERVED = "OUT_OF_SIGHT"  # a backend cannot be observed: nothing is decided about its workloads

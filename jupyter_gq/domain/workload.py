@@ -125,11 +125,13 @@ class Leaving:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hold:
-    """The wish of a person that a job does not run until it is released."""
+    """The wish of a person that a job does not run until it is released, or the turn of its group that it awaits."""
 
     #: Name of the user who held the job.
     by: str
     at: Instant
+    #: Why the job is held if no person holds it; "" = a person does.
+    sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

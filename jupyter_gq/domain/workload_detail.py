@@ -142,6 +142,10 @@ class WorkloadDetail:
     secrets: tuple[str, ...] = ()
     #: Image of the server that the job was sent from, where servers are pods; "" = unknown.
     image: str = ""
+    #: Name of the owner's group of jobs, such as a sweep; "" = none.
+    group: str = ""
+    #: Jobs of the group that may run at the same time; 0 = no limit.
+    group_parallel: int = 0
 
     # Jobs: from their runs.
 

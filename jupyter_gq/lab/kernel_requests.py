@@ -105,6 +105,16 @@ class KernelRequests:
             job, _ = await self._connection.submit(request.model_copy(update={"returns": []}))
         return SentJob(job=job, notes=notes)
 
+    async def list_jobs(self, group: str | None) -> JsonObject:
+        """Return the newest jobs of the user, or all jobs of a group."""
+        jobs, before = [], None
+        while True:
+            page = await self._service.jobs(limit=None if group is None else 500, before=before)
+            jobs += [job.model_dump() for job in page.jobs if group is None or job.group == group]
+            before = page.next
+            if before is None or group is None:
+                return {"jobs": jobs}
+
     async def read_text(self, job: str) -> JsonObject:
         """Return the outputs of a job as text, and the traceback of its error, "" if there is none."""
         text, lines, cells, after = OutputText(), list[str](), dict[str, list[Output]](), 0

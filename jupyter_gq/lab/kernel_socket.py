@@ -4,7 +4,7 @@ Only processes of the user can open it: it lies in a folder of mode 0700. So a k
 from the service to the user's kernel without a stop on a disk. Nothing is unpickled here.
 
     GET /jobs/<id>/results   GET /jobs/<id>/content?path=&start=   GET /names/<name>
-    GET, POST /jobs   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
+    GET /jobs?group=   POST /jobs   POST /cancel   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
     POST /share/want
 
 Beside the socket lies the notice that the share is lent, while it is (see `lab/share.py`).
@@ -127,15 +127,20 @@ async def _find_name(connection: ServiceConnection, name: str, _: RequestHandler
 
 async def _send_job(connection: ServiceConnection, _: str, request: RequestHandler) -> str:
     """Submit the job in the body, and return it."""
+    return (await connection.kernels.send(_read_body(request))).model_dump_json()
+
+
+def _read_body(request: RequestHandler) -> object:
+    """Return the parsed JSON body of a request; raise `RefusedRequest` if it is something else."""
     try:
-        body = json.loads(request.request.body)
+        return json.loads(request.request.body)
     except ValueError as error:
         raise RefusedRequest("invalid_json", "The body of the request is not JSON.", status=400) from error
-    return (await connection.kernels.send(body)).model_dump_json()
 
 
-async def _list_jobs(connection: ServiceConnection, _: str, __: RequestHandler) -> str:
-    return (await connection.service.jobs()).model_dump_json()
+async def _list_jobs(connection: ServiceConnection, _: str, request: RequestHandler) -> str:
+    group = request.get_query_argument("group", None)
+    return json.dumps(await connection.kernels.list_jobs(group))
 
 
 async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
@@ -144,6 +149,11 @@ async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) 
 
 async def _cancel_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
     return (await connection.service.cancel(job)).model_dump_json()
+
+
+async def _cancel_jobs(connection: ServiceConnection, _: str, request: RequestHandler) -> str:
+    """Cancel the jobs in the body; answer with those that end, and with those that could not be cancelled."""
+    return (await connection.cancel_many(_read_body(request))).model_dump_json()
 
 
 async def _read_text(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
@@ -163,6 +173,7 @@ Ask = Callable[["ServiceConnection", str, RequestHandler], "Awaitable[str | byte
 Asks = Mapping[str, Ask]
 _ROUTES: tuple[tuple[str, Asks], ...] = (
     (r"/jobs", {"GET": _list_jobs, "POST": _send_job}),
+    (r"/cancel", {"POST": _cancel_jobs}),
     (r"/jobs/([^/]+)", {"GET": _read_job, "DELETE": _cancel_job}),
     (r"/jobs/([^/]+)/text", {"GET": _read_text}),
     (r"/jobs/([^/]+)/value", {"GET": _read_value}),

@@ -69,6 +69,8 @@ class JobFields(_Request):
     tasks: int = 1
     within: str | None = None
     priority: int = 0
+    group: str = ""
+    group_parallel: int | None = None
     returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")
     variables: list[str] | None = Field(
         default=None,

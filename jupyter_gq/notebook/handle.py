@@ -76,6 +76,10 @@ class Job:
         self._view = self._server.get("jobs", self.id)
         return _count_gpu_seconds(self._view)
 
+    def take(self, view: Mapping[str, object] | None) -> None:
+        """Take a newer description of the job from the service, if there is one."""
+        self._view = self._view if view is None else view
+
     def wait(self, timeout: float | None = None) -> str:
         """Wait until the job has ended, and return its status; after `timeout` seconds return the status of then.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from .handle import Job
@@ -74,28 +74,19 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "expected_seconds": expected_seconds,
     }
     server = find_server()
-    return send_call(server, function, args, kwargs, options, check=check)
-
-
-def send_call(
-    server: Server,
-    function: Function,
-    args: Sequence[object],
-    kwargs: Mapping[str, object],
-    options: Mapping[str, object],
-    *,
-    check: bool,
-) -> Job:
-    """Send one call with these fields of a job, and return its handle; for the errors see `submit`."""
-    kernel_id = find_kernel_id()
+    find_kernel_id()  # raises in a process that is no kernel
     text = pickle_call(function, args, kwargs)
     if check:
         check_call(text)
-    described = describe_call(function, args, kwargs)
+    return send_pickled(server, text, describe_call(function, args, kwargs), options)
+
+
+def send_pickled(server: Server, text: str, described: str, options: Mapping[str, object]) -> Job:
+    """Send a call that is pickled as `text` with these fields of a job, and return its handle."""
     body = {
         **options,
         "key": uuid.uuid4().hex,
-        "kernel_id": kernel_id,
+        "kernel_id": find_kernel_id(),
         "cwd": os.getcwd(),
         "setup": [
             f"# {described}: the function and its arguments, as jupyter_gq.submit has pickled them.\n"

@@ -227,6 +227,16 @@ export interface components {
              * @default null
              */
             max_seconds?: number | null;
+            /**
+             * @description Name of a group of the owner's jobs, such as a sweep.
+             * @default
+             */
+            group?: string;
+            /**
+             * @description Jobs of the group that may run at the same time. Default: all.
+             * @default null
+             */
+            group_parallel?: number | null;
         };
         /** @description The results of a job that has ended. */
         JobResults: {
@@ -300,6 +310,10 @@ export interface components {
             returns: string[];
             /** @description Names of the secrets that the job has. */
             secrets: string[];
+            /** @description Name of a group of the owner's jobs; "" = none. */
+            group: string;
+            /** @description Jobs of the group that may run at the same time; None = all. */
+            group_parallel: number | null;
         };
         /** @description A job as its owner sees it. */
         JobView: {
@@ -359,6 +373,10 @@ export interface components {
             returns: string[];
             /** @description Names of the secrets that the job has. */
             secrets: string[];
+            /** @description Name of a group of the owner's jobs; "" = none. */
+            group: string;
+            /** @description Jobs of the group that may run at the same time; None = all. */
+            group_parallel: number | null;
             /** @description Cells whose output goes back to the notebook. */
             targets: components["schemas"]["CellRef-Output"][];
             /** @description Cells that are replayed first, in run order. */
@@ -681,6 +699,10 @@ export interface components {
             within?: string | null;
             /** @default 0 */
             priority?: number;
+            /** @default  */
+            group?: string;
+            /** @default null */
+            group_parallel?: number | null;
             /** @description Names of variables that the job brings back. */
             returns?: string[];
             /**

@@ -49,6 +49,48 @@ async def send_cells() -> None:
         assert "There is no training queue named 'none'" in await run("%%train --queue none\npass")
 
 
+def test_a_sweep_runs_in_turns_and_its_table_has_the_best_first():
+    asyncio.run(send_a_sweep())
+
+
+async def send_a_sweep() -> None:
+    """Send the sweep of the page docs/how-to/run-a-sweep.md, and others."""
+    (example,) = (block for block in blocks() if block.page.name == "run-a-sweep.md" and block.mark == "run by")
+    async with a_kernel() as run:
+        await run(example.text)
+        said = await run("""
+            most = 0
+            while not sweep.wait(0.2):
+                active = {"starting", "running"}
+                most = max(most, sum(job["phase"] in active for job in sweep.list_views()))
+            print(most <= 2, [job["lr"] for job in sweep.table().to_dict("records")])
+            print(sweep.table()["loss"].tolist(), sweep.best().result())
+            print(len(jupyter_gq.find_sweep(sweep.id, metric="loss").jobs))
+        """)
+        assert said.splitlines() == [
+            "True [0.1, 0.2, 0.1, 0.2]",
+            "[1.0, 1.01, 2.0, 2.01] {'loss': 1.0, 'size': 2}",
+            "4",
+        ]
+        said = await run("""
+            import time
+            def waits(n):
+                if n == 0:
+                    return 1
+                if n == 1:
+                    raise ValueError("no")
+                time.sleep(3600)
+            sweep = jupyter_gq.sweep(waits, {"n": [0, 1, 2, 3]}, gpus=0, queue="vision", parallel=1)
+            print(sweep.cancel(keep_best=1))
+            while not sweep.cancel(keep_best=1):
+                sweep.wait(0.5)
+            print(sweep.wait(300), sorted(job.last_status for job in sweep.jobs))
+            print(sweep.table()["state"].tolist()[0])
+        """)
+        assert said.splitlines()[0] == "0"
+        assert said.splitlines()[-1] == "done"
+
+
 def test_a_function_runs_as_a_job_and_its_value_or_its_error_comes_back():
     asyncio.run(send_functions())
 

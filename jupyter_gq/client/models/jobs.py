@@ -77,6 +77,12 @@ class JobRequest(StrictModel):
         description="Seconds that the job may run, over all runs and not counting pauses; then it saves its state and "
         "ends. The limit of its queue counts if it is smaller. Default: no limit of its own.",
     )
+    group: Name = Field(
+        default="", max_length=MAX_NAME, description="Name of a group of the owner's jobs, such as a sweep."
+    )
+    group_parallel: int | None = Field(
+        default=None, ge=1, le=100_000, description="Jobs of the group that may run at the same time. Default: all."
+    )
 
 
 class JobSubmission(JobRequest):
@@ -158,6 +164,10 @@ class JobSummary(BaseModel):
         default_factory=list, description="Names of variables that the job brings back; see its results."
     )
     secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
+    group: str = Field(default="", description='Name of a group of the owner\'s jobs; "" = none.')
+    group_parallel: int | None = Field(
+        default=None, description="Jobs of the group that may run at the same time; None = all."
+    )
 
 
 class JobView(JobSummary):

@@ -105,6 +105,8 @@ class Jobs:
             detail=replace(
                 _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
                 owner_groups=caller.groups,
+                group=submission.group,
+                group_parallel=submission.group_parallel or 0,
             ),
             idempotency_key=key or None,
         )

@@ -70,7 +70,9 @@ def explain_backoff(backoff: Backoff) -> Explanation:
 
 
 def explain_hold(owner: str, hold: Hold) -> Explanation:
-    """Explain that a person, perhaps the `owner`, holds the workload."""
+    """Explain that a person, perhaps the `owner`, holds the workload, or that it awaits the turn of its group."""
+    if hold.sentence:
+        return Explanation(reason=PendingReason.GROUP_LIMIT, sentence=hold.sentence)
     by = "you" if hold.by == owner else mention(hold.by, hold.by, "a manager of the queue or an administrator")
     since = datetime.fromtimestamp(hold.at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Explanation(

@@ -1,0 +1,233 @@
+"""Many jobs of one function with different arguments, as one group: `jupyter_gq.sweep`.
+
+The group and its limit are fields of each job in the scheduler service, so a sweep goes on without this kernel.
+See docs/decisions/0128-limit-groups-of-jobs-in-the-input-of-the-cycle.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from .handle import ENDED, Job, wait_until
+from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call
+from .server import JobError, Server, find_kernel_id, find_server
+from .submit import send_pickled
+from .table import Table
+
+if TYPE_CHECKING:
+    from .pickled_call import Function
+
+#: Most jobs of one sweep.
+MAX_JOBS = 1000
+_MAX_NAME = 100
+_MODES = ("max", "min")
+
+
+def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one function that users call
+    function: Function,
+    grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]],
+    *,
+    gpus: float | str = 1,
+    parallel: int | None = None,
+    metric: str = "",
+    mode: str = "max",
+    queue: str = "",
+    name: str = "",
+    cpus: float | str | None = None,
+    memory: float | str | None = None,
+    gpu_model: str | None = None,
+    priority: int = 0,
+    expected_seconds: float | None = None,
+) -> Sweep:
+    """Send one job for each point of a grid, as one group, and return the handle of the group at once.
+
+    `grid` is a dict of lists, such as `{"lr": [0.1, 0.01], "depth": [2, 4]}`, for all combinations, or a list of dicts,
+    one for each job. Each job calls `function(**point)`. The function returns a number, or a dict of numbers.
+
+    - `parallel`: jobs of the group that run at the same time at most; None is as many as the queue lets run.
+    - `metric`: the entry of the returned dict by which the table is ordered; "" is the first one, or the number itself.
+    - `mode`: "max" if a higher number is better, "min" if a lower one is.
+    - All others are the options of `submit`, for each job.
+
+    The first point is loaded in a new process before anything is sent. Raises `ValueError` for an empty grid or one of
+    more than 1000 points, `TypeError` for points that do not fit the function, and `JobError` if the jobs cannot be
+    sent. If the service refuses a job after others were sent, those are cancelled.
+    """
+    points = list_points(grid)
+    if mode not in _MODES:
+        raise ValueError(f'mode is "max" or "min", not {mode!r}.')
+    for point in points:
+        check_arguments(function, (), point)
+    server, group = find_server(), f"sweep-{uuid.uuid4().hex[:8]}"
+    find_kernel_id()  # raises in a process that is no kernel
+    calls = [pickle_call(function, (), point) for point in points]
+    check_call(calls[0])
+    options: dict[str, object] = {
+        "gpus": gpus,
+        "queue": queue,
+        "cpus": cpus,
+        "memory": memory,
+        "gpu_model": gpu_model,
+        "priority": priority,
+        "expected_seconds": expected_seconds,
+        "group": group,
+        "group_parallel": parallel,
+    }
+    sent = Sweep(server, group, metric=metric, mode=mode)
+    try:
+        for call, point in zip(calls, points):  # noqa: B905 - Python 3.8 too
+            described = describe_call(function, (), point)
+            shown = described[len(name_function(function)) + 1 : -1]
+            named = {**options, "name": f"{name or name_function(function)} {shown}"[:_MAX_NAME]}
+            sent.add(send_pickled(server, call, described, named), point)
+    except (JobError, KeyboardInterrupt):
+        sent.cancel()
+        raise
+    return sent
+
+
+def find_sweep(group: str, *, metric: str = "", mode: str = "max") -> Sweep:
+    """Return the handle of a sweep by its id, such as "sweep-4f1c", also after a restart of the kernel.
+
+    The points are then known by the names of the jobs only. Raises `JobError` if there is no job of this group.
+    """
+    server = find_server()
+    found = Sweep(server, group, metric=metric, mode=mode)
+    for view in reversed(found.list_views()):
+        found.add(Job(server, view), {"job": str(view.get("name") or "")})
+    if not found.jobs:
+        raise JobError(f"There is no sweep {group!r} of yours, or its jobs were deleted.")
+    return found
+
+
+class Sweep:
+    """A group of jobs that differ in their arguments. The group outlives this handle and the kernel."""
+
+    def __init__(self, server: Server, group: str, *, metric: str, mode: str) -> None:
+        self._server, self._metric, self._mode = server, metric, mode
+        self._points: dict[str, Mapping[str, object]] = {}
+        self._values: dict[str, object] = {}
+        #: The id of the group, such as "sweep-4f1c".
+        self.id = group
+        #: The handles of the jobs, in the order of the grid.
+        self.jobs: list[Job] = []
+
+    def add(self, job: Job, point: Mapping[str, object]) -> None:
+        """Add a job that was sent for a point."""
+        self.jobs.append(job)
+        self._points[job.id] = point
+
+    def list_views(self) -> list[Mapping[str, object]]:
+        """Return all jobs of the group as the service describes them, newest first."""
+        return cast("list[Mapping[str, object]]", self._server.get("jobs", group=self.id).get("jobs") or [])
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all jobs have ended, and return True; after `timeout` seconds return False.
+
+        An interrupt of the kernel ends the wait and not the jobs.
+        """
+        return bool(wait_until(self._has_ended, timeout))
+
+    def table(self) -> object:
+        """Return the jobs with their arguments, states and numbers, best first; jobs without a number come last.
+
+        The table is a pandas DataFrame if pandas is installed, else a table that is shown as HTML or text. Values are
+        read from the outputs of the jobs: nothing is unpickled.
+        """
+        rows = self._sort_rows()
+        header = list(dict.fromkeys(key for row in rows for key in row))
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            return Table(header, [[row.get(key) for key in header] for row in rows], "The sweep has no jobs.")
+        frame: object = pandas.DataFrame(rows, columns=header)
+        return frame
+
+    def best(self) -> Job:
+        """Return the job with the best number so far; raise `JobError` if no job has one yet."""
+        rows = [row for row in self._sort_rows() if self._score(str(row["id"])) is not None]
+        if not rows:
+            raise JobError("No job of the sweep has returned a number yet.")
+        return next(job for job in self.jobs if job.id == rows[0]["id"])
+
+    def cancel(self, keep_best: int = 0) -> int:
+        """Cancel the jobs that have not ended, and return how many end; results that are there stay.
+
+        With `keep_best`, nothing is cancelled until so many jobs have returned a number, which makes an early end:
+        call it again, or in a loop with `wait(60)`, until enough is known.
+        """
+        if sum(self._score(job.id) is not None for job in self._heard()) < keep_best:
+            return 0
+        going = [str(view["id"]) for view in self.list_views() if view.get("phase") not in ENDED]
+        ended = 0
+        for start in range(0, len(going), 500):
+            answer = self._server.post("cancel", body={"jobs": going[start : start + 500]})
+            ended += len(cast("list[object]", answer.get("jobs") or []))
+        return ended
+
+    def __repr__(self) -> str:
+        phases = [str(view.get("phase")) for view in self.list_views()]
+        counts = ", ".join(f"{phases.count(phase)} {phase}" for phase in dict.fromkeys(phases))
+        return f"<Sweep {self.id}: {len(phases)} jobs ({counts})>"
+
+    def _has_ended(self) -> str:
+        return self.id if all(view.get("phase") in ENDED for view in self.list_views()) else ""
+
+    def _heard(self) -> list[Job]:
+        """Return the jobs, after their values were read where they have ended since the last time."""
+        views = {str(view["id"]): view for view in self.list_views()}
+        for job in self.jobs:
+            job.take(views.get(job.id))
+            if job.last_status == "done" and job.id not in self._values:
+                self._values[job.id] = self._server.get("jobs", job.id, "value").get("value")
+        return self.jobs
+
+    def _sort_rows(self) -> list[dict[str, object]]:
+        """Return a row for each job, best first, then by the order of the grid."""
+        sign = -1 if self._mode == "max" else 1
+
+        def rank(job: Job) -> tuple[bool, float]:
+            score = self._score(job.id)
+            return (score is None, 0.0 if score is None else sign * score)
+
+        return [self._make_row(job) for job in sorted(self._heard(), key=rank)]
+
+    def _make_row(self, job: Job) -> dict[str, object]:
+        value = self._values.get(job.id)
+        numbers = value if isinstance(value, Mapping) else {} if value is None else {self._metric or "value": value}
+        return {"id": job.id, **self._points[job.id], "state": job.last_status, **numbers}
+
+    def _score(self, job: str) -> float | None:
+        """Return the number by which a job is ordered; None if it has none."""
+        value = self._values.get(job)
+        if isinstance(value, Mapping):
+            value = value.get(self._metric) if self._metric else next(iter(value.values()), None)
+        return float(value) if isinstance(value, (int, float)) else None
+
+
+def list_points(grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Return the points of a grid, each as a dict of arguments; raise `ValueError` if there are none or too many."""
+    if isinstance(grid, Mapping):
+        texts = [name for name, values in grid.items() if isinstance(values, str) or not hasattr(values, "__iter__")]
+        if texts:
+            raise ValueError(f"The grid needs a list of values for {texts[0]}, such as {{{texts[0]!r}: [1, 2]}}.")
+        values = [list(each) for each in grid.values()]
+        count = 1
+        for each in values:
+            count *= len(each)
+        _check_count(count if grid else 0)
+        return [dict(zip(grid, chosen)) for chosen in itertools.product(*values)]  # noqa: B905 - Python 3.8 too
+    points = list(grid)
+    if not all(isinstance(point, Mapping) for point in points):
+        raise ValueError('The grid is a dict of lists, such as {"lr": [0.1, 0.01]}, or a list of dicts.')
+    _check_count(len(points))
+    return [dict(point) for point in points]
+
+
+def _check_count(count: int) -> None:
+    if not 0 < count <= MAX_JOBS:
+        raise ValueError(f"The grid has {count} points, and a sweep has 1 to {MAX_JOBS}.")

@@ -1,0 +1,146 @@
+"""A sweep is a job for each point of a grid; its table has the best first, and its jobs end early on request."""
+
+import sys
+
+import pytest
+
+import jupyter_gq
+from jupyter_gq.notebook import handle, submit
+from jupyter_gq.notebook.sweep import list_points
+from tests.unit.notebook.socket_server import SocketServer
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    server = SocketServer(tmp_path)
+    monkeypatch.setenv("JUPYTER_GQ_SOCKET", server.path)
+    monkeypatch.delenv("GQ_RUN_DIR", raising=False)
+    monkeypatch.setattr(handle, "INTERVAL", 0.01)
+    for module in (submit, sys.modules["jupyter_gq.notebook.sweep"]):
+        monkeypatch.setattr(module, "find_kernel_id", lambda: "kernel-1")
+    yield server
+    server.close()
+
+
+def a_view(number, phase="waiting"):
+    return {"id": f"job-{number}", "name": f"train lr={number}", "phase": phase, "returns": ["returned"]}
+
+
+def lists(server, *phases):
+    """Let the sweep have jobs in these phases, in the order of the grid."""
+    server.answers["GET", "/jobs"] = (200, {"jobs": [a_view(n, phase) for n, phase in enumerate(phases)][::-1]})
+
+
+def returned(server, **values):
+    for name, value in values.items():
+        server.answers["GET", f"/jobs/{name.replace('_', '-')}/value"] = (200, {"value": value})
+
+
+def send(server, count, **options):
+    server.answers["POST", "/jobs"] = [(200, {"job": a_view(n), "notes": []}) for n in range(count)]
+    return jupyter_gq.sweep(dict, [{"lr": n} for n in range(count)], queue="vision", **options)
+
+
+def test_a_grid_is_all_combinations_or_a_list_of_points() -> None:
+    assert list_points({"a": [1, 2], "b": range(2)}) == [
+        {"a": 1, "b": 0},
+        {"a": 1, "b": 1},
+        {"a": 2, "b": 0},
+        {"a": 2, "b": 1},
+    ]
+    assert list_points([{"a": 1}, {"b": 2}]) == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({}, "has 0 points"),
+        ([], "has 0 points"),
+        ({"a": []}, "has 0 points"),
+        ({"a": range(40), "b": range(40)}, "has 1600 points, and a sweep has 1 to 1000"),
+        ({"a": "text"}, "needs a list of values for a"),
+        ({"a": 0.1}, "needs a list of values for a"),
+        ([1, 2], "a dict of lists"),
+    ],
+)
+def test_a_grid_that_is_none_says_what_is_wrong(grid, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        list_points(grid)
+
+
+def test_each_point_is_a_job_of_one_group_with_its_limit(server) -> None:
+    sweep = send(server, 2, gpus=0.5, parallel=1)
+    assert [body["name"] for body in server.bodies] == ["dict lr=0", "dict lr=1"]
+    assert {(body["group"], body["group_parallel"], body["gpus"]) for body in server.bodies} == {(sweep.id, 1, 0.5)}
+    assert len({body["key"] for body in server.bodies}) == 2
+
+
+def test_arguments_that_do_not_fit_send_nothing(server) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lrr'"):
+        jupyter_gq.sweep(lambda lr: lr, {"lrr": [1]})
+    with pytest.raises(ValueError, match='mode is "max" or "min"'):
+        jupyter_gq.sweep(lambda lr: lr, {"lr": [1]}, mode="best")
+    assert server.asked == []
+
+
+def test_a_refusal_in_the_middle_cancels_what_was_sent(server) -> None:
+    lists(server, "waiting")
+    refused = (429, {"code": "limit_reached", "message": "You have 100 jobs that wait."})
+    server.answers["POST", "/jobs"] = [(200, {"job": a_view(0), "notes": []}), refused]
+    server.answers["POST", "/cancel"] = (202, {"jobs": [a_view(0)], "refused": []})
+    with pytest.raises(jupyter_gq.JobError, match="You have 100 jobs that wait"):
+        jupyter_gq.sweep(dict, {"lr": [1, 2]}, queue="vision")
+    assert server.bodies[-1] == {"jobs": ["job-0"]}
+
+
+@pytest.mark.parametrize(("mode", "order"), [("max", [2, 0, 1, 3]), ("min", [0, 2, 1, 3])])
+def test_the_table_has_the_best_first_and_what_has_no_number_last(server, monkeypatch, mode, order) -> None:
+    sweep = send(server, 4, metric="score", mode=mode)
+    lists(server, "done", "failed", "done", "done")
+    returned(server, job_0={"size": 9, "score": 1}, job_2={"size": 1, "score": 2.5}, job_3="no number")
+    table = sweep.table()
+    assert table["lr"].tolist() == order
+    assert table["state"].tolist() == [{1: "failed"}.get(lr, "done") for lr in order]
+    assert sweep.best().id == f"job-{order[0]}"
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    lines = repr(sweep.table()).splitlines()
+    assert lines[0].split() == ["id", "lr", "state", "size", "score"]
+    assert [line.split()[0] for line in lines[1:]] == [f"job-{lr}" for lr in order]
+
+
+def test_a_number_alone_is_its_own_metric(server) -> None:
+    sweep = send(server, 2)
+    lists(server, "done", "done")
+    returned(server, job_0=0.1, job_1=0.2)
+    assert sweep.table()["value"].tolist() == [0.2, 0.1]
+
+
+def test_the_rest_is_cancelled_once_enough_have_a_number(server) -> None:
+    sweep = send(server, 3)
+    server.answers["POST", "/cancel"] = (202, {"jobs": [a_view(1), a_view(2)], "refused": []})
+    lists(server, "running", "running", "waiting")
+    assert sweep.cancel(keep_best=1) == 0
+    assert ("POST", "/cancel") not in server.asked
+    lists(server, "done", "running", "waiting")
+    returned(server, job_0=0.5)
+    assert sweep.cancel(keep_best=1) == 2
+    assert sorted(server.bodies[-1]["jobs"]) == ["job-1", "job-2"]
+
+
+def test_it_waits_for_all_jobs(server) -> None:
+    sweep = send(server, 2)
+    lists(server, "done", "running")
+    assert not sweep.wait(0.02)
+    lists(server, "done", "failed")
+    assert sweep.wait()
+    assert repr(sweep) == f"<Sweep {sweep.id}: 2 jobs (1 failed, 1 done)>"
+
+
+def test_it_is_found_again_after_a_restart_of_the_kernel(server) -> None:
+    lists(server, "done", "waiting")
+    found = jupyter_gq.find_sweep("sweep-1")
+    assert [job.id for job in found.jobs] == ["job-0", "job-1"]
+    assert ("GET", "/jobs?group=sweep-1") in server.asked
+    lists(server)
+    with pytest.raises(jupyter_gq.JobError, match="no sweep 'sweep-1' of yours"):
+        jupyter_gq.find_sweep("sweep-1")
