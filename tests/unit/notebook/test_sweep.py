@@ -76,7 +76,7 @@ def test_each_point_is_a_job_of_one_group_with_its_limit(server) -> None:
 
 
 def test_arguments_that_do_not_fit_send_nothing(server) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'lrr'"):
+    with pytest.raises(TypeError, match="missing a required argument: 'lr'"):
         jupyter_gq.sweep(lambda lr: lr, {"lrr": [1]})
     with pytest.raises(ValueError, match='mode is "max" or "min"'):
         jupyter_gq.sweep(lambda lr: lr, {"lr": [1]}, mode="best")
