@@ -52,6 +52,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     error: null,
     returns: [],
     secrets: [],
+    group: '',
+    group_parallel: null,
     ...given
   };
 }
