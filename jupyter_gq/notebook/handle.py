@@ -13,7 +13,6 @@ from .server import JobError, Server, find_server
 
 #: Phases of a job that has ended.
 ENDED = frozenset({"done", "failed", "cancelled"})
-_WAITING = frozenset({"waiting", "paused"})
 #: Media type by which JupyterLab shows a job with its live state.
 JOB_MIME = "application/vnd.jupyter-gq.job+json"
 #: Seconds between two questions, and the longest pause while nobody answers.
@@ -69,9 +68,9 @@ class Job:
 
     @property
     def cost(self) -> float:
-        """GPU seconds that the job has used so far: GPUs of all tasks, times the seconds of the run.
+        """GPU seconds that the job has used so far: GPUs of all tasks, times the seconds of all runs.
 
-        The service knows the time of the present or last run; runs before it, and a job that is paused, count as 0.
+        Pauses and the time of each start do not count.
         """
         self._view = self._server.get("jobs", self.id)
         return _count_gpu_seconds(self._view)
@@ -199,9 +198,9 @@ def wait_until(find: Callable[[], str], timeout: float | None) -> str:
 
 
 def _count_gpu_seconds(view: Mapping[str, object]) -> float:
-    """Return the GPU seconds of a job's present or last run; 0 while the job waits."""
-    started, ended = view.get("started_at"), view.get("finished_at") or now()
-    if not isinstance(started, (int, float)) or not isinstance(ended, (int, float)) or view.get("phase") in _WAITING:
-        return 0.0
+    """Return the GPU seconds of all runs of a job."""
+    ran, since = view.get("ran_seconds"), view.get("running_since")
+    ended = float(ran) if isinstance(ran, (int, float)) else 0.0
+    present = max(0.0, now() - float(since)) if isinstance(since, (int, float)) else 0.0
     gpus, tasks = float(str(view.get("gpus") or 0)), int(str(view.get("tasks") or 1))
-    return max(0.0, float(ended) - float(started)) * gpus * tasks
+    return (ended + present) * gpus * tasks

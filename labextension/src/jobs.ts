@@ -1,5 +1,7 @@
 /** Lists of jobs and notebooks, and the words that describe each of them. Pure. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import { formatGpus } from './amounts';
 import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
 import type { Bounds, JobSummary, JobView, NotebookView, QueueView } from './wire';
@@ -111,9 +113,23 @@ export function formatAmount(job: Pick<JobSummary, 'gpus' | 'tasks'>): string {
   return job.tasks > 1 ? `${job.tasks} × ${formatGpus(job.gpus)}` : formatGpus(job.gpus);
 }
 
-/** Return for how many seconds the last run has run, or ran if it has ended; null if no run has started. */
+/** Return whether a job in this phase has its devices now. */
+export function hasDevices(phase: JobPhase): boolean {
+  return !isWaiting(phase) && !isFinal(phase);
+}
+
+/** Return the GPUs that a job has or had, or "for 1 GPU" if the job waits for them. */
+export function describeAmount(job: JobSummary, trans: TranslationBundle): string {
+  return isWaiting(job.phase) ? trans.__('for %1', formatAmount(job)) : formatAmount(job);
+}
+
+/** Return for how many seconds all runs ran, without starts and pauses; null if no run has begun to run. */
 export function computeRunSeconds(job: JobSummary, now: number): number | null {
-  return job.started_at === null ? null : Math.max(0, (job.finished_at ?? now) - job.started_at);
+  const { ran_seconds, running_since } = job;
+  if (running_since === null) {
+    return ran_seconds > 0 ? ran_seconds : null;
+  }
+  return ran_seconds + Math.max(0, now - running_since);
 }
 
 /**

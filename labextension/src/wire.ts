@@ -294,6 +294,10 @@ export interface components {
             /** @description Start of the present or last run. */
             started_at: number | null;
             finished_at: number | null;
+            /** @description Seconds for which the runs that have ended ran, without starts and pauses. */
+            ran_seconds: number;
+            /** @description When the present run began to run, after its start; None = the job does not run. */
+            running_since: number | null;
             /** @description Number of the run, from 1; more than 1 after a pause. */
             run: number;
             devices: string[];
@@ -357,6 +361,10 @@ export interface components {
             /** @description Start of the present or last run. */
             started_at: number | null;
             finished_at: number | null;
+            /** @description Seconds for which the runs that have ended ran, without starts and pauses. */
+            ran_seconds: number;
+            /** @description When the present run began to run, after its start; None = the job does not run. */
+            running_since: number | null;
             /** @description Number of the run, from 1; more than 1 after a pause. */
             run: number;
             devices: string[];

@@ -148,6 +148,12 @@ class JobSummary(BaseModel):
     submitted_at: float
     started_at: float | None = Field(default=None, description="Start of the present or last run.")
     finished_at: float | None = None
+    ran_seconds: float = Field(
+        default=0.0, description="Seconds for which the runs that have ended ran, without starts and pauses."
+    )
+    running_since: float | None = Field(
+        default=None, description="When the present run began to run, after its start; None = the job does not run."
+    )
     run: int = Field(default=0, description="Number of the run, from 1; more than 1 after a pause.")
     devices: list[str] = Field(default_factory=list)
     node: str | None = None

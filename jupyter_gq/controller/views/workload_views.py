@@ -19,7 +19,7 @@ from jupyter_gq.client.models import (
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
-from jupyter_gq.domain.amount import Instant, MiB, format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -118,6 +118,8 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,
         finished_at=workload.finished_at,
+        ran_seconds=_ended_running_time(workload),
+        running_since=workload.running_since,
         run=workload.run,
         devices=_device_names(place),
         node=place.node if place else None,
@@ -346,10 +348,20 @@ def _final_sentence(workload: Workload) -> str:
 
 
 def _duration_phrase(workload: Workload) -> str:
-    """Return the duration of the last run, such as " after 12 min"; "" if it is unknown."""
-    if workload.started_at is None or workload.finished_at is None:
-        return ""
-    return f" after {format_duration(Instant(workload.finished_at - workload.started_at))}"
+    """Return the duration of all runs of an ended job, such as " after 12 min"; "" if it is unknown."""
+    seconds = _ended_running_time(workload)
+    return f" after {format_duration(seconds)}" if seconds else ""
+
+
+def _ended_running_time(workload: Workload) -> Seconds:
+    """Return the seconds for which the runs that have ended ran.
+
+    A job may end before any observation shows it running: the time since its start counts then.
+    """
+    unseen = not workload.ran and workload.state in {State.SUCCEEDED, State.FAILED}
+    if unseen and workload.started_at is not None and workload.finished_at is not None:
+        return Seconds(max(0.0, workload.finished_at - workload.started_at))
+    return Seconds(workload.ran)
 
 
 def _share_phrase(workload: Workload, place: Place | None, context: ViewContext) -> str:

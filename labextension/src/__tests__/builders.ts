@@ -38,6 +38,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     submitted_at: 1000,
     started_at: 1010,
     finished_at: null,
+    ran_seconds: 0,
+    running_since: null,
     run: 1,
     devices: [],
     node: null,

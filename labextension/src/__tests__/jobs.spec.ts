@@ -1,5 +1,9 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
 import type { JobPhase } from '../jobs';
 import {
+  computeRunSeconds,
+  describeAmount,
   findJobOfCell,
   formatAmount,
   hasCells,
@@ -14,6 +18,7 @@ import {
   describeGpuUsage,
   summarizeJob
 } from '../jobs';
+import { listDetails } from '../panel/facts';
 import { aJob, aNotebook, aQueue, aSummary } from './builders';
 
 describe('the list of jobs', () => {
@@ -68,9 +73,16 @@ describe('the list of jobs', () => {
 
 describe('the words of a job', () => {
   it('say what trained where and for how long', () => {
-    const job = aJob({ phase: 'done', started_at: 1000, finished_at: 1123 });
+    const job = aJob({ phase: 'done', ran_seconds: 123 });
     expect(summarizeJob(job, 9999)).toBe('Trained in vision on 1 GPU for 2 min 3 s');
     expect(summarizeJob({ ...job, run: 3 }, 0)).toBe('Trained in vision on 1 GPU for 2 min 3 s, in 3 runs');
+  });
+
+  it('count all runs, and no pause', () => {
+    const paused = aJob({ phase: 'paused', run: 1, started_at: 1000, ran_seconds: 60 });
+    expect(computeRunSeconds(paused, 9000)).toBe(60);
+    expect(computeRunSeconds({ ...paused, phase: 'running', run: 2, running_since: 8990 }, 9000)).toBe(70);
+    expect(computeRunSeconds(aJob({ phase: 'starting', started_at: 1000 }), 9000)).toBeNull();
   });
 
   it('say why it failed', () => {
@@ -105,6 +117,21 @@ describe('the words of a job', () => {
   it('say what the code itself says while it runs', () => {
     expect(describeJob(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0)).toBe('epoch 5');
     expect(describeJob(aJob({ progress: { fraction: 0.5, text: '' } }), 0)).toBe('Runs.');
+  });
+
+  it('say that a job has GPUs only while it has them', () => {
+    const trans = nullTranslator.load('jupyter_gq');
+    const amount = (phase: JobPhase): string => describeAmount(aJob({ phase, gpus: '0.5' }), trans);
+    expect([amount('waiting'), amount('paused'), amount('running')]).toEqual([
+      'for 0.5 GPU',
+      'for 0.5 GPU',
+      '0.5 GPU'
+    ]);
+    const terms = (phase: JobPhase): string[] =>
+      listDetails(aJob({ phase, devices: ['gpu0'] }), 2000, trans).map(([term]) => term);
+    expect(terms('running')).toContain('Has');
+    expect(terms('done')).not.toContain('Has');
+    expect(terms('done')).toContain('Ran on');
   });
 
   it('count and amount', () => {

@@ -28,7 +28,7 @@ afterEach(clearScreen);
 
 describe('the status line under a cell', () => {
   it('says what the file says while the job is not known', async () => {
-    const { node } = await aLine(aJob({ phase: 'done', started_at: 1000, finished_at: 1123 }));
+    const { node } = await aLine(aJob({ phase: 'done', ran_seconds: 123 }));
     expect(words(node)).toBe('DonedigitsTrained in vision on 1 GPU for 2 min 3 sDetails');
   });
 

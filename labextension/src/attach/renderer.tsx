@@ -1,11 +1,13 @@
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import { nullTranslator } from '@jupyterlab/translation';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
 import type { Client } from '../client';
 import type { JobPhase } from '../jobs';
-import { formatAmount, isCancellable, isFinal, JOB_LOOKS, describeJob } from '../jobs';
+import { describeAmount, isCancellable, isFinal, JOB_LOOKS, describeJob } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import { BroughtBack } from '../panel/results';
 import type { ITraining } from '../tokens';
@@ -19,9 +21,11 @@ import { readPlaceholder } from './metadata';
 export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _training: ITraining,
-    private readonly _commands: CommandRegistry
+    private readonly _commands: CommandRegistry,
+    translator: ITranslator = nullTranslator
   ) {
     super();
+    this._trans = translator.load('jupyter_gq');
     this.addClass('jp-gq-status-host');
   }
 
@@ -32,18 +36,18 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   }
 
   protected render(): React.JSX.Element | null {
-    const placeholder = this._placeholder;
+    const [placeholder, trans] = [this._placeholder, this._trans];
     if (placeholder === null) {
-      return <span>This version of the extension cannot show this training job.</span>;
+      return <span>{trans.__('This version of the extension cannot show this training job.')}</span>;
     }
     return (
       <UseSignal signal={this._training.jobChanged} shouldUpdate={(_, job) => job.id === placeholder.job}>
         {() => {
           const job = this._training.state.jobs.find(known => known.id === placeholder.job);
           return job === undefined ? (
-            <StoredLine placeholder={placeholder} run={this._run} />
+            <StoredLine placeholder={placeholder} run={this._run} trans={trans} />
           ) : (
-            <JobLine job={job} client={this._training.client} run={this._run} />
+            <JobLine job={job} client={this._training.client} run={this._run} trans={trans} />
           );
         }}
       </UseSignal>
@@ -54,6 +58,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
     void this._commands.execute(command, { job });
   };
 
+  private readonly _trans: TranslationBundle;
   private _placeholder: IPlaceholder | null = null;
 }
 
@@ -64,15 +69,24 @@ interface IJobLineProps {
   job: JobSummary;
   client: Client;
   run: RunCommand;
+  trans: TranslationBundle;
 }
 
-function JobLine({ job, client, run }: IJobLineProps): React.JSX.Element {
+function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (
-        <Action label="Cancel" about={`job ${job.name}`} onClick={() => run(CommandIDs.cancelJob, job.id)} />
+        <Action
+          label={trans.__('Cancel')}
+          about={trans.__('job %1', job.name)}
+          onClick={() => run(CommandIDs.cancelJob, job.id)}
+        />
       )}
-      <Action label="Log" about={`of job ${job.name}`} onClick={() => run(CommandIDs.openLog, job.id)} />
+      <Action
+        label={trans.__('Log')}
+        about={trans.__('of job %1', job.name)}
+        onClick={() => run(CommandIDs.openLog, job.id)}
+      />
     </>
   );
   return (
@@ -80,25 +94,35 @@ function JobLine({ job, client, run }: IJobLineProps): React.JSX.Element {
       id={job.id}
       name={job.name}
       phase={job.phase}
-      amount={isFinal(job.phase) ? null : formatAmount(job)}
+      amount={isFinal(job.phase) ? null : describeAmount(job, trans)}
       sentence={describeJob(job, Date.now() / 1000)}
       buttons={buttons}
       run={run}
+      trans={trans}
     >
       <BroughtBack job={job} client={client} onLoad={() => run(CommandIDs.loadResults, job.id)} />
-      {job.phase === 'running' && <ProgressBar fraction={job.progress?.fraction ?? null} label="Progress" />}
+      {job.phase === 'running' && (
+        <ProgressBar fraction={job.progress?.fraction ?? null} label={trans.__('Progress')} />
+      )}
     </StatusLine>
   );
 }
 
-function StoredLine({ placeholder, run }: { placeholder: IPlaceholder; run: RunCommand }): React.JSX.Element {
+interface IStoredLineProps {
+  placeholder: IPlaceholder;
+  run: RunCommand;
+  trans: TranslationBundle;
+}
+
+function StoredLine({ placeholder, run, trans }: IStoredLineProps): React.JSX.Element {
   return (
     <StatusLine
       id={placeholder.job}
       name={placeholder.name}
       phase={placeholder.phase}
-      sentence={placeholder.sentence || `${formatGpus(placeholder.gpus)} in ${placeholder.queue}`}
+      sentence={placeholder.sentence || trans.__('%1 in %2', formatGpus(placeholder.gpus), placeholder.queue)}
       run={run}
+      trans={trans}
     />
   );
 }
@@ -113,15 +137,17 @@ interface IStatusLineProps {
   /** Buttons beside the button for the details. */
   buttons?: React.ReactNode;
   run: RunCommand;
+  trans: TranslationBundle;
   children?: React.ReactNode;
 }
 
 function StatusLine(status: IStatusLineProps): React.JSX.Element {
+  const { trans } = status;
   return (
     <div
       className="jp-gq-status"
       role="status"
-      aria-label={`Training job ${status.name}`}
+      aria-label={trans.__('Training job %1', status.name)}
       data-phase={status.phase}
     >
       <PhaseTag look={JOB_LOOKS[status.phase]} />
@@ -136,8 +162,8 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
       <span className="jp-gq-status-actions">
         {status.buttons}
         <Action
-          label="Details"
-          about={`of job ${status.name}`}
+          label={trans.__('Details')}
+          about={trans.__('of job %1', status.name)}
           onClick={() => status.run(CommandIDs.showJob, status.id)}
         />
       </span>

@@ -4,22 +4,18 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import {
-  formatAmount,
+  describeAmount,
   describeExpectedStart,
   isCancellable,
   isFinal,
   isWaiting,
   lookOf,
   nameHold,
-  describeJob,
-  formatOrdinal,
-  computeRunSeconds
+  describeJob
 } from '../jobs';
 import type { Client } from '../client';
-import { stripControls } from '../plain';
-import { describeRequest } from '../send/values';
-import { formatInstant, formatSpan } from '../times';
 import type { JobSummary } from '../wire';
+import { listDetails } from './facts';
 import { formatNotebook } from './listing';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 import { ResultList } from './results';
@@ -59,7 +55,7 @@ function Row(props: IJobRowProps): React.JSX.Element {
   return (
     <li
       className={`jp-gq-row${open ? ' jp-gq-mod-open' : ''}`}
-      aria-label={`${name}, ${look.word}, ${formatAmount(job)}`}
+      aria-label={`${name}, ${look.word}, ${describeAmount(job, trans)}`}
       data-job={job.id}
       data-phase={job.phase}
     >
@@ -83,7 +79,7 @@ function Row(props: IJobRowProps): React.JSX.Element {
         <span className="jp-gq-row-name" title={name}>
           {name}
         </span>
-        <span className="jp-gq-row-amount">{formatAmount(job)}</span>
+        <span className="jp-gq-row-amount">{describeAmount(job, trans)}</span>
         <PhaseTag look={look} />
         <span className="jp-gq-row-sentence" title={describeJob(job, now)}>
           {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
@@ -118,10 +114,10 @@ function Details({
         </p>
       )}
       <dl>
-        {listDetails(job, now).map(([term, value]) => (
+        {listDetails(job, now, trans).map(([term, value]) => (
           <React.Fragment key={term}>
             <dt>{term}</dt>
-            <dd title={value}>{value}</dd>
+            <dd>{value}</dd>
           </React.Fragment>
         ))}
       </dl>
@@ -197,53 +193,4 @@ function WaitingActions({
       />
     </>
   );
-}
-
-/** Return whether the job asked for more than GPUs, which its row shows already. */
-function asksForMoreThanGpus(job: JobSummary): boolean {
-  return (
-    job.priority !== 0 ||
-    job.preferred_gpu_models.length > 0 ||
-    [job.gpu_memory, job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null)
-  );
-}
-
-/** Return why and when the job was paused last; null if it was not, or was ended at its maximum running time. */
-function describePause({ eviction }: JobSummary): string | null {
-  const paused = eviction !== null && eviction.reason !== 'RUN_TIME_LIMIT';
-  return paused ? `${eviction.sentence} (${formatInstant(eviction.at)})` : null;
-}
-
-/** Return the details of a job as terms and values, without those that do not apply to the job. */
-function listDetails(job: JobSummary, now: number): [string, string][] {
-  const seconds = computeRunSeconds(job, now);
-  const rows: [string, string | null][] = [
-    ['Queue', job.position === null ? job.queue : `${job.queue}, ${formatOrdinal(job.position)} in line`],
-    [
-      'Has',
-      job.devices.length === 0
-        ? null
-        : `${formatAmount(job)} on ${job.devices.join(', ')}${job.node ? ` (${job.node})` : ''}`
-    ],
-    [
-      'Asked for',
-      asksForMoreThanGpus(job) ? `${describeRequest(job)}${job.tasks > 1 ? ', for each task' : ''}` : null
-    ],
-    [
-      'Over quota',
-      job.over_quota === null ? null : `${job.over_quota} GPU, may be paused when its owner needs it`
-    ],
-    ['Paused', describePause(job)],
-    ['Runs', job.run > 1 ? String(job.run) : null],
-    ['Time', seconds === null ? null : formatSpan(seconds)],
-    [
-      'At most',
-      job.max_seconds === null ? null : `${formatSpan(job.max_seconds)} over all runs, without pauses`
-    ],
-    ['Disk', job.disk],
-    ['Sent', formatInstant(job.submitted_at)],
-    ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],
-    ['Notebook', stripControls(job.notebook_path) || null]
-  ];
-  return rows.filter((row): row is [string, string] => row[1] !== null);
 }

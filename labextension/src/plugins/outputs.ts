@@ -6,6 +6,7 @@ import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { DisposableSet } from '@lumino/disposable';
 import { DisposableDelegate } from '@lumino/disposable';
 
@@ -27,17 +28,22 @@ export const outputs = definePlugin({
   description: 'Puts the output of jobs under their cells.',
   autoStart: true,
   requires: [INotebookTracker, IRenderMimeRegistry, ITraining],
-  optional: [ISettingRegistry],
+  optional: [ISettingRegistry, ITranslator],
   provides: ICellOutputs,
   activate: (
     { app, owned },
     tracker: INotebookTracker,
     rendermime: IRenderMimeRegistry,
     training: ITraining,
-    registry: ISettingRegistry | null
+    registry: ISettingRegistry | null,
+    translator: ITranslator | null
   ): ICellOutputs => {
     rendermime.addFactory(
-      { safe: true, mimeTypes: [JOB_MIME], createRenderer: () => new JobRenderer(training, app.commands) },
+      {
+        safe: true,
+        mimeTypes: [JOB_MIME],
+        createRenderer: () => new JobRenderer(training, app.commands, translator ?? nullTranslator)
+      },
       0
     );
     owned.add(new DisposableDelegate(() => rendermime.removeMimeType(JOB_MIME)));

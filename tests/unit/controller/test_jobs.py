@@ -318,6 +318,18 @@ async def test_a_page_that_is_not_the_last_one_is_not_the_end(world):
     assert world.controller.jobs.read_outputs(ANN, job, PAGE).finished
 
 
+async def test_a_job_that_ended_before_it_was_seen_to_run_has_the_time_since_its_start(world):
+    job = world.send(ANN, "vision")
+    await world.step()
+    world.clock.forward(8)
+    world.backend.end(job)
+    await world.step(2)
+    shown = world.job(job)
+    assert (shown.phase, shown.running_since) == ("done", None)
+    assert shown.started_at is not None
+    assert shown.ran_seconds == shown.finished_at - shown.started_at > 0
+
+
 async def test_the_error_of_the_code_is_shown_with_a_failed_job(world):
     job = world.send(ANN, "vision")
     await world.step(2)

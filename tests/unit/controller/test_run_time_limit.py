@@ -127,9 +127,15 @@ async def test_all_runs_count_and_pauses_do_not(world):
     await world.step(3)
     assert (world.job(job).phase, world.job(job).run) == ("running", 2)
     assert 60 <= world.sql.get(job).workload.ran < 75
+    shown = world.job(job)
+    assert shown.ran_seconds == world.sql.get(job).workload.ran
+    assert shown.running_since is not None
+    assert 0 <= world.clock.now() - shown.running_since <= 3
     world.restart()
     await run_for(world, 40)
     assert world.job(job).phase == "cancelled"
+    assert 100 <= world.job(job).ran_seconds < 115
+    assert world.job(job).running_since is None
 
 
 async def test_a_job_that_was_interrupted_beyond_its_limit_does_not_start_again_unless_it_is_held(world):

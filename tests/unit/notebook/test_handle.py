@@ -94,8 +94,8 @@ def test_a_job_that_has_ended_needs_no_cancelling(server) -> None:
 
 
 def test_the_cost_counts_the_gpus_of_all_tasks(server) -> None:
-    says(server, a_job("done", started_at=100.0, finished_at=160.0))
-    assert jupyter_gq.job("job-1").cost == 60.0
+    says(server, a_job("done", started_at=100.0, finished_at=160.0, ran_seconds=45.0, running_since=None))
+    assert jupyter_gq.job("job-1").cost == 45.0
     says(server, a_job())
     assert jupyter_gq.job("job-1").cost == 0.0
 
