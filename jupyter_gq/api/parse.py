@@ -123,6 +123,8 @@ def _in_words(detail: ErrorDetails) -> str:
         return "there is no such field here; check its spelling"
     if kind in {"model_type", "model_attributes_type", "dict_type"}:
         return f"an object was expected, not {_shown(given)}"
+    if kind == "string_pattern_mismatch" and "[^" not in detail["ctx"]["pattern"]:
+        return f"text of the form {detail['ctx']['pattern']} was expected, not {_shown(given)}"
     if kind == "string_pattern_mismatch":
         return f"control characters are not possible in it; write it without them, not {_shown(given)}"
     if kind == "too_short":

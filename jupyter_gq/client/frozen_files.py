@@ -18,6 +18,8 @@ PACK = "files.pack"
 MOST_FILES = 10_000
 #: Most bytes of a path and of one name in it, as Linux has them.
 _LONGEST_PATH, _LONGEST_NAME = 4000, 255
+#: Most folders in a path: programs that walk through deeper ones fail in odd ways.
+_DEEPEST = 100
 
 
 def explain_unsafe_path(path: str) -> str:
@@ -33,6 +35,8 @@ def explain_unsafe_path(path: str) -> str:
         return "it is not a path below the folder"
     if len(path.encode()) > _LONGEST_PATH or any(len(name) > _LONGEST_NAME for name in encoded):
         return "it is too long"
+    if len(names) > _DEEPEST:
+        return f"it has more than {_DEEPEST} names"
     return ""
 
 

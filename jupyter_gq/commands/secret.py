@@ -55,8 +55,12 @@ def _ask_value(name: str) -> str:
     typed = sys.stdin.isatty()
     value = getpass.getpass(f"Value of {name} (not shown): ") if typed else sys.stdin.read(LARGEST + 2)
     value = value.removesuffix("\n").removesuffix("\r")
-    if not value or "\0" in value:
-        raise CommandRefused(f"The value of {name} is empty, or is no text. Nothing was stored.")
-    if len(value.encode()) > LARGEST:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not size or "\0" in value:
+        raise CommandRefused(f"The value of {name} is empty, or is no text in UTF-8. Nothing was stored.")
+    if size > LARGEST:
         raise CommandRefused(f"The value of {name} is larger than {LARGEST // 1024} KiB. Nothing was stored.")
     return value

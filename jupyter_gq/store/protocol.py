@@ -270,10 +270,11 @@ class Store(Protocol):
         """Return the bytes of all parts of an owner."""
         ...
 
-    def use_parts(self, workload: str, owner: str, digests: Sequence[str]) -> frozenset[str]:
+    def use_parts(self, workload: str, owner: str, parts: Sequence[tuple[str, int]]) -> frozenset[str]:
         """Record that a workload has these parts, in this order, so that they are kept; return the missing digests.
 
-        If any part is missing, nothing is recorded. The workload itself may be saved later.
+        Each part is a digest with its number of bytes; a part of another size is missing. If any part is missing,
+        nothing is recorded. The workload itself may be saved later.
         """
         ...
 

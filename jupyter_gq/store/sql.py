@@ -269,14 +269,18 @@ class SqlStore:
         with self._database.read() as connection:
             return statements.parts_size(connection, owner)
 
-    def use_parts(self, workload: str, owner: str, digests: Sequence[str]) -> frozenset[str]:
+    def use_parts(self, workload: str, owner: str, parts: Sequence[tuple[str, int]]) -> frozenset[str]:
         """Record that a workload has these parts, in this order, so that they are kept; return the missing digests.
 
-        If any part is missing, nothing is recorded. The workload itself may be saved later.
+        Each part is a digest with its number of bytes; a part of another size is missing. If any part is missing,
+        nothing is recorded. The workload itself may be saved later.
         """
+        digests = [digest for digest, _ in parts]
         with self._database.write() as connection:
-            known = chain.from_iterable(statements.known_parts(connection, owner, ids) for ids in _portions(digests))
-            missing = frozenset(digests).difference(known)
+            known: dict[str, int] = {}
+            for portion in _portions(digests):
+                known.update(statements.known_parts(connection, owner, portion))
+            missing = frozenset(digest for digest, size in parts if known.get(digest) != size)
             if not missing:
                 rows = [
                     {"workload": workload, "place": place, "owner": owner, "digest": digest}

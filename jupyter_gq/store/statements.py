@@ -225,10 +225,10 @@ def put_parts(connection: sa.Connection, rows: Sequence[Values]) -> None:
     _put(connection, parts, rows, key=("owner", "digest"))
 
 
-def known_parts(connection: sa.Connection, owner: str, digests: Sequence[str]) -> Sequence[str]:
-    """Return those of these digests, at most some hundred, of which the owner has a part."""
-    query = sa.select(parts.c.digest).where(parts.c.owner == owner, parts.c.digest.in_(digests))
-    return connection.execute(query).scalars().all()
+def known_parts(connection: sa.Connection, owner: str, digests: Sequence[str]) -> dict[str, int]:
+    """Return those of these digests, at most some hundred, of which the owner has a part, with its bytes."""
+    query = sa.select(parts.c.digest, parts.c.size).where(parts.c.owner == owner, parts.c.digest.in_(digests))
+    return {row.digest: row.size for row in connection.execute(query)}
 
 
 def touch_parts(connection: sa.Connection, owner: str, digests: Sequence[str], now: float) -> None:

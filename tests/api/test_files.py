@@ -83,6 +83,17 @@ async def test_a_job_whose_files_are_not_there_is_refused_and_leaves_nothing(ser
     assert world.store.parts("job-1", 0, PageSize(entries=10)) == ()
 
 
+async def test_a_file_cannot_claim_to_be_smaller_than_its_parts(serve, world):
+    served = await serve(world.controller)
+    assert await put(served, MODULE) == 204
+    bundle = bundle_of({"model.py": MODULE})
+    bundle["manifest"]["files"][0]["bytes"] = 1
+    status, problem = await served.problem("POST", "api/v1/jobs", body=submission(bundle).model_dump())
+    assert (status, problem["code"]) == (409, "conflict")
+    assert "have another size" in problem["message"]
+    assert world.bundles.kept == {}
+
+
 async def test_the_files_of_a_job_and_those_of_a_user_are_bounded(serve, world):
     served = await serve(world.controller)
     world.settings.change(max_job_file_bytes=1000, max_user_file_bytes=6_000_000)

@@ -26,7 +26,7 @@ def fill(url):
     store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
     store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
     store.put_parts("ann", {"a" * 64: b"WIDTH = 7", "b" * 64: b"unused"}, Instant(5.0))
-    assert not store.use_parts("job-1", "ann", ["a" * 64])
+    assert not store.use_parts("job-1", "ann", [("a" * 64, len(b"WIDTH = 7"))])
     entry = AuditEntry(
         at=Instant(7), actor="root", action=Action.SETTINGS_CHANGE, object="hub.py", details={"ä\u0000": 1}
     )

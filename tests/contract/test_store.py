@@ -470,8 +470,10 @@ def test_parts_are_kept_for_each_owner_until_no_workload_uses_them(store):
     assert store.want_parts("ann", [first, "c" * 64], Instant(6.0)) == {first}
     assert store.want_parts("bob", [first], Instant(6.0)) == frozenset()
     assert (store.parts_size("ann"), store.parts_size("bob")) == (3, 0)
-    assert store.use_parts("digits", "bob", [first]) == {first}
-    assert store.use_parts("digits", "ann", [second, first, second]) == frozenset()
+    assert store.use_parts("digits", "bob", [(first, 1)]) == {first}
+    assert store.use_parts("digits", "ann", [(second, 2), (first, 2)]) == {first}, "it has one byte"
+    assert store.parts("digits", 0, PageSize(entries=10)) == ()
+    assert store.use_parts("digits", "ann", [(second, 2), (first, 1), (second, 2)]) == frozenset()
     assert store.parts("digits", 0, PageSize(entries=10, size=4)) == (b"22", b"1")
     assert store.parts("digits", 2, PageSize(entries=10)) == (b"22",)
     assert store.delete_unused_parts(Instant(100.0)) == 0

@@ -16,10 +16,12 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.machine_devices import format_devices, open_probe, read_devices
 from tests.fakes.driver import FakeDriver
 
+#: Of this process, since tests in another one may run at the same time.
+USER = f"eva-of-test-{os.getpid()}"
 SHARE = {
     "JUPYTER_GQ_DEVICES": "GPU-sim-0",
     "JUPYTER_GQ_GPUS": "0.25",
-    "JUPYTERHUB_USER": "eva-of-this-test",
+    "JUPYTERHUB_USER": USER,
     "JUPYTERHUB_SERVER_NAME": "big",
 }
 KERNEL = "import jupyter_gq; jupyter_gq.simulate_memory(1200); print('done', flush=True); input()"
@@ -49,7 +51,7 @@ def kernel(tmp_path, monkeypatch):
 
 
 def own_share(found):
-    (share,) = (each for each in found.devices[0].shares if "eva-of-this-test" in each.name)
+    (share,) = (each for each in found.devices[0].shares if USER in each.name)
     return share
 
 
@@ -62,11 +64,11 @@ def test_share_of_a_running_program_is_shown_with_its_memory(kernel, config, cap
         1200,
         True,
     )
-    share = {"name": "notebook of eva-of-this-test (big)", "gpus": "0.25", "memory_mib": 1200, "suspended": False}
+    share = {"name": f"notebook of {USER} (big)", "gpus": "0.25", "memory_mib": 1200, "suspended": False}
     assert share in first["shares"]
     assert share not in second["shares"]
     assert main(["devices", "--config", str(config)]) == 0
-    assert "notebook of eva-of-this-test (big) (0.25 GPU, 1200 MiB)" in capsys.readouterr().out
+    assert f"notebook of {USER} (big) (0.25 GPU, 1200 MiB)" in capsys.readouterr().out
 
 
 def test_suspended_share_is_shown_as_such(kernel, config):
@@ -80,7 +82,7 @@ def test_suspended_share_is_shown_as_such(kernel, config):
 
 
 def test_programs_of_one_share_are_one_share(kernel, config):
-    (found,) = (each for each in find_local_shares() if "eva-of-this-test" in each.name)
+    (found,) = (each for each in find_local_shares() if USER in each.name)
     assert (found.devices, found.processes) == (("GPU-sim-0",), (kernel,))
 
 

@@ -9,7 +9,8 @@ Held: a held job that waits is not considered until it is released. A held job t
 saves its state, stops, and waits. A released job has its old place in line, by its submission.
 
 Overruling: an owner cannot release what a manager of the queue or an administrator holds, nor exceed the limit that one
-of them set for the running time of the job.
+of them set for the running time of the job. Nor can the owner move such a job, also not to a queue that the owner
+manages.
 
 Waiting: a job changes its queue and its GPUs only while it waits. A job that runs is held first, so that its devices
 count for its old queue until they are free.
@@ -64,6 +65,8 @@ class JobChanges:
         self._check_request(caller, before, after)
         if wanted.held is False:
             self._check_release(caller, before)
+        if after.queue != before.queue:
+            self._check_move(caller, before)
         changes = [*_request_changes(caller, before, after, now), *_hold_changes(caller, after, wanted.held, now)]
         if changes:
             self._context.pending.pop(job, None)  # what the last cycle said is no longer true
@@ -79,6 +82,18 @@ class JobChanges:
             raise Conflict(f"The job {workload.name!r} is {phase} already; nothing can be changed any more.")
         if workload.stop is not None and not workload.stop.requeue:
             raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
+
+    def _check_move(self, caller: Caller, workload: Workload) -> None:
+        """Raise `ManagersOnly` if somebody else holds or limits the job, and the caller may not undo that."""
+        hold, bound = workload.hold, workload.run_time_bound
+        held = hold is not None and hold.by != caller.user
+        if (not held and bound is None) or may_manage(self._context, caller, workload.queue):
+            return
+        what = "held" if held else "limited in its running time"
+        raise ManagersOnly(
+            f"The job {workload.name!r} is {what} by a manager of the queue {workload.queue} or an administrator. Only "
+            "they can move it."
+        )
 
     def _check_release(self, caller: Caller, workload: Workload) -> None:
         """Raise `ManagersOnly` if somebody else holds the job, and the caller may not undo that."""

@@ -12,7 +12,7 @@ import binascii
 import hashlib
 from collections.abc import Sequence
 
-from jupyter_gq.client.frozen_files import PART_SIZE
+from jupyter_gq.client.frozen_files import PART_SIZE, list_part_sizes
 from jupyter_gq.client.models import FileStore, FrozenFile
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
@@ -70,9 +70,12 @@ class ProjectFiles:
                 f"The files that would go along have {size / _MIB:.1f} MiB, but the limit is {limit / _MIB:.1f} MiB. "
                 "Leave large ones out."
             )
-        parts = [part for file in files for part in file.parts]
+        # What is stored must be as large as what is claimed: the limits above count the claims.
+        parts = [part for file in files for part in zip(file.parts, list_part_sizes(file.bytes), strict=True)]
         if parts and self._context.store.use_parts(job, owner, parts):
-            raise Conflict("Some files that should go along are not here any more. Send the cell again.")
+            raise Conflict(
+                "Some files that should go along are not here any more, or have another size. Send the cell again."
+            )
 
     def read_all(self, job: str) -> bytes:
         """Return the parts of a job, one after the other."""

@@ -42,6 +42,7 @@ def test_a_secret_is_removed_once(home, monkeypatch):
         (["set", "../x"], "v", "is no name of a secret"),
         (["remove"], "", "is no name of a secret"),
         (["set", "A"], "\n", "is empty"),
+        (["set", "A"], b"\xff\xfekey".decode(errors="surrogateescape"), "is no text in UTF-8"),
         (["set", "A"], "x" * 40_000, "larger than 32 KiB"),
     ],
 )

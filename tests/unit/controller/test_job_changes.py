@@ -34,6 +34,7 @@ QUEUES = {
     "vision": {"quota": "0.5", "groups": ["vision"], "managers": ["dora"], "max_priority": 10},
     "nlp": {"quota": "0.5", "groups": ["nlp"]},
     "night": {"quota": 0, "groups": ["vision"]},
+    "solo": {"quota": 0, "groups": ["vision"], "managers": ["ann"]},
 }
 
 
@@ -84,6 +85,16 @@ async def test_an_owner_cannot_release_what_an_administrator_holds(world):
     assert "Held by root" in reveal(world.job(job).sentence), "asking for the hold again does not make it one's own"
     assert change(world, DORA, job, held=False).held_since is None
     assert acts(world, job) == [("ann", Action.JOB_HOLD), ("root", Action.JOB_HOLD), ("dora", Action.JOB_RELEASE)]
+
+
+@pytest.mark.parametrize("wanted", [{"held": True}, {"max_seconds": 100}], ids=["hold", "limit"])
+async def test_no_owner_lifts_a_hold_or_a_limit_by_a_move_to_a_queue_that_the_owner_manages(world, wanted):
+    job = world.send(ANN, "vision")
+    change(world, DORA, job, **wanted)
+    with pytest.raises(ManagersOnly, match="of the queue vision or an administrator. Only they can move it"):
+        change(world, ANN, job, queue="solo")
+    assert world.job(job).queue == "vision"
+    assert change(world, ADMIN, job, queue="solo").queue == "solo"
 
 
 async def test_a_released_job_has_its_old_place_in_line(world):
