@@ -2,25 +2,20 @@
 
 import json
 import re
-from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
-from jupyter_gq.client.strict_model import REFUSED
+from jupyter_gq.client.model_errors import describe_errors, show_value
 from jupyter_gq.domain import bounded_json
 from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue
-from jupyter_gq.domain.plain_text import strip_controls
 
 from .errors import ApiRefusal, refusal
 from .route import QUERY_TEXT, Parameter
 
 Model = TypeVar("Model", bound=BaseModel)
 
-#: Parts of the paths in pydantic's errors that name a branch of a union or a validator, not a field.
-_BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
 _QUERY_TEXT = re.compile(QUERY_TEXT)
 _LONGEST_COUNT = 20
@@ -65,13 +60,13 @@ def parse_parameter(parameter: Parameter, given: bytes) -> str | int:
         number = parse_count(text)
         if number is None or not parameter.minimum <= number <= parameter.maximum:
             expected = f"a whole number from {parameter.minimum} to {parameter.maximum} was expected"
-            raise _invalid_parameter(parameter, f"{expected}, not {_shown(text)}")
+            raise _invalid_parameter(parameter, f"{expected}, not {show_value(text)}")
         return number
     if len(text) > parameter.max_length:
         raise _invalid_parameter(parameter, f"at most {parameter.max_length} characters were expected, not {len(text)}")
     if text.encode() != given or not _QUERY_TEXT.fullmatch(text):
         raise _invalid_parameter(
-            parameter, f"text in UTF-8 without control characters was expected, not {_shown(text)}"
+            parameter, f"text in UTF-8 without control characters was expected, not {show_value(text)}"
         )
     return text
 
@@ -100,59 +95,9 @@ def parse_model(model: type[Model], body: bytes, max_values: int = bounded_json.
 
 def invalid_fields(error: ValidationError) -> ApiRefusal:
     """Return the refusal of 422 that names the first wrong field and describes the first `_MOST_NAMED` wrong fields."""
-    found: dict[str, str] = {}
-    for detail in error.errors(include_url=False, include_context=True):
-        found.setdefault(_path(detail["loc"]), _in_words(detail))
+    found = describe_errors(error)
     sentences = [f"{path or 'The body'}: {words}." for path, words in list(found.items())[:_MOST_NAMED]]
     more = len(found) - len(sentences)
     if more > 0:
         sentences.append(f"And {more} more.")
     return refusal(422, "invalid_request", " ".join(sentences), field=next(iter(found)) or None)
-
-
-def _path(location: Sequence[int | str]) -> str:
-    return ".".join(str(part) for part in location if part not in _BRANCHES)
-
-
-def _in_words(detail: ErrorDetails) -> str:
-    """Return one of pydantic's errors as a clause: what was expected and what was given."""
-    kind, given = detail["type"], detail.get("input")
-    if kind == "missing":
-        return "it is required, and missing"
-    if kind == "extra_forbidden":
-        return "there is no such field here; check its spelling"
-    if kind in {"model_type", "model_attributes_type", "dict_type"}:
-        return f"an object was expected, not {_shown(given)}"
-    if kind == "string_pattern_mismatch" and "[^" not in detail["ctx"]["pattern"]:
-        return f"text of the form {detail['ctx']['pattern']} was expected, not {_shown(given)}"
-    if kind == "string_pattern_mismatch":
-        return f"control characters are not possible in it; write it without them, not {_shown(given)}"
-    if kind == "too_short":
-        return f"{detail['ctx']['min_length']} or more entries are needed, not {_shown(given)}"
-    if kind == "string_too_short":
-        return f"{detail['ctx']['min_length']} or more characters are needed, not {_shown(given)}"
-    if kind == REFUSED:
-        return detail["msg"]
-    if kind.endswith("_type"):
-        return f"{_expected(detail)}, not {_shown(given)}"
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{message[:1].lower()}{message[1:]}, not {_shown(given)}"
-
-
-def _expected(detail: ErrorDetails) -> str:
-    """Return a clause that says which type pydantic expected, such as "a whole number was expected"."""
-    if any(part in _BRANCHES for part in detail["loc"]):
-        return "text or a number was expected"
-    words = {"string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
-    kind = detail["type"].removesuffix("_type")
-    return f"{words.get(kind, 'a ' + kind)} was expected"
-
-
-def _shown(value: object) -> str:
-    """Return a value of a request as it appears in a message; a long text is cut to 60 characters."""
-    if isinstance(value, list):
-        return f"a list of {len(value)}" if value else "an empty list"
-    if isinstance(value, dict):
-        return "an object"
-    text = strip_controls(json.dumps(value, ensure_ascii=False, default=str))
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
-from jupyter_gq.domain.plain_text import quoted
+from jupyter_gq.client.model_errors import describe_errors
 
 from .address import find_service
 from .login_file import Login, read_login
@@ -23,6 +23,8 @@ from .tokens import clean_token
 
 Answer = TypeVar("Answer")
 _URL = "JUPYTER_GQ_URL"
+#: Options that have another name than their field in the API.
+_OPTIONS = {"max_seconds": "max-time", "expected_seconds": "expected", "preferred_gpu_models": "prefer-model"}
 #: The first variable that is set holds the token; the Hub sets the second one in notebook servers.
 TOKEN_VARIABLES = ("JUPYTER_GQ_TOKEN", "JUPYTERHUB_API_TOKEN")
 #: What a failed connection says if a server that speaks plain HTTP is asked for HTTPS.
@@ -95,11 +97,15 @@ async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answe
         remedy = " Run `jupyter-gq login` to store another one." if error.status == 401 else ""
         raise RefusedByService(f"{login.url} says: {error}{remedy}") from None
     except ValidationError as error:
-        raise CommandRefused(
-            "; ".join(f"{quoted(detail['input'])}: {detail['msg']}" for detail in error.errors())
-        ) from None
+        raise CommandRefused(_describe_arguments(error)) from None
     finally:
         client.close()
+
+
+def _describe_arguments(error: ValidationError) -> str:
+    """Return a sentence for each argument of the command that the API does not take, with the name of its option."""
+    found = describe_errors(error).items()
+    return " ".join(f"{_OPTIONS.get(field, field).replace('_', '-')}: {why}." for field, why in found)
 
 
 def _hint_at_http(message: str) -> str:

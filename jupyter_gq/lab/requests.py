@@ -4,6 +4,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from jupyter_gq.client.model_errors import describe_errors
 from jupyter_gq.client.problems import PlainProblem
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -186,12 +187,11 @@ class Plan(BaseModel):
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:
-    """Return a problem with the first error of a request, its field as a dotted path, and the count of other errors."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or None
-    count = error.error_count()
-    more = "" if count == 1 else f" ({count - 1} more)"
-    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {first['msg']}{more}", field=field)
+    """Return a problem with the first error of a request, its field as a dotted path, and the count of other fields."""
+    found = describe_errors(error)
+    field, why = next(iter(found.items()))
+    more = "" if len(found) == 1 else f" ({len(found) - 1} more)"
+    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {why}{more}", field=field or None)
 
 
 def parse(model: type[Model], body: object) -> Model:

@@ -173,13 +173,14 @@ def simplify(value: object) -> object:
     Numbers of libraries, such as a loss in PyTorch, become plain ones. What is not finite becomes None.
     """
     if isinstance(value, Mapping):
-        return {str(name)[:_LONGEST_TEXT]: _simplify_one(each) for name, each in list(value.items())[:_MOST_ENTRIES]}
+        entries = list(value.items())[:_MOST_ENTRIES]
+        return {_make_valid(str(name)[:_LONGEST_TEXT]): _simplify_one(each) for name, each in entries}
     return _simplify_one(value)
 
 
 def _simplify_one(value: object) -> object:
     if isinstance(value, str):
-        return value[:_LONGEST_TEXT]
+        return _make_valid(value[:_LONGEST_TEXT])
     if not isinstance(value, (bool, int, float)):
         item = getattr(value, "item", None)
         try:
@@ -267,4 +268,9 @@ def _shorten(value: object, length: int = 60) -> str:
         text = f"<{type(value).__name__}>"
     if length <= 60:
         text = " ".join(text.split())
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return _make_valid(text if len(text) <= length else text[: length - 1] + "…")
+
+
+def _make_valid(text: str) -> str:
+    """Return a text that UTF-8 can carry: half of a surrogate pair, as in a strange file name, is written out."""
+    return text.encode("utf-8", "backslashreplace").decode()

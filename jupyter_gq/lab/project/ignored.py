@@ -1,21 +1,23 @@
 """The files that never go along with a job by themselves: secrets, caches, environments, and what the user names.
 
 The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitignore` has them. A pattern with `!` before
-it lets a file go along that would stay, such as `!.env`.
+it lets a file go along that would stay, such as `!.env`. Secrets are recognised in capital letters too.
 """
 
+import re
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, Pattern
 
 IGNORE_FILE = ".jupyter-gq-ignore"
 #: Files and folders that often hold secrets.
 SECRETS = (
-    *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_dsa*", "id_ecdsa*"),
+    *(".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_dsa*", "id_ecdsa*"),
     *("id_ed25519*", ".ssh/", ".aws/", ".azure/", ".gnupg/", ".kube/", ".docker/", ".config/gcloud/"),
-    *(".netrc", ".pypirc", ".npmrc", ".pgpass", ".git-credentials", ".htpasswd", "credentials.json"),
-    *("*secret*.json", "*secret*.y*ml", "service-account*.json", "kaggle.json"),
+    *(".netrc*", ".pypirc", ".npmrc", ".pgpass", ".git-credentials", ".htpasswd", "credentials.json"),
+    *("*secret*.json", "*secret*.y*ml", "*secret*.toml", "hf_token", "service-account*.json", "kaggle.json"),
 )
 #: Folders that programs make beside code.
 _MADE = (
@@ -24,6 +26,10 @@ _MADE = (
     IGNORE_FILE,
 )
 _LARGEST = 64 * 1024
+#: Most lines that count, and most characters of one.
+_MOST_LINES, _LONGEST = 2000, 1000
+#: Most `*` in one name of a pattern. The matching tries all places of each of them, and nothing can interrupt that.
+_MOST_STARS = 3
 
 
 class Ignored:
@@ -31,8 +37,8 @@ class Ignored:
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
         own = list(lines)
-        self._all = _parse([*_MADE, *SECRETS, *own])
-        self._secrets = _parse([*SECRETS, *(line for line in own if line.startswith("!"))])
+        self._all = _parse([*_MADE, *map(_widen, own)])
+        self._secrets = _parse([*SECRETS, *(line.lower() for line in own if line.startswith("!"))])
 
     @classmethod
     def read(cls, folder: Path) -> "Ignored":
@@ -47,25 +53,34 @@ class Ignored:
 
     def is_secret(self, path: str) -> bool:
         """Return whether a file probably holds secrets; `path` is relative, with slashes."""
-        return self._secrets.match_file(path)
+        return self._secrets.match_file(path.lower())
 
     def covers(self, path: str) -> bool:
         """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder."""
-        return self._all.match_file(path)
+        return self._all.match_file(path) or self.is_secret(path)
 
 
 def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
-    """Return the files that a user's patterns name, as `.gitignore` reads them; an invalid pattern names none."""
+    """Return the files that a user's patterns name, as `.gitignore` reads them; an unusable pattern names none."""
     return _parse(patterns)
 
 
 def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
-    """Return the rules of these lines without the invalid ones."""
-    valid = []
-    for line in lines:
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
+    """Return the rules of these lines without those that are invalid or too costly to match."""
+    patterns: list[Pattern] = []
+    for line in islice(lines, _MOST_LINES):
+        if len(line) > _LONGEST or any(name.count("*") > _MOST_STARS for name in line.split("/")):
             continue
-        valid.append(line)
-    return GitIgnoreSpec.from_lines(valid)
+        try:
+            patterns += GitIgnoreSpec.from_lines([line]).patterns
+        except (ValueError, re.error):
+            continue
+    return GitIgnoreSpec(patterns)
+
+
+def _widen(line: str) -> str:
+    """Return a line that ignores at least what the given one does, with few `*` in each name."""
+    if line.startswith("!"):
+        return line
+    names = (name if name.count("*") <= _MOST_STARS else "*" for name in line[:_LONGEST].split("/"))
+    return "/".join(names)

@@ -233,10 +233,13 @@ class _Search:
         """Return why a file stays, as a clause; "" if it can go along."""
         if not stat.S_ISREG(found.st_mode):
             return "it is no regular file"
-        if self._ignored.is_secret(path):
-            return "it may hold secrets"
-        if not Path(os.path.realpath(self._folder / path)).is_relative_to(self._root):
+        real = Path(os.path.realpath(self._folder / path))
+        if not real.is_relative_to(self._root):
             return "it is a link out of the notebook's folder"
+        if self._ignored.is_secret(path) or self._ignored.is_secret(real.relative_to(self._root).as_posix()):
+            return "it may hold secrets"
+        if self._root == Path("/") and real.parts[:2] in _OF_THE_MACHINE:
+            return "it belongs to the machine"
         if unsafe := explain_unsafe_path(path):
             return unsafe
         if found.st_size > self._caps.file:

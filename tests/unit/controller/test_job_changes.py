@@ -91,7 +91,7 @@ async def test_an_owner_cannot_release_what_an_administrator_holds(world):
 async def test_no_owner_lifts_a_hold_or_a_limit_by_a_move_to_a_queue_that_the_owner_manages(world, wanted):
     job = world.send(ANN, "vision")
     change(world, DORA, job, **wanted)
-    with pytest.raises(ManagersOnly, match="of the queue vision or an administrator. Only they can move it"):
+    with pytest.raises(ManagersOnly, match=r"of the queue vision or an administrator\. Only they can move it"):
         change(world, ANN, job, queue="solo")
     assert world.job(job).queue == "vision"
     assert change(world, ADMIN, job, queue="solo").queue == "solo"

@@ -99,7 +99,9 @@ def test_what_the_code_only_writes_and_a_word_that_is_a_folder_stay(folder):
     assert going(folder, "read('out.csv'); df.to_csv('out.csv')", written=("out.csv",)) == ["out.csv"]
 
 
-@pytest.mark.parametrize("path", [".env", "id_rsa", "keys/server.pem", ".ssh/config", "service-account-1.json"])
+@pytest.mark.parametrize(
+    "path", [".env", "id_rsa", "keys/server.pem", ".ssh/config", "service-account-1.json", ".ENV", "Secrets.toml"]
+)
 def test_secrets_stay_by_name_by_folder_and_by_pattern_unless_their_owner_says_otherwise(folder, path):
     write(folder, path, "hunter2")
     needed = find(folder, f"load({path!r})", patterns=("*",))
@@ -107,6 +109,22 @@ def test_secrets_stay_by_name_by_folder_and_by_pattern_unless_their_owner_says_o
     assert needed.staying[path].why == "it may hold secrets"
     write(folder, ".jupyter-gq-ignore", f"!{path}\n!{path.split('/')[0]}/\n")
     assert going(folder, f"load({path!r})") == [path]
+
+
+def test_a_link_takes_no_secret_along_under_another_name(folder):
+    write(folder, ".env", "hunter2")
+    write(folder, ".ssh/id", "hunter2")
+    (folder / "settings.cfg").symlink_to(".env")
+    (folder / "dots").symlink_to(".ssh")
+    needed = find(folder, "open('settings.cfg'); open('dots/id')", patterns=("*",))
+    assert needed.going == {}
+    assert {needed.staying[path].why for path in ("settings.cfg", "dots/id")} == {"it may hold secrets"}
+
+
+def test_a_notebook_in_the_root_folder_takes_nothing_of_the_machine_along():
+    needed = find(Path("/"), "open('proc/self/environ'); open('etc/passwd')")
+    assert needed.going == {}
+    assert {each.why for each in needed.staying.values()} == {"it belongs to the machine"}
 
 
 def test_patterns_add_files_and_the_ignore_file_takes_imports_and_folders_away(folder):
@@ -170,6 +188,20 @@ def test_a_search_that_takes_too_long_ends_and_says_so(folder, monkeypatch):
         write(folder, f"many/{number}.txt")
     monkeypatch.setattr("jupyter_gq.lab.project.needed._MOST_ENTRIES", 20)
     assert find(folder, patterns=("*.txt",)).cut_short
+
+
+@pytest.mark.parametrize("pattern", ["[z-a]", "*a" * 25 + "b", "[b-a] runs/", "x" * 5000])
+def test_a_pattern_that_is_invalid_or_too_costly_does_no_harm(folder, pattern):
+    name = "a" * 200 + ".csv"
+    write(folder, name)
+    write(folder, ".jupyter-gq-ignore", f"{pattern}\n!{pattern}\n")
+    assert going(folder, f"open({name!r})", patterns=(pattern,)) == [name]
+
+
+def test_a_line_of_the_ignore_file_with_many_stars_ignores_at_least_what_it_names(folder):
+    write(folder, "runs/a-b-c-d-e.csv")
+    write(folder, ".jupyter-gq-ignore", "runs/*a*b*c*d*\n")
+    assert going(folder, "load('runs')") == []
 
 
 @pytest.mark.parametrize("text", ["\0", "a" * 5000, "~", ".", "", "data\n.csv", "\udcff", "a/" * 300])
