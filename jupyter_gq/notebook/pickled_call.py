@@ -174,7 +174,7 @@ def simplify(value: object) -> object:
     """
     if isinstance(value, Mapping):
         entries = list(value.items())[:_MOST_ENTRIES]
-        return {_make_valid(str(name)[:_LONGEST_TEXT]): _simplify_one(each) for name, each in entries}
+        return {_make_valid(_text_of(name)[:_LONGEST_TEXT]): _simplify_one(each) for name, each in entries}
     return _simplify_one(value)
 
 
@@ -269,6 +269,14 @@ def _shorten(value: object, length: int = 60) -> str:
     if length <= 60:
         text = " ".join(text.split())
     return _make_valid(text if len(text) <= length else text[: length - 1] + "…")
+
+
+def _text_of(name: object) -> str:
+    """Return the text of a key; that of its type if it has none."""
+    try:
+        return str(name)
+    except Exception:  # noqa: BLE001 - the method is the user's
+        return type(name).__name__
 
 
 def _make_valid(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec, Pattern
+from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".jupyter-gq-ignore"
 #: Files and folders that often hold secrets.
@@ -67,15 +67,16 @@ def match_patterns(patterns: Iterable[str]) -> GitIgnoreSpec:
 
 def _parse(lines: Iterable[str]) -> GitIgnoreSpec:
     """Return the rules of these lines without those that are invalid or too costly to match."""
-    patterns: list[Pattern] = []
+    valid: list[str] = []
     for line in islice(lines, _MOST_LINES):
         if len(line) > _LONGEST or any(name.count("*") > _MOST_STARS for name in line.split("/")):
             continue
         try:
-            patterns += GitIgnoreSpec.from_lines([line]).patterns
+            GitIgnoreSpec.from_lines([line])
         except (ValueError, re.error):
             continue
-    return GitIgnoreSpec(patterns)
+        valid.append(line)
+    return GitIgnoreSpec.from_lines(valid)
 
 
 def _widen(line: str) -> str:

@@ -180,6 +180,10 @@ class HasNoText:
         raise ValueError("no")
 
 
+def test_a_key_without_text_is_shown_by_its_type() -> None:
+    assert simplify({HasNoText(): 1}) == {"HasNoText": 1}
+
+
 def test_a_call_is_described_on_one_line() -> None:
     described = describe_call(double, ("a\nb" * 50, HasNoText()), {"by": [1, 2]})
     assert "\n" not in described
