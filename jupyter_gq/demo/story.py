@@ -24,6 +24,8 @@ T = TypeVar("T")
 EPOCHS = 240
 #: Idle rule of the story: seconds instead of half an hour.
 IDLE_RULE = {"after": 14, "warning": 8, "grace": 4}
+#: Cell of the job that borrows an idle share: it leaves as soon as it has to.
+BORROWER = "import time, jupyter_gq\nwhile not jupyter_gq.should_stop():\n    time.sleep(0.2)"
 #: Timeout of a step in seconds. A wait ends as soon as its condition holds, so a long timeout costs time only if a step
 #: fails. It must be long enough for a machine with two slow cores.
 STEP_TIMEOUT = 300.0
@@ -71,6 +73,7 @@ class Story:
             await self._reclaim_and_continue(ann, bob, job)
             await self._take_an_idle_share(ann, bob, carol)
             await self._check_the_result(ann, job)
+            await self._lend_an_idle_share(ann, carol)
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -179,6 +182,46 @@ class Story:
         expect(bool(pictures), "the executed notebook has the plot", notebook)
         self._record_step("ann", "The finished plot is in Ann's notebook")
 
+    async def _lend_an_idle_share(self, ann: Person, carol: Person) -> None:
+        """Check that Carol's idle share is lent to a job of Ann's, and that it is back when Carol runs a cell."""
+        await self._let_jobs_borrow_from_notebooks(ann)
+        anns, options = await ann.start_kernel(NOTEBOOK), {"name": "borrower", "queue": "vision", "gpus": "0.5"}
+        kernel = await carol.start_kernel(NOTEBOOK)
+        await carol.run_cell(kernel, "import jupyter_gq; jupyter_gq.simulate_memory(4_000); answer = 41")
+        borrower = await ann.send(make_notebook(BORROWER), NOTEBOOK, anns, "cell", **options)
+        warned = await poll_until(lambda: get_notebook(carol), lambda found: found["warning"] is not None)
+        self._record_step("carol", f"Carol's lab counts down: {warned['warning']['sentence']}")
+        lent = await poll_until(lambda: get_notebook(carol), lambda found: found["phase"] == "suspended")
+        expect(lent["memory_used_mib"] in {None, 0}, "the memory of the share is free", lent)
+        self._record_step("carol", lent["sentence"])
+        running = await poll_until(lambda: ann.job(borrower["id"]), lambda found: found["phase"] == "running")
+        self._record_step("ann", running["sentence"])
+        await self._bring_the_share_back(ann, carol, kernel, borrower["id"])
+
+    async def _let_jobs_borrow_from_notebooks(self, ann: Person) -> None:
+        """Give notebooks and jobs one pool in the configuration file; wait until the service has taken that up."""
+        with self.hub.config.open("a") as config:
+            config.write('c.Pools.train = "build"\n')
+
+        async def pool_of_vision() -> str:
+            queues = (await ann.ask_service("GET", "queues"))["queues"]
+            return str(next(queue["pool"] for queue in queues if queue["name"] == "vision"))
+
+        await poll_until(pool_of_vision, lambda pool: pool == "build")
+        self._record_step("admin", "The administrator lets jobs use the GPU of the notebooks")
+
+    async def _bring_the_share_back(self, ann: Person, carol: Person, kernel: str, borrower: str) -> None:
+        """Run a cell of Carol's; check that it finds its variable, and that Ann's job is paused and goes on later."""
+        printed = await carol.run_cell(kernel, "print(answer + 1)")
+        expect(printed == "42\n", "the variable is still there", printed)
+        self._record_step("carol", "Carol runs a cell: the share comes back, and the variables are still there")
+        paused = await poll_until(lambda: ann.job(borrower), lambda found: found["phase"] == "paused")
+        self._record_step("ann", paused["sentence"])
+        await carol.stop_server()
+        resumed = await poll_until(lambda: ann.job(borrower), lambda found: found["phase"] == "running")
+        expect(resumed["run"] == 2, "Ann's job runs for the second time", resumed)
+        self._record_step("ann", "Carol stops the server, and Ann's job goes on by itself")
+
     def _record_step(self, who: str, what: str) -> None:
         """Append a report of a step that has just happened, with its time and duration, and pass it to `report`."""
         now = monotonic()
@@ -252,6 +295,14 @@ def find_training_cell(notebook: JsonObject) -> str:
     return next(str(cell["id"]) for cell in code_cells(notebook) if "should_stop()" in cell["source"])
 
 
+def make_notebook(source: str) -> JsonObject:
+    """Return a notebook with one code cell, whose id is "cell"."""
+    cell: JsonObject = {"cell_type": "code", "id": "cell", "metadata": {}, "source": source}
+    cell |= {"outputs": [], "execution_count": None}
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+
+
 def set_epochs(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
     """Set the number of epochs in the notebook's code cells, in place; return the notebook."""
     for cell in code_cells(notebook):
@@ -262,9 +313,13 @@ def set_epochs(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
 
 
 def write_story_config(base: Path, folder: Path, idle_rule: Mapping[str, float] = IDLE_RULE) -> Path:
-    """Write a configuration of the Hub to `folder` that loads `base` and sets the idle rule; return its path."""
+    """Write a configuration of the Hub to `folder` that loads `base` and sets the idle rule; return its path.
+
+    The devices are simulated on every machine: the story needs two, and a driver that can suspend programs.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "jupyterhub_config_story.py"
-    rule = "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in idle_rule.items())
+    rule = 'c.SimulatedDevices.mode = "always"\n'
+    rule += "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in idle_rule.items())
     config.write_text(f"c = get_config()  # noqa: F821\nload_subconfig({str(base)!r})  # noqa: F821\n{rule}")
     return config
