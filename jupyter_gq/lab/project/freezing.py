@@ -1,6 +1,9 @@
 """The frozen content of files: it is read, hashed, and sent to the service as far as the service lacks it."""
 
+import errno
 import hashlib
+import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -34,7 +37,7 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
     parts: dict[str, bytes] = {}
     for file in files:
         try:
-            content = (folder / file.path).read_bytes()
+            content = _read(folder / file.path, cap + 1)
         except OSError as error:
             raise _refuse(f"The file {file.path} cannot be read: {error.strerror}.") from error
         if len(content) > cap:
@@ -47,6 +50,14 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
             FrozenFile.model_construct(path=file.path, bytes=len(content), parts=digests, executable=file.executable)
         )
     return frozen, parts
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Return at most so many bytes of a regular file; raise `OSError` for what is none by now, such as a pipe."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read(most)
 
 
 def _refuse(why: str) -> RefusedRequest:

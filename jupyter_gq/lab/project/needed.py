@@ -96,12 +96,13 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     """Return the files of `folder` that the code and the user's patterns name."""
     search = _Search(folder, caps)
     try:
-        search.add_patterns(patterns)
         for references in map(find_references, code.trees):
             for path in code.written:
                 if references.texts.get(path) == 1:
                     del references.texts[path]
             search.add_references(references, package=())
+        search.follow_modules()
+        search.add_patterns(patterns)  # after what the code names: a pattern may look at more files than there is time
         search.follow_modules()
     except _Enough:
         search.found.cut_short = True

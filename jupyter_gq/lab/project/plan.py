@@ -19,7 +19,10 @@ from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
 #: Largest file that goes along, in bytes, if the server's configuration says nothing.
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
-_CUT_SHORT = "The search for files took too long and ended early: add patterns for files that are missing here."
+_CUT_SHORT = (
+    "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
+    "notebook to a folder with fewer files."
+)
 _NO_STORE = "The scheduler service takes no files along."
 
 

@@ -187,7 +187,9 @@ def test_a_search_that_takes_too_long_ends_and_says_so(folder, monkeypatch):
     for number in range(30):
         write(folder, f"many/{number}.txt")
     monkeypatch.setattr("jupyter_gq.lab.project.needed._MOST_ENTRIES", 20)
-    assert find(folder, patterns=("*.txt",)).cut_short
+    found = find(folder, "open('many/29.txt')", patterns=("*.txt",))
+    assert found.cut_short
+    assert "many/29.txt" in found.going, "what the code names is found before what patterns name"
 
 
 @pytest.mark.parametrize("pattern", ["[z-a]", "*a" * 25 + "b", "[b-a] runs/", "x" * 5000])
@@ -225,4 +227,7 @@ def test_a_file_that_grew_or_went_away_is_named(folder):
         freeze(folder, needed, 100)
     (folder / "a.txt").unlink()
     with pytest.raises(RefusedRequest, match=r"a\.txt cannot be read"):
+        freeze(folder, needed, 100)
+    os.mkfifo(folder / "a.txt")
+    with pytest.raises(RefusedRequest, match=r"a\.txt cannot be read: it is no regular file"):
         freeze(folder, needed, 100)
