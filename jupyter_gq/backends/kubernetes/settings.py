@@ -20,6 +20,7 @@ from .leader.election import Times
 from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
+from .secret_of_each_user import SecretOfEachUser
 from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class KubernetesBackend(LoggingConfigurable):
         help="Name of a volume claim in the training namespace, in which jobs save their state: one folder for each "
         'job, in a folder of its owner. Default: "", state is lost with the pod.'
     ).tag(config=True)
-    user_secret = Unicode(
+    user_secret = SecretOfEachUser(
         help='Name of the Secret in the training namespace that has the secrets of a user, such as "gq-{username}". '
         "Its keys are the names of the variables that jobs find. The kubelet reads it; the service needs no right to. "
         'Default: "", jobs have no secrets.'
@@ -208,7 +209,7 @@ class KubernetesBackend(LoggingConfigurable):
             as_jobs=self.as_jobs,
             checkpoint_claim=self.checkpoint_claim,
             checkpoint_url=self.checkpoint_url,
-            user_secret=_check_template(self.user_secret),
+            user_secret=self.user_secret,
             shared_volumes=list_volumes(self.home_volume, self.data_volumes),
             pod_overrides=self.pod_overrides,
             request_timeout=self.request_timeout,
@@ -270,16 +271,6 @@ class KubernetesBackend(LoggingConfigurable):
             clocks=clocks,
             on_change=on_change,
         )
-
-
-def _check_template(template: str) -> str:
-    """Return the name of users' Secrets if it tells users apart; raise `BackendError` otherwise."""
-    if template and (template.count("{username}") != 1 or "{" in template.replace("{username}", "")):
-        raise BackendError(
-            f"c.KubernetesBackend.user_secret = {template!r}: all users would have one Secret. Write {{username}} "
-            'once where their names go, such as "gq-{username}".'
-        )
-    return template
 
 
 def _own_namespace() -> str:

@@ -33,6 +33,7 @@ _LARGEST_SOURCE = 2 * 1024 * 1024
 #: Most files that stay and are named.
 _MOST_STAYING = 100
 _MIB = 1024 * 1024
+_LINK_OUT = "it is a link out of the notebook's folder"
 #: Folders with programs and devices, which also a job's machine has.
 _OF_THE_MACHINE = frozenset(
     ("/", name) for name in ("bin", "dev", "etc", "lib", "opt", "proc", "run", "sbin", "sys", "usr")
@@ -204,6 +205,9 @@ class _Search:
 
     def _add_folder(self, path: str, shown: str) -> None:
         """Add the files of a folder that the code names, if all of them together are within the cap of a file."""
+        if not self._real_path(path).is_relative_to(self._root):
+            self._stay(shown, None, _LINK_OUT, path)
+            return
         files = [each for each in self._walk(path) if not self._ignored.covers(each)]
         sizes = [found.st_size for each in files if (found := self._stat(each)) is not None]
         if sum(sizes) > self._caps.file:
@@ -234,9 +238,9 @@ class _Search:
         """Return why a file stays, as a clause; "" if it can go along."""
         if not stat.S_ISREG(found.st_mode):
             return "it is no regular file"
-        real = Path(os.path.realpath(self._folder / path))
+        real = self._real_path(path)
         if not real.is_relative_to(self._root):
-            return "it is a link out of the notebook's folder"
+            return _LINK_OUT
         if self._ignored.is_secret(path) or self._ignored.is_secret(real.relative_to(self._root).as_posix()):
             return "it may hold secrets"
         if self._root == Path("/") and real.parts[:2] in _OF_THE_MACHINE:
@@ -282,6 +286,9 @@ class _Search:
             return os.stat(self._folder / path)
         except (OSError, ValueError):
             return None
+
+    def _real_path(self, path: str) -> Path:
+        return Path(os.path.realpath(self._folder / path))
 
     def _is_file(self, path: str) -> bool:
         found = self._stat(path)

@@ -168,7 +168,7 @@ def test_links_out_of_the_folder_and_what_is_no_file_stay(folder, tmp_path):
     assert {path: file.why for path, file in needed.staying.items()} == {
         "out.txt": "it is a link out of the notebook's folder",
         "elsewhere/secret.txt": "it is a link out of the notebook's folder",
-        "elsewhere": "it is no regular file",
+        "elsewhere": "it is a link out of the notebook's folder",
         "pipe": "it is no regular file",
     }
 

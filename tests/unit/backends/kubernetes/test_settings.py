@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from traitlets import TraitError
 
 
 @pytest.mark.parametrize("setting", ["starts_ahead", "creations"])
@@ -21,3 +22,24 @@ def test_none_at_one_time_is_refused_as_nothing_would_ever_start(setting, tmp_pa
     assert f"The scheduler service cannot start. The value of the '{setting}' trait" in ended.stderr
     assert "should not be less than 1, but a value of 0 was specified" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["", "gq-{username}", "{username}.secrets", "a" * 200 + "{username}"])
+def test_a_name_for_the_secret_of_each_user_is_taken(name):
+    assert KubernetesBackend(user_secret=name).user_secret == name
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gq", "all users would have one Secret"),
+        ("{username}/{username}", "all users would have one Secret"),
+        ("GQ_{username}", "no Secret can have this name"),
+        ("gq-{username}-{namespace}", "no Secret can have this name"),
+        ("{username}-", "no Secret can have this name"),
+        ("a" * 201 + "{username}", "no Secret can have this name"),
+    ],
+)
+def test_a_name_that_no_secret_of_one_user_can_have_is_refused_before_the_service_starts(name, problem):
+    with pytest.raises(TraitError, match=problem):
+        KubernetesBackend(user_secret=name)

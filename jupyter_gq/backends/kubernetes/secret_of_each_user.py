@@ -1,0 +1,33 @@
+"""The name of the Secret that has the secrets of a user."""
+
+import re
+
+from traitlets import TraitError, Unicode
+
+from .objects.names import LONGEST_USER_PART
+from .shared_volumes import OWNER
+
+#: The form of names of Secrets, and their most characters.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST = 253
+
+
+class SecretOfEachUser(Unicode):
+    """A trait for the name of the users' Secrets."""
+
+    def validate(self, obj: object, value: object) -> str:
+        """Return the name if it is empty or tells users apart, and can be that of a Secret; raise `TraitError`."""
+        name: str = super().validate(obj, value) or ""
+        if not name:
+            return name
+        if name.count(OWNER) != 1:
+            raise TraitError(
+                f"c.KubernetesBackend.{self.name} = {name!r}: all users would have one Secret. Write {OWNER} once where "
+                f'their names go, such as "gq-{OWNER}".'
+            )
+        if not _NAME.fullmatch(name.replace(OWNER, "u")) or len(name) - len(OWNER) + LONGEST_USER_PART > _LONGEST:
+            raise TraitError(
+                f"c.KubernetesBackend.{self.name} = {name!r}: no Secret can have this name. Write small letters, digits, "
+                f'hyphens and dots, at most {_LONGEST - LONGEST_USER_PART} beside {OWNER}, such as "gq-{OWNER}".'
+            )
+        return name
