@@ -20,14 +20,15 @@ class SecretOfEachUser(Unicode):
         name: str = super().validate(obj, value) or ""
         if not name:
             return name
+        trait = f"c.KubernetesBackend.{self.name} = {name!r}"
         if name.count(OWNER) != 1:
             raise TraitError(
-                f"c.KubernetesBackend.{self.name} = {name!r}: all users would have one Secret. Write {OWNER} once where "
-                f'their names go, such as "gq-{OWNER}".'
+                f"{trait}: all users would have one Secret. Write {OWNER} once where their names go, such as "
+                f'"gq-{OWNER}".'
             )
         if not _NAME.fullmatch(name.replace(OWNER, "u")) or len(name) - len(OWNER) + LONGEST_USER_PART > _LONGEST:
             raise TraitError(
-                f"c.KubernetesBackend.{self.name} = {name!r}: no Secret can have this name. Write small letters, digits, "
-                f'hyphens and dots, at most {_LONGEST - LONGEST_USER_PART} beside {OWNER}, such as "gq-{OWNER}".'
+                f"{trait}: no Secret can have this name. Write small letters, digits, hyphens and dots, at most "
+                f'{_LONGEST - LONGEST_USER_PART} beside {OWNER}, such as "gq-{OWNER}".'
             )
         return name

@@ -6,6 +6,8 @@ import sys
 import pytest
 from traitlets import TraitError
 
+from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
+
 
 @pytest.mark.parametrize("setting", ["starts_ahead", "creations"])
 def test_none_at_one_time_is_refused_as_nothing_would_ever_start(setting, tmp_path):
@@ -37,7 +39,7 @@ def test_a_name_for_the_secret_of_each_user_is_taken(name):
         ("GQ_{username}", "no Secret can have this name"),
         ("gq-{username}-{namespace}", "no Secret can have this name"),
         ("{username}-", "no Secret can have this name"),
-        ("a" * 201 + "{username}", "no Secret can have this name"),
+        ("a" * 201 + "{username}", "at most 200 beside can have this name"),
     ],
 )
 def test_a_name_that_no_secret_of_one_user_can_have_is_refused_before_the_service_starts(name, problem):
