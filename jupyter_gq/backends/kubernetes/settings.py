@@ -20,7 +20,7 @@ from .leader.election import Times
 from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
-from .secret_of_each_user import SecretOfEachUser
+from .user_secrets import SecretOfEachUser
 from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes
 
 if TYPE_CHECKING:

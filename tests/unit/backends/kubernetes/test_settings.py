@@ -39,7 +39,7 @@ def test_a_name_for_the_secret_of_each_user_is_taken(name):
         ("GQ_{username}", "no Secret can have this name"),
         ("gq-{username}-{namespace}", "no Secret can have this name"),
         ("{username}-", "no Secret can have this name"),
-        ("a" * 201 + "{username}", "at most 200 beside can have this name"),
+        ("a" * 201 + "{username}", "at most 200 beside"),
     ],
 )
 def test_a_name_that_no_secret_of_one_user_can_have_is_refused_before_the_service_starts(name, problem):
