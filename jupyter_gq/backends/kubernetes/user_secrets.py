@@ -12,7 +12,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST = 253
 
 
-class SecretOfEachUser(Unicode):
+class SecretOfEachUser(Unicode):  # type: ignore[type-arg]
     """A trait for the name of the users' Secrets."""
 
     def validate(self, obj: object, value: object) -> str:
