@@ -41,6 +41,8 @@ class ShareState:
     memory: MiB | None = None
     #: Duration of the last completed suspension or resume; None = unknown, or none was completed.
     seconds: Seconds | None = None
+    #: Whether the programs whose state was moved to host memory have ended since, so that nothing is left to restore.
+    ended: bool = False
 
 
 class ShareSuspension(Protocol):

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState
@@ -66,6 +66,8 @@ class _Share:
     began: float | None = None
     #: Failed attempts to resume in a row.
     attempts: int = 0
+    #: Processes whose state is in host memory.
+    suspended: tuple[ProcessId, ...] = ()
     #: Processes that lost their GPU state; their kernels need a restart.
     lost: tuple[ProcessId, ...] = ()
     #: Whether the server has ended, so that the suspender forgets the share after the call under way.
@@ -81,6 +83,8 @@ class ServerShares:
     now: Callable[[], float]
     #: Called after a share has changed its phase.
     on_change: Callable[[], None]
+    #: Returns whether a process of this machine runs.
+    is_alive: Callable[[ProcessId], bool] = is_running
     _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
     #: What the suspender found after the start, by name; None before.
     _recovered: Mapping[str, Recovered] | None = field(init=False, default=None)
@@ -144,14 +148,17 @@ class ServerShares:
     def state(self, workload: str, run: int) -> ShareState | None:
         """Return the present state of a share; None if it is unknown, or not recovered yet."""
         share = self._shares.get((workload, run))
-        return None if share is None else share.state
+        if share is None:
+            return None
+        self._note_ended(share)
+        return share.state
 
     def describe_trouble(self, workload: str, run: int) -> str:
         """Return what is wrong with a share, as a sentence for its owner; "" if nothing is."""
         share = self._shares.get((workload, run))
         if share is None or share.state is None:
             return ""
-        share.lost = tuple(process for process in share.lost if is_running(process))
+        share.lost = tuple(filter(self.is_alive, share.lost))
         if share.lost:
             return f"The GPU state of a program was lost. {_RESTART}"
         if share.began is not None and self.now() - share.began > _SLOW_AFTER:
@@ -183,6 +190,7 @@ class ServerShares:
             if error.problem is SuspensionProblem.WANTED:
                 return ShareState(phase=SharePhase.IN_USE)
             return self._failed(SharePhase.IN_USE, error.sentence)
+        share.suspended = found.processes
         return ShareState(phase=SharePhase.SUSPENDED, memory=found.total, seconds=self._since(began))
 
     def _resume(self, share: _Share) -> ShareState:
@@ -264,9 +272,20 @@ class ServerShares:
             share.lost = _find_programs(share)
         is_away = found is Recovered.SUSPENDED or (found is not Recovered.RUNNING and share.is_away)
         share.state = ShareState(phase=SharePhase.SUSPENDED if is_away else SharePhase.IN_USE)
+        suspended = self._find_suspension(share)
+        share.suspended = suspended.processes if suspended is not None else ()
+
+    def _note_ended(self, share: _Share) -> None:
+        """Forget the state of a suspended share once all of its programs have ended, such as a kernel by a restart."""
+        if share.began is not None or share.state is None or share.state.phase is not SharePhase.SUSPENDED:
+            return
+        if share.suspended and not any(map(self.is_alive, share.suspended)):
+            share.suspended = ()
+            share.state = replace(share.state, memory=MiB(0), ended=True)
+            self._forget(share)
 
     def _forget(self, share: _Share) -> None:
-        """Let the suspender forget a share whose server has ended."""
+        """Let the suspender forget a share whose server or programs have ended."""
         _run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
 
 

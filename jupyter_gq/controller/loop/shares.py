@@ -13,6 +13,9 @@ row, the share is kept as if the owner had asked for that: no attempt is made, a
 Reserved first: a share is resumed only once its devices hold no other work. A share whose memory is on its devices
 although it is SUSPENDED counts as used, so that the borrowers leave.
 
+Ended: if the programs of a suspended share end, by a restart of the kernel for example, nothing is left to restore. The
+owner is told so, and the host memory is no longer counted.
+
 Never a loop: a resume that lost the GPU state is not repeated. The share is in use again, without that state.
 
 See docs/decisions/0121-suspend-shares-level-triggered.md and
@@ -25,7 +28,7 @@ from typing import Final
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState, ShareSuspension
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import Event, State
@@ -36,6 +39,10 @@ from jupyter_gq.store.protocol import Record
 
 #: The first and the longest backoff after a failed attempt to suspend a share.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(60), Seconds(3600)
+PROGRAMS_ENDED: Final = (
+    "The kernel whose GPU state was kept has ended, and its variables with it. The share is lent; the next cell that "
+    "you run brings it back."
+)
 #: Phases in which the state of a share is not, or soon will not be, on its devices.
 _AWAY: Final = frozenset({SharePhase.SUSPENDING, SharePhase.SUSPENDED})
 
@@ -68,6 +75,8 @@ def interpret_share(record: Record, share: ShareState | None, now: Instant) -> l
             return _interpret_intent(record, record.detail.suspension, share, now)
         case State.SUSPENDED if share.phase not in _AWAY:
             return _demand_back(workload, now)
+        case State.SUSPENDED if share.ended:
+            return _note_ended(record)
         case State.RESUMING if share.phase is SharePhase.IN_USE:
             return [_resumed(record, share, now)]
         case _:
@@ -145,6 +154,15 @@ def _refused(record: Record, share: ShareState, now: Instant) -> Change:
         fields=WorkloadChange(activity=kept),
         detail=DetailChange(suspension=None, unsuspendable=refusal, warning=""),
     )
+
+
+def _note_ended(record: Record) -> list[Change]:
+    """Return the change by which a suspended notebook has no state left to bring back; none if that is known."""
+    suspension = record.detail.suspension
+    if suspension is None or suspension.sentence == PROGRAMS_ENDED:
+        return []
+    ended = replace(suspension, sentence=PROGRAMS_ENDED, memory=MiB(0))
+    return [Change(workload=record.workload.id, detail=DetailChange(suspension=ended))]
 
 
 def _demand_back(workload: Workload, now: Instant) -> list[Change]:

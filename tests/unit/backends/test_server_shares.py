@@ -11,7 +11,7 @@ from jupyter_gq.backends.servers.shares import ServerShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.processes import read_process
+from jupyter_gq.devices.processes import is_running, read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
@@ -41,6 +41,9 @@ class Machine:
     def changed(self):
         self.changes += 1
 
+    def driver_or_system_has(self, process):
+        return process in {each.id for each in self.driver.processes.values()} or is_running(process)
+
     def shares(self, notebook=NOTEBOOK) -> ServerShares:
         """The shares of a service that has just started, with the notebook launched."""
         suspender = ShareSuspender(
@@ -51,7 +54,9 @@ class Machine:
             waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
             limits=SuspensionLimits(),
         )
-        shares = ServerShares(suspender=suspender, now=self.clock.now, on_change=self.changed)
+        shares = ServerShares(
+            suspender=suspender, now=self.clock.now, on_change=self.changed, is_alive=self.driver_or_system_has
+        )
         shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
         return shares
 
@@ -88,6 +93,25 @@ async def test_a_share_leaves_its_device_and_comes_back(machine):
     await comes_to(shares, SharePhase.IN_USE)
     assert machine.driver.used("GPU-0") == 1000
     assert machine.changes >= 3
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["same", "restarted"])
+async def test_a_suspended_share_whose_programs_have_ended_has_nothing_left(machine, restarts):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    assert (await comes_to(shares, SharePhase.SUSPENDED)).ended is False
+    if restarts:
+        shares = await recovered(machine, SharePhase.SUSPENDED, replace(NOTEBOOK, state=State.SUSPENDED))
+    del machine.driver.processes[KERNEL]
+    ended = shares.state(*KEY)
+    assert (ended.phase, ended.memory, ended.ended) == (SharePhase.SUSPENDED, 0, True)
+
+    async def forgotten():
+        return not shares.suspender.suspensions()
+
+    await eventually(forgotten, lambda: "the suspender to forget the share")
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
 
 
 async def test_a_share_without_memory_is_suspended_all_the_same(tmp_path):

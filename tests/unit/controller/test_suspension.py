@@ -8,6 +8,7 @@ import pytest_asyncio
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import State
@@ -55,6 +56,17 @@ async def suspended(world: World) -> str:
 
 def acts(world: World, action: Action) -> list[dict]:
     return [dict(each.details) for each in world.sql.audit(AuditFilter(action=action))]
+
+
+async def test_a_suspended_notebook_whose_kernel_has_ended_says_that_its_variables_are_lost(lab):
+    await suspended(lab)
+    name = lab.notebook(ANN).id
+    assert lab.notebook(ANN).suspension.memory_mib == 1000
+    lab.servers.shares[name] = replace(lab.servers.shares[name], memory=MiB(0), ended=True)
+    await spend(lab, 10)
+    shown = lab.notebook(ANN)
+    assert (shown.phase, shown.suspension.memory_mib) == ("suspended", 0)
+    assert shown.sentence.startswith("The kernel whose GPU state was kept has ended, and its variables with it.")
 
 
 async def test_nothing_is_suspended_while_nobody_waits(lab):
