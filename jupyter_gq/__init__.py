@@ -1,7 +1,7 @@
 """GPU quotas for notebooks and a training queue for cells, on JupyterHub.
 
 In a notebook: `jupyter_gq.should_stop()`, `checkpoint_dir()`, `progress()`, `in_job()`, `results_dir()`,
-`result(job)`, `submit(function, ...)`, `sweep(function, grid)`, `job(id)`, `simulate_memory()`;
+`result(job)`, `submit(function, ...)`, `sweep(function, grid)`, `job(id)`, `find_sweep(id)`, `simulate_memory()`;
 `%load_ext jupyter_gq` adds the magics `%%train`, `%gq_jobs` and `%gq_load`.
 Importing this package is cheap and needs the standard library only: it is imported in the user's kernel,
 which may belong to another environment than ours.

@@ -54,9 +54,10 @@ class BundleStore(Protocol):
         ...
 
     def results(self, job: str, owner: str) -> JsonObject | None:
-        """Return the list of what the job brings back, as its runner wrote it; None before there is one.
+        """Return the document that lists the job's returned variables and its files, as its runner wrote it.
 
-        Raises `UnusableFile` if the job has put something else into its place.
+        Returns None before the runner has written it. Raises `UnusableFile` for anything but a
+        regular file of `owner` with a JSON object.
         """
         ...
 

@@ -115,7 +115,8 @@ class ProcessTableCache:
 def environment_of(pid: int) -> dict[str, str] | None:
     """Return the environment with which a process was started; None if it is gone or may not be read.
 
-    Only the first `_MOST_ENVIRONMENT` bytes are read: its owner chooses its size, and all processes are looked at.
+    Only the first `_MOST_ENVIRONMENT` bytes are read: the owner of a process chooses the size of its environment, and
+    all processes are looked at.
     """
     try:
         with (_PROC / str(pid) / "environ").open("rb") as file:

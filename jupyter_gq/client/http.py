@@ -46,7 +46,10 @@ class ServiceClient:
     # The service and its queues
 
     async def health(self) -> models.Health:
-        """Return whether the service is well, for admins with the reasons; needs no token."""
+        """Return the health of the service, with the reasons if the token is an admin's; no token is needed.
+
+        A service in bad health is not an error: the status is then "degraded".
+        """
         return await self._get(models.Health, "health")
 
     async def metrics(self) -> str:

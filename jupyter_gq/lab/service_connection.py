@@ -181,7 +181,10 @@ class ServiceConnection:
         return self.relay.available is not False
 
     def note_event(self, event: ServiceEvent) -> None:
-        """Update what is known about the use of this server and about its share."""
+        """Update what is known about the last use of this server and about its share from an event of the service.
+
+        A reset means that events were missed: the state of the share is fetched again.
+        """
         self.reporter.note_event(event)
         if event.kind == "notebook":
             self._share.note_notebook(event.data, now())

@@ -149,7 +149,7 @@ class Store(Protocol):
         ...
 
     def known_ids(self, workloads: Sequence[str]) -> frozenset[str]:
-        """Return those of these ids that have a record, also one that cannot be read."""
+        """Return the ids of `workloads` that have a record, even if the record cannot be read."""
         ...
 
     def unfinished(self) -> tuple[Record, ...]:
@@ -263,7 +263,7 @@ class Store(Protocol):
         ...
 
     def want_parts(self, owner: str, digests: Sequence[str], now: Instant) -> frozenset[str]:
-        """Return those of these digests of which the owner has a part, and record that the owner wants them now."""
+        """Return the digests of the parts that the owner has, and record that the owner wants all of them `now`."""
         ...
 
     def parts_size(self, owner: str) -> int:

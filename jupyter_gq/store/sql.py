@@ -75,7 +75,7 @@ class SqlStore:
             return self._record_or_none(statements.workload_by_id(connection, workload))
 
     def known_ids(self, workloads: Sequence[str]) -> frozenset[str]:
-        """Return those of these ids that have a record, also one that cannot be read."""
+        """Return the ids of `workloads` that have a record, even if the record cannot be read."""
         with self._database.read() as connection:
             return frozenset(chain.from_iterable(statements.known_ids(connection, ids) for ids in _portions(workloads)))
 
@@ -256,7 +256,7 @@ class SqlStore:
             statements.put_parts(connection, rows)
 
     def want_parts(self, owner: str, digests: Sequence[str], now: Instant) -> frozenset[str]:
-        """Return those of these digests of which the owner has a part, and record that the owner wants them now."""
+        """Return the digests of the parts that the owner has, and record that the owner wants all of them `now`."""
         with self._database.write() as connection:
             known: set[str] = set()
             for portion in _portions(digests):

@@ -29,7 +29,7 @@ def workload_by_id(connection: sa.Connection, workload: str) -> Row | None:
 
 
 def known_ids(connection: sa.Connection, ids: Sequence[str]) -> Sequence[str]:
-    """Return those of these ids, at most some hundred, that a workload has."""
+    """Return the ids of `ids` that have a row in the table of workloads; `ids` must fit one statement."""
     return connection.execute(sa.select(workloads.c.id).where(workloads.c.id.in_(ids))).scalars().all()
 
 
@@ -226,13 +226,13 @@ def put_parts(connection: sa.Connection, rows: Sequence[Values]) -> None:
 
 
 def known_parts(connection: sa.Connection, owner: str, digests: Sequence[str]) -> dict[str, int]:
-    """Return those of these digests, at most some hundred, of which the owner has a part, with its bytes."""
+    """Return the bytes of the owner's parts with these digests, by digest; `digests` must fit one statement."""
     query = sa.select(parts.c.digest, parts.c.size).where(parts.c.owner == owner, parts.c.digest.in_(digests))
     return {row.digest: row.size for row in connection.execute(query)}
 
 
 def touch_parts(connection: sa.Connection, owner: str, digests: Sequence[str], now: float) -> None:
-    """Record that the owner wants these parts, at most some hundred, at this time."""
+    """Record that the owner wants these parts at the time `now`; `digests` must fit one statement."""
     named = sa.update(parts).where(parts.c.owner == owner, parts.c.digest.in_(digests))
     connection.execute(named.values(wanted_at=now))
 

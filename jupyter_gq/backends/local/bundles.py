@@ -77,7 +77,7 @@ class LocalBundles:
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
     def results(self, job: str, owner: str) -> JsonObject | None:
-        """Return the list of the job's results; None before there is one. For the errors see `BundleStore`."""
+        """Return the document that lists the job's results; None before there is one. See `BundleStore.results`."""
         record = job_folder(self._root, job) / "results.json"
         return read_owned_json(record, self._accounts.look_up(owner), limit=_LONGEST_RECORD)
 

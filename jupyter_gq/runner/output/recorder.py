@@ -122,7 +122,10 @@ class Recorder:
             captured.update_display(display_id, content)
 
     def find_capturing_widget(self, message: str) -> str | None:
-        """Return the Output widget that captures what the kernel sends in answer to a message; None if none does."""
+        """Return the id of the Output widget that captures what the kernel sends in answer to a message.
+
+        `message` is the id of that message. Returns None if no widget captures its answers.
+        """
         return self._widgets.find_capturing(message)
 
     def capture(self, model: str, content: JsonObject, kind: str, display_id: str | None) -> None:

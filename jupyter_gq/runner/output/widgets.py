@@ -103,7 +103,10 @@ class Widgets:
         return self._state.get(model, {}).get("_model_name") == _OUTPUT
 
     def find_capturing(self, message: str) -> str | None:
-        """Return the Output widget that captures what is sent in answer to a message; None if none does."""
+        """Return the id of the Output widget that captures what the kernel sends in answer to a message.
+
+        `message` is the id of that message. Returns None if no widget captures its answers.
+        """
         return next((model for model, captured in reversed(self._capturing) if captured == message), None)
 
     def find_containing(self, model: str) -> list[str]:

@@ -35,9 +35,9 @@ _POD_VARIABLES = (
 def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
     """Write the files that the runner reads: bundle, token, checkpoint folder, executed notebook (if there is one).
 
-    Task 0 also gets the spool. If the working folder cannot be used, the `cwd` of `document["manifest"]` is changed to
-    the home folder. Raises `BundleError` if the disk refuses, the bundle is damaged, or the volume for checkpoints
-    cannot be written.
+    Task 0 also gets the spool. If the job takes no files along and its working folder cannot be used, the `cwd` of
+    `document["manifest"]` is changed to the home folder. Raises `BundleError` if the disk refuses, the bundle is
+    damaged, or the volume for checkpoints cannot be written.
     """
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}

@@ -28,7 +28,10 @@ def describe_reclaim(victim: Workload, by: Workload) -> str:
 
 
 def describe_resettled(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
-    """Return the sentence for evicted work that goes on at these nodes, where other work stops for it."""
+    """Return the sentence for the owner of `victim`, which is evicted for `by` and continues at `nodes`.
+
+    Other work is evicted from these nodes to make room for the victim.
+    """
     describe = describe_preemption if victim.queue == by.queue else describe_reclaim
     goes_on = f"Continues by itself at {enumerate_names(nodes)}, where room is made for it."
     return describe(victim, by).removesuffix(_comes_back(victim)) + goes_on
