@@ -2,7 +2,8 @@
 
 Rules
 -----
-Active: a notebook is active when a kernel executes code, or when its share is used above `ACTIVE_UTILISATION`.
+Active: a notebook is active when a kernel executes code, or when its share is used above `ACTIVE_UTILISATION` per cent
+of the share. A cell that waits for input, or that the debugger has stopped, is code that executes.
 
 Unknown is not idle: a kernel in an unknown state, or a share that cannot be sampled, makes `busy` None.
 
@@ -29,7 +30,7 @@ from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.workload_views import format_duration, keep_seconds
 from jupyter_gq.devices.meter import Share, ShareMeter
-from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
@@ -38,7 +39,7 @@ from jupyter_gq.store.protocol import Record
 
 log = logging.getLogger(__name__)
 
-#: Per cent of a device above which its use counts as activity; even an idle process tree uses a little.
+#: Per cent of a share above which its use counts as activity; even an idle process tree uses a little.
 ACTIVE_UTILISATION = 5
 #: States of a notebook whose server runs and reports its kernels.
 _HAS_SERVER = frozenset({State.RUNNING, State.SUSPENDED, State.RESUMING})
@@ -102,7 +103,7 @@ class ActivityLog:
             use = self._context.usage[record.workload.id].utilisation
             if use is not None:
                 self._note_known(record.workload, now)
-            if use is not None and use > ACTIVE_UTILISATION:
+            if use is not None and use > _least_activity(record.workload):
                 self._last_use[record.workload.id] = now
                 self._record_use(record.workload, now)
             if self._context.usage[record.workload.id] != before.get(record.workload.id):
@@ -221,6 +222,11 @@ def _next_activity(before: Activity | None, busy: bool | None, active: Instant, 
         kept_total=0.0 if used_again else before.kept_total,
         kept_until=None if used_again else before.kept_until,
     )
+
+
+def _least_activity(workload: Workload) -> float:
+    """Return the per cent of a device above which the use of a notebook's share counts as activity."""
+    return ACTIVE_UTILISATION * min(ONE_GPU, workload.milli) / ONE_GPU
 
 
 def _has_share(workload: Workload) -> bool:

@@ -1,6 +1,6 @@
 """The views of totals: the quota and choices of a user, queues, pools and devices."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
@@ -244,10 +244,14 @@ def _bounds(amounts: tuple[int | None, int | None, int, int | None], text: Calla
     return Bounds(quota=quota, limit=limit, used=used or text(0), default=default)
 
 
-def over_quota_by_job(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
-    """Return, by id, how many milli-GPU of each preemptible job that holds devices are above its own queue's quota.
+def over_quota_by_job(
+    workloads: Iterable[Workload], queues: Iterable[Queue], borrowers: Collection[str] = ()
+) -> dict[str, int]:
+    """Return, by id, how many milli-GPU of each preemptible job that holds devices count as above its queue's quota.
 
-    The newest jobs bear the excess, and jobs without excess have 0. Work that is not preemptible uses the quota first.
+    All of a job in `borrowers` counts, because the owner of the devices that are lent to it may want them back at any
+    moment. The newest of the other jobs bear the rest of the excess, and jobs without excess have 0. Work that is not
+    preemptible uses the quota first.
     """
     above = {queue.name: -queue.quota for queue in queues}
     holding = [w for w in workloads if w.holds and w.queue in above]
@@ -255,8 +259,9 @@ def over_quota_by_job(workloads: Iterable[Workload], queues: Iterable[Queue]) ->
         above[workload.queue] += workload.milli
     shares: dict[str, int] = {}
     preemptible = [w for w in holding if w.preemptible]
-    for workload in sorted(preemptible, key=lambda w: (w.started_at or 0.0, w.id), reverse=True):
-        shares[workload.id] = max(0, min(workload.milli, above[workload.queue]))
+    for workload in sorted(preemptible, key=lambda w: (w.id in borrowers, w.started_at or 0.0, w.id), reverse=True):
+        excess = max(0, min(workload.milli, above[workload.queue]))
+        shares[workload.id] = workload.milli if workload.id in borrowers else excess
         above[workload.queue] -= shares[workload.id]
     return shares
 

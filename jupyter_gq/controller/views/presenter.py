@@ -115,9 +115,10 @@ class Presenter:
         A job is not announced at its first computation.
         """
         workloads = [record.workload for record in self._context.records.holding()]
+        borrowers = {workload.id for workload in workloads if self._context.is_borrower(workload)}
         before, self._over_quota = (
             self._over_quota,
-            over_quota_by_job(workloads, self._context.settings.training_tree()),
+            over_quota_by_job(workloads, self._context.settings.training_tree(), borrowers),
         )
         for name, milli in self._over_quota.items():
             if name in before and before[name] != milli:

@@ -105,7 +105,7 @@ async def test_a_share_that_works_is_in_use_although_the_kernel_is_idle(crowded)
 
 async def test_what_an_idle_process_tree_does_anyway_is_no_use(crowded):
     (kernel,) = [pids[1] for pids in crowded.controller._context.pids.values() if pids[0] == 200]
-    crowded.probe.used[kernel] = 5
+    crowded.probe.used[kernel] = 1
     await spend(crowded, 1300)
     assert crowded.notebook(BOB).warning is not None
 

@@ -89,9 +89,9 @@ HISTORIES = {
         messages=FIRST, use=lambda at: 80 if at % (20 * MINUTE) < 2 * EVERY else 0, idle=False
     ),
     "one burst in the whole window": History(
-        messages=FIRST, use=lambda at: 6 if 20 * MINUTE <= at < 20 * MINUTE + EVERY else 0, idle=False
+        messages=FIRST, use=lambda at: 2 if 20 * MINUTE <= at < 20 * MINUTE + EVERY else 0, idle=False
     ),
-    "the little that an idle process does anyway": History(messages=FIRST, use=lambda _: 5, idle=True),
+    "the little that an idle process does anyway": History(messages=FIRST, use=lambda _: 1, idle=True),
     "input() waits": History(messages=begun_cell(MINUTE), idle=False),
     "the debugger has stopped a cell": History(
         messages=[*begun_cell(MINUTE), *served("debug_request", *WHOLE, 10)], idle=False
@@ -187,6 +187,18 @@ async def test_there_is_no_verdict_in_the_first_ten_minutes(world):
     assert story.idle_for() == 0
     await story.live(History(idle=True), 10 * MINUTE)
     assert story.idle_for() > 8 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("gpus", "use", "idle"), [("1", 5, True), ("1", 6, False), ("0.5", 2, True), ("0.5", 3, False)]
+)
+async def test_use_counts_by_the_size_of_the_share(world, gpus, use, idle):
+    world.settings.current = story_settings(FixedQuota={"default": "1", "groups": {}})
+    await world.start_server(BOB, gpus)
+    await world.step(2, seconds=0)
+    story = Story(world)
+    await story.live(History(messages=FIRST, use=lambda _: use, idle=idle))
+    assert (story.idle_for() >= 30 * MINUTE) is idle
 
 
 async def test_times_are_settings(world):

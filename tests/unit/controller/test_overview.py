@@ -144,6 +144,14 @@ async def test_work_that_is_not_preemptible_uses_the_quota_first():
     assert over_quota_by_job([fixed, old, young], [queue]) == {"old": 1000, "young": 1000}
 
 
+async def test_all_of_a_borrower_counts_as_over_quota_and_leaves_the_quota_to_the_others():
+    queue = Queue(name="vision", pool="default", quota=MilliGpu(2000))
+    borrower = running(a_job("borrower", "vision", 1), "n1-0", since=0)
+    young = running(a_job("young", "vision", 2), "n1-1", "n1-2", since=10)
+    assert over_quota_by_job([borrower], [queue], {"borrower"}) == {"borrower": 1000}
+    assert over_quota_by_job([borrower, young], [queue], {"borrower"}) == {"borrower": 1000, "young": 0}
+
+
 async def test_what_may_be_reclaimed_of_a_job_follows_its_queue(world):
     first = world.send(ANN, "vision", "0.5")
     await world.step(2)

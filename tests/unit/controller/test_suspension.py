@@ -85,6 +85,7 @@ async def test_an_idle_share_is_warned_suspended_lent_and_brought_back(lab):
     assert "next cell" in view.sentence
     assert lab.job(job).phase == "running"
     assert "may be paused at any moment" in lab.job(job).sentence
+    assert lab.job(job).over_quota == "1", "all of a borrower may be reclaimed, also within the quota of its queue"
     assert lab.controller.tickets.count_suspended() == (1, 1000)
     assert [device.used for device in lab.controller.overview.list_devices(ADMIN).devices] == ["1", "1"]
 
