@@ -46,11 +46,10 @@ def read_share(notebook: JsonMapping, now: float) -> ShareState:
     phase, suspension = notebook.get("phase"), notebook.get("suspension") or {}
     if phase not in {_LENT, _COMING_BACK}:
         return ShareState()
-    seconds = suspension.get("expected_seconds")
-    if phase == _COMING_BACK:
-        ready_at = None if seconds is None else now + float(seconds)
-        return ShareState(lent=True, sentence=str(notebook.get("sentence", "")), ready_at=ready_at)
-    return ShareState(lent=True, sentence=str(suspension.get("sentence") or notebook.get("sentence", "")))
+    seconds = suspension.get("expected_seconds") if phase == _COMING_BACK else None
+    # Not the sentence of the suspension: once a cell waits, the notebook's own says that the borrower makes room.
+    sentence = str(notebook.get("sentence", ""))
+    return ShareState(lent=True, sentence=sentence, ready_at=None if seconds is None else now + float(seconds))
 
 
 class ShareNotice:

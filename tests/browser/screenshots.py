@@ -4,8 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from .test_story import countdown, whole_path
+from .test_story import countdown, lending, whole_path
 
 if __name__ == "__main__":
     asyncio.run(whole_path(Path(sys.argv[1])))
     asyncio.run(countdown(Path(sys.argv[1])))
+    asyncio.run(lending(Path(sys.argv[1])))

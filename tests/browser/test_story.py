@@ -1,6 +1,7 @@
 """A user's whole path in the browser: a share, a cell that trains, a closed server, the plot under the cell."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -8,13 +9,15 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.story import run_alongside
+from jupyter_gq.demo.story import make_notebook, run_alongside
+from jupyter_gq.domain.json_types import JsonObject
 
 from .accessibility import assert_accessible
 from .page import WIDE, HubPage, LabPage, patience, running_browser
-from .world import running_demo
+from .world import LENT_SOON, ONE_GPU, WARNED_SOON, running_demo
 
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
+BOBS_CELLS = ("import jupyter_gq\njupyter_gq.simulate_memory(6_000)\nbatches = 41", "print(batches + 1)")
 TRAINING = "EPOCHS = "  # near the top: an editor keeps lines out of sight out of the page
 
 
@@ -105,7 +108,7 @@ def test_an_idle_notebook_counts_down_while_somebody_waits_and_keep_it_keeps_it(
 async def countdown(pictures: Path) -> None:
     """Let bob's notebook be idle while carol waits for its share; bob keeps it. Save pictures of bob's pages."""
     async with (
-        running_demo(epochs=10, impatient=True) as hub,
+        running_demo(epochs=10, idle_rule=WARNED_SOON) as hub,
         Person(hub.url, "ann") as ann,
         Person(hub.url, "carol") as carol,
         LabPage.opened(hub.url, "bob", "0.25", "digits.ipynb") as lab,
@@ -128,6 +131,56 @@ async def countdown(pictures: Path) -> None:
             assert not waits.done()
 
 
+def test_an_idle_notebook_lends_its_gpu_and_a_cell_waits_until_it_is_back(tmp_path):
+    asyncio.run(lending(tmp_path))
+
+
+async def lending(pictures: Path) -> None:
+    """Let bob's idle GPU be lent to a job of ann's until bob runs a cell. Save pictures of bob's page."""
+    async with running_demo(epochs=10, idle_rule=LENT_SOON, settings=ONE_GPU) as hub, Person(hub.url, "ann") as ann:
+        _write(hub.folder / "homes/bob/lunch.ipynb", *map(code_cell, ("one", "two"), BOBS_CELLS))
+        await ann.start_server("0")
+        async with LabPage.opened(hub.url, "bob", "1", "lunch.ipynb") as lab:
+            anns_kernel = await ann.start_kernel("digits.ipynb")
+            await lab.select(lab.cells().first)
+            await lab.page.keyboard.press("Shift+Enter")
+            await lab.kernel_is_idle()
+            cell = lab.active_cell()
+            await send_borrower(ann, anns_kernel)
+            await is_counted_down(lab)
+            await is_lent(lab, pictures)
+            await lab.page.keyboard.press("Control+Enter")
+            waits = lab.output(cell).get_by_role("status")
+            await expect(waits).to_contain_text("makes room. This cell starts by itself when the GPU is back")
+            await lab.picture(pictures / "waiting.png")
+            await expect(lab.output(cell)).to_have_text("42", timeout=2 * patience())
+            await expect(lab.page.get_by_text("Your GPU is back.")).to_be_visible()
+
+
+async def send_borrower(ann: Person, kernel: str) -> None:
+    """Send a job that needs a few seconds to give its GPU back, so that the wait of a cell can be seen."""
+    source = "import time, jupyter_gq\nwhile not jupyter_gq.should_stop():\n    time.sleep(0.2)\ntime.sleep(6)"
+    options = {"name": "embeddings", "queue": "vision", "gpus": "0.5"}
+    await ann.send(make_notebook(source), "digits.ipynb", kernel, "cell", **options)
+
+
+async def is_counted_down(lab: LabPage) -> None:
+    """Notification and status bar count down to the time at which the GPU is lent."""
+    await expect(lab.page.get_by_role("button", name="Keep it")).to_be_visible()
+    await expect(lab.page.get_by_role("button", name="Idle warning")).to_contain_text("Share taken in")
+
+
+async def is_lent(lab: LabPage, pictures: Path) -> None:
+    """Notification and status bar say that the GPU is lent, to whom, and what brings it back."""
+    share = lab.page.get_by_role("button", name="GPU share")
+    await expect(share).to_contain_text("lent, comes back with the next cell", timeout=2 * patience())
+    await expect(lab.page.get_by_role("button", name="Keep it")).not_to_be_visible()
+    await expect(lab.page.get_by_text("is lent to ann").first).to_be_visible()
+    await lab.page.wait_for_timeout(700)  # the toast slides in
+    await lab.picture(pictures / "suspended.png")
+    await assert_accessible(lab.page, ".jp-gq-status-item")
+
+
 async def notebooks_of_bob(url: str) -> dict[str, list[dict[str, object]]]:
     """Bob's notebook, as the service sees it."""
     async with Person(url, "bob") as bob:
@@ -144,9 +197,9 @@ def test_a_cell_that_cannot_train_is_refused_before_it_is_queued(source, kind, m
 
 async def _refused(source: str, kind: str, message: str) -> None:
     async with running_demo(epochs=10) as hub:
-        cell = {"cell_type": kind, "id": "one", "source": source, "metadata": {}}
-        if kind == "code":
-            cell |= {"outputs": [], "execution_count": None}
+        cell = code_cell("one", source)
+        if kind != "code":
+            cell = {"cell_type": kind, "id": "one", "source": source, "metadata": {}}
         _write(hub.folder / "homes/ann/one.ipynb", cell)
         async with LabPage.opened(hub.url, "ann", "0.25", "one.ipynb") as lab:
             await lab.select(lab.cells().first)
@@ -155,10 +208,14 @@ async def _refused(source: str, kind: str, message: str) -> None:
             await expect(lab.page.get_by_text(re.compile(message, re.I)).first).to_be_visible()
 
 
-def _write(path: Path, cell: dict[str, object]) -> None:
-    import json
+def code_cell(name: str, source: str) -> JsonObject:
+    """A code cell with this id."""
+    (cell,) = make_notebook(source)["cells"]
+    return {**cell, "id": name}
 
+
+def _write(path: Path, *cells: JsonObject) -> None:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     path.write_text(
-        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]})
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells})
     )

@@ -5,7 +5,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import jupyter_gq
@@ -16,18 +16,31 @@ from tests.kept_logs import LOGS
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
 WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
+#: Warned after five seconds, and lent soon after: the countdown is long enough to be seen. A notebook that has been
+#: idle for `after` when a job arrives is lent without a countdown, so `after` is longer than it takes to send a job.
+LENT_SOON = {"after": 25, "warning": 20, "grace": 4}
+#: Notebooks and jobs share one GPU, and each user may have all of it.
+ONE_GPU = """
+c.SimulatedDevices.devices = "1x A100-40GB"
+c.Pools.pools = {}
+c.Pools.build = c.Pools.train = ""
+c.FixedQuota.default, c.FixedQuota.groups = "1", {}
+"""
 
 
 @contextlib.asynccontextmanager
-async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator[DemoHub]:
+async def running_demo(
+    epochs: int, *, idle_rule: Mapping[str, float] | None = None, settings: str = ""
+) -> AsyncIterator[DemoHub]:
     """The demo's hub in a temporary folder; no process of it is left afterwards.
 
-    `impatient`: a notebook is warned after seconds instead of minutes.
+    `idle_rule`: seconds instead of minutes, such as `WARNED_SOON`. `settings`: more lines of its configuration.
     """
     folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-browser-"))
     config = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
-    if impatient:
-        config = write_story_config(config, folder, WARNED_SOON)
+    if idle_rule is not None:
+        config = write_story_config(config, folder, idle_rule)
+        config.write_text(config.read_text() + settings)
     hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
     LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     hub.start()

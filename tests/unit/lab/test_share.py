@@ -32,7 +32,8 @@ def test_share_is_lent_only_in_the_phases_that_say_so(phase):
 
 
 def test_lent_share_is_told_with_for_whom_and_the_returning_one_with_when():
-    assert read_share(a_view(), NOW) == ShareState(lent=True, sentence="Lent to carol.")
+    waits = "A cell waits, so the share comes back."
+    assert read_share(a_view(sentence=waits), NOW) == ShareState(lent=True, sentence=waits)
     coming = ShareState(lent=True, sentence="The share is coming back.", ready_at=NOW + 8)
     assert read_share(a_view("resuming"), NOW) == coming
     assert read_share(a_view("resuming", expected_seconds=None), NOW).ready_at is None
@@ -45,7 +46,7 @@ def test_older_service_without_details_is_understood():
 
 def test_notice_is_there_exactly_while_the_share_is_lent(notice):
     assert not notice._file.exists(), "what is unknown is not lent"
-    notice.note_notebook(a_view(), NOW)
+    notice.note_notebook(a_view(sentence="Lent to carol."), NOW)
     assert told(notice) == {"sentence": "Lent to carol.", "ready_at": None, "timeout": 600, "reachable": True}
     notice.note_notebook(a_view("resuming"), NOW)
     assert told(notice)["ready_at"] == NOW + 8
