@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,7 +84,7 @@ prose: setup
 	$(PYTEST) tests/style
 
 # A failed test keeps the logs of its processes in test-results/TIER/TEST.
-test: test-unit test-lab test-server test-hub test-demo test-soak test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
+test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
@@ -103,9 +103,6 @@ soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MI
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) --database $(or $(DATABASE),sqlite) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED))
 
-test-soak: setup
-	$(PYTEST) tests/soak
-
 test-lab: setup
 	cd labextension && npm test --silent
 
@@ -120,11 +117,12 @@ test-hub: setup $(HUB55)/.installed
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/hub $(addprefix --ignore=tests/hub/,$(ANY_HUB))
 	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
+# The minute of soak mostly waits, so it runs beside the demos.
 test-demo: setup
-	$(PYTEST) tests/demo
+	$(PYTEST) -n 2 --dist loadfile tests/demo tests/soak
 
 test-browser: setup chromium $(HUB55)/.installed
-	$(PYTEST) tests/browser
+	$(PYTEST) -n 2 --dist loadfile tests/browser
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py
 
 test-repeat: setup ## Run the tests of TIER (such as hub) TIMES (10) times in a row, beside BUSY (0) busy processes
