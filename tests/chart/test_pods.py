@@ -66,8 +66,13 @@ def test_what_the_pods_name_is_made_by_the_chart(chart, job, reservation):
         assert ("Namespace", "", namespace) in made
         assert ("ServiceAccount", namespace, spec["serviceAccountName"]) in made
         assert ("PriorityClass", "", spec["priorityClassName"]) in made
-    claims = [volume.get("persistentVolumeClaim", {}).get("claimName") for volume in job["spec"]["volumes"]]
-    assert [("PersistentVolumeClaim", job["metadata"]["namespace"], name) in made for name in claims if name] == [True]
+    claims = {
+        volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+        for volume in job["spec"]["volumes"]
+        if "persistentVolumeClaim" in volume
+    }
+    assert ("PersistentVolumeClaim", job["metadata"]["namespace"], claims.pop("gq-checkpoint")) in made
+    assert set(claims.values()) == {"homes", "imagenet", "shared"}, "the volumes of the values"
     assert job["spec"]["nodeSelector"] == {"example.org/disk": "fast"}, "podOverrides of the values"
 
 

@@ -39,6 +39,8 @@ WITH = {
     "database.kind": {"database": {"postgresql": {"secretName": "database"}}},
     "database.postgresql": POSTGRESQL,
     "database.postgresql.caSecretKey": AUTHORITY,
+    "training.homeVolume": {"training": {"homeVolume": {"claim": "homes"}}},
+    "training.dataVolumes": {"training": {"dataVolumes": [{"claim": "imagenet", "path": "/data/imagenet"}]}},
     "training.checkpoints.size": {"training": {"checkpoints": {"create": True}}},
     "training.checkpoints.storageClassName": {"training": {"checkpoints": {"create": True}}},
     "hub.serviceAccount": {"admissionPolicy": {"enabled": True}},

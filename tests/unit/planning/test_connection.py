@@ -13,7 +13,7 @@ from jupyter_gq.app import main
     [
         (["drain", "--url", "ftp://hub.example.org"], "begins with https://"),
         (["audit", "--url", "file:///etc/passwd"], "begins with https://"),
-        (["drain", "", "--url", "http://127.0.0.1:1"], "at least 1 character"),
+        (["drain", "", "--url", "http://127.0.0.1:1"], "1 or more characters"),
         (["drain", "x" * 10_000, "--url", "http://127.0.0.1:1"], "at most"),
         (["snapshot", "--url", ""], "No service is named."),
     ],
