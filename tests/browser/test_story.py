@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.story import make_notebook, run_alongside
+from jupyter_gq.demo.story import make_notebook, run_alongside, wait_for_end_of_use
 from jupyter_gq.domain.json_types import JsonObject
 
 from .accessibility import assert_accessible
@@ -142,9 +142,8 @@ async def lending(pictures: Path) -> None:
         await ann.start_server("0")
         async with LabPage.opened(hub.url, "bob", "1", "lunch.ipynb") as lab:
             anns_kernel = await ann.start_kernel("digits.ipynb")
-            await lab.select(lab.cells().first)
-            await lab.page.keyboard.press("Shift+Enter")
-            await lab.kernel_is_idle()
+            async with Person(hub.url, "bob") as bob:
+                await wait_for_end_of_use(bob, run_first_cell(lab))
             cell = lab.active_cell()
             await send_borrower(ann, anns_kernel)
             await is_counted_down(lab)
@@ -155,6 +154,13 @@ async def lending(pictures: Path) -> None:
             await lab.picture(pictures / "waiting.png")
             await expect(lab.output(cell)).to_have_text("42", timeout=2 * patience())
             await expect(lab.page.get_by_text("Your GPU is back.")).to_be_visible()
+
+
+async def run_first_cell(lab: LabPage) -> None:
+    """Run the first cell and go to the next one."""
+    await lab.select(lab.cells().first)
+    await lab.page.keyboard.press("Shift+Enter")
+    await lab.kernel_is_idle()
 
 
 async def send_borrower(ann: Person, kernel: str) -> None:
