@@ -35,6 +35,9 @@ class Media(StrEnum):
     EVENTS = "text/event-stream"
 
 
+#: The statuses of a route without an answer.
+DONE: Mapping[int, str] = {204: "Done."}
+
 #: Names of people, servers and nodes come in any script.
 _NAME = rf"{NAME_CHARACTER}{{1,255}}"
 #: The form of a text in the query.

@@ -9,9 +9,10 @@ from jupyter_gq.domain.json_types import JsonObject
 from .access import Access
 from .call import Call, Reply
 from .events import follow
-from .handlers import audit, drains, jobs, nodes, notebooks, runs, service
+from .handlers import audit, drains, jobs, nodes, notebooks, service
 from .openapi import build_document
-from .route import Media, Parameter, Route, Size
+from .route import DONE, Media, Parameter, Route, Size
+from .run_routes import CHECKED, RUN_ROUTES
 
 LIMIT = Parameter(
     name="limit", type="integer", minimum=1, maximum=500, default=50, help="Largest number of entries in a page."
@@ -39,7 +40,6 @@ RESULT_PATH = Parameter(
 TASK = Parameter(
     name="task", type="integer", maximum=MAX_COUNT, help="Number of a task, from 0. Default: all, each with a headline."
 )
-PART = Parameter(name="start", type="integer", maximum=MAX_COUNT, default=0, help="Number of the first part.")
 START = Parameter(name="start", type="integer", default=0, help="Number of the first byte.")
 AFTER_EVENT = Parameter(
     name="after", type="integer", help="Id of the last event that was read. Default: only new events."
@@ -55,10 +55,8 @@ WAIT = Parameter(
     default=0,
     help="Seconds to wait for new orders.",
 )
-CHECKED = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for the result.")
 KEY = Parameter(name="Idempotency-Key", help="A request with a key that was sent before returns the job of that time.")
 CREATED = {201: "A new object was made.", 200: "The object existed already."}
-DONE = {204: "Done."}
 
 
 @cache
@@ -327,72 +325,7 @@ ROUTES: tuple[Route, ...] = (
         refusals=(409,),
         query=(TASK,),
     ),
-    Route(
-        method="POST",
-        path="jobs/{job}/outputs",
-        access=Access.JOB_TOKEN,
-        summary="Deliver pieces of output, as the job's runner does: in order and without a gap.",
-        run=runs.append_outputs,
-        request=models.OutputReport,
-        response=models.OutputAck,
-        refusals=(507,),
-        size=Size.OUTPUTS,
-    ),
-    Route(
-        method="POST",
-        path="jobs/{job}/heartbeat",
-        access=Access.JOB_TOKEN,
-        summary="Report that the job's runner is alive.",
-        run=runs.record_heartbeat,
-        request=models.Heartbeat,
-        statuses=DONE,
-    ),
-    Route(
-        method="POST",
-        path="jobs/{job}/token",
-        access=Access.POD,
-        summary="Exchange the token of a pod for the token of its task. Possible until the task has its bundle.",
-        run=runs.exchange_token,
-        response=models.JobToken,
-        refusals=(409,),
-    ),
-    Route(
-        method="GET",
-        path="jobs/{job}/bundle",
-        access=Access.JOB_TOKEN,
-        summary="The files of a job for its pod: the bundle and, after a pause, the executed notebook so far.",
-        run=runs.read_bundle,
-        response=Media.JSON,
-    ),
-    Route(
-        method="GET",
-        path="jobs/{job}/files",
-        access=Access.JOB_TOKEN,
-        summary="The next parts of the files that a job takes along, in the order of its manifest, for its pod.",
-        run=runs.read_files,
-        response=Media.BYTES,
-        query=(PART,),
-    ),
-    Route(
-        method="GET",
-        path="jobs/{job}/devices",
-        access=Access.JOB_TOKEN,
-        summary="Whether a task in a pod sees its own devices and no others. Can wait for the result.",
-        run=runs.check_devices,
-        response=models.TaskDeviceCheck,
-        query=(CHECKED,),
-    ),
-    Route(
-        method="PUT",
-        path="jobs/{job}/log",
-        access=Access.JOB_TOKEN,
-        summary="Store the end of the log of a task that runs in a pod.",
-        run=runs.store_log,
-        request=Media.TEXT,
-        statuses=DONE,
-        refusals=(507,),
-        size=Size.LOG,
-    ),
+    *RUN_ROUTES,
     Route(
         method="POST",
         path="agents/{node}/report",

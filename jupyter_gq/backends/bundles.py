@@ -111,6 +111,13 @@ class PodFiles(Protocol):
         """Return the bundle as it was written; None if there is none."""
         ...
 
+    def put_results(self, job: str, report: JsonObject) -> None:
+        """Store what the job brings back, as `client.models.ResultsReport` has it, in place of an earlier report.
+
+        The parts that the report names are among those of the job's owner already.
+        """
+        ...
+
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
         """Store `text` as the log of a task, in place of its earlier one; do nothing if a newer run has sent a log."""
         ...

@@ -96,18 +96,6 @@ class NotThisRun(UserError):
     code = "not_this_run"
 
 
-class ReturnsUnsupported(UserError):
-    """A job of a cluster that is to bring variables back: nobody keeps the files of its pod."""
-
-    code = "returns_unsupported"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Jobs of a cluster cannot bring variables back. Send the cell without names of variables, and let it write "
-            "a file to a folder that your notebook can read."
-        )
-
-
 class SecretUnavailable(UserError):
     """A secret that a job may not have, or that its owner has not stored; the text says what to do."""
 

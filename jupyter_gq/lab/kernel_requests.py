@@ -14,7 +14,6 @@ from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Output, fold
-from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .history import KernelHistory
@@ -87,9 +86,8 @@ class KernelRequests:
     async def send(self, body: object) -> SentJob:
         """Submit the job in `body` and return it, with notes on the cells that run.
 
-        If the service runs jobs where variables cannot be brought back, a function is sent without them. Raises
-        `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the service
-        refuses the job.
+        Raises `RefusedRequest` if the body is no valid request or the cells cannot run, and `ServiceError` if the
+        service refuses the job.
         """
         asked = parse(KernelJob, body)
         notes: list[str] = []
@@ -97,12 +95,7 @@ class KernelRequests:
             request = await self._make_request(asked)
         else:
             request, notes = await self._make_cell_request(asked, asked.code)
-        try:
-            job, _ = await self._connection.submit(request)
-        except ServiceError as error:
-            if error.problem.code != "returns_unsupported" or asked.code is not None:
-                raise
-            job, _ = await self._connection.submit(request.model_copy(update={"returns": []}))
+        job, _ = await self._connection.submit(request)
         return SentJob(job=job, notes=notes)
 
     async def list_jobs(self, group: str | None) -> JsonObject:

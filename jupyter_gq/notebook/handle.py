@@ -165,8 +165,8 @@ class Job:
         value = self._server.get("jobs", self.id, "value").get("value")
         if value is None:
             raise JobError(
-                f"The job {self.name!r} has brought nothing back. On a cluster, a function returns numbers, texts or a "
-                "dict of them; let it write everything else to a file that your notebook can read."
+                f"The job {self.name!r} has brought nothing back. Name the variables when you send it, or write files "
+                "to jupyter_gq.results_dir()."
             )
         return value
 

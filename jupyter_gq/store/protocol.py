@@ -278,6 +278,17 @@ class Store(Protocol):
         """
         ...
 
+    def use_result_parts(self, workload: str, owner: str, parts: Sequence[tuple[str, int]]) -> frozenset[str]:
+        """Record that these parts are what a workload brings back, in place of earlier ones; return the missing ones.
+
+        Parts are given as for `use_parts`. If any is missing, nothing is recorded.
+        """
+        ...
+
+    def part(self, owner: str, digest: str) -> bytes | None:
+        """Return the content of a part of an owner; None if there is no such part."""
+        ...
+
     def parts(self, workload: str, start: int, page: PageSize) -> tuple[bytes, ...]:
         """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
         ...

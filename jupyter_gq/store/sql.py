@@ -277,17 +277,28 @@ class SqlStore:
         """
         digests = [digest for digest, _ in parts]
         with self._database.write() as connection:
-            known: dict[str, int] = {}
-            for portion in _portions(digests):
-                known.update(statements.known_parts(connection, owner, portion))
-            missing = frozenset(digest for digest, size in parts if known.get(digest) != size)
+            missing = _find_missing_parts(connection, owner, parts)
             if not missing:
-                rows = [
-                    {"workload": workload, "place": place, "owner": owner, "digest": digest}
-                    for place, digest in enumerate(digests)
-                ]
-                statements.add_part_uses(connection, rows)
+                _add_part_uses(connection, workload, owner, dict(enumerate(digests)))
             return missing
+
+    def use_result_parts(self, workload: str, owner: str, parts: Sequence[tuple[str, int]]) -> frozenset[str]:
+        """Record that these parts are what a workload brings back, in place of earlier ones; return the missing ones.
+
+        Parts are given as for `use_parts`. If any is missing, nothing is recorded.
+        """
+        with self._database.write() as connection:
+            missing = _find_missing_parts(connection, owner, parts)
+            if not missing:
+                statements.delete_result_uses(connection, workload)
+                places = {-1 - number: digest for number, (digest, _) in enumerate(parts)}
+                _add_part_uses(connection, workload, owner, places)
+            return missing
+
+    def part(self, owner: str, digest: str) -> bytes | None:
+        """Return the content of a part of an owner; None if there is no such part."""
+        with self._database.read() as connection:
+            return statements.part_by_digest(connection, owner, digest)
 
     def parts(self, workload: str, start: int, page: PageSize) -> tuple[bytes, ...]:
         """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
@@ -337,6 +348,22 @@ def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
         statements.put_workloads(connection, [row_of(record) for record in records])
     except sa.exc.IntegrityError as error:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.") from error
+
+
+def _find_missing_parts(connection: sa.Connection, owner: str, wanted: Sequence[tuple[str, int]]) -> frozenset[str]:
+    """Return those of these digests of which the owner has no part of that size in bytes."""
+    known: dict[str, int] = {}
+    for portion in _portions([digest for digest, _ in wanted]):
+        known.update(statements.known_parts(connection, owner, portion))
+    return frozenset(digest for digest, size in wanted if known.get(digest) != size)
+
+
+def _add_part_uses(connection: sa.Connection, workload: str, owner: str, places: Mapping[int, str]) -> None:
+    """Record that a workload has the parts of these digests, by their places."""
+    rows = [
+        {"workload": workload, "place": place, "owner": owner, "digest": digest} for place, digest in places.items()
+    ]
+    statements.add_part_uses(connection, rows)
 
 
 def _portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:

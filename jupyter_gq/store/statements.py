@@ -249,6 +249,17 @@ def add_part_uses(connection: sa.Connection, rows: Sequence[Values]) -> None:
         connection.execute(sa.insert(part_uses), rows)
 
 
+def delete_result_uses(connection: sa.Connection, workload: str) -> None:
+    """Delete the uses of the parts that a workload brings back."""
+    connection.execute(sa.delete(part_uses).where(part_uses.c.workload == workload, part_uses.c.place < 0))
+
+
+def part_by_digest(connection: sa.Connection, owner: str, digest: str) -> bytes | None:
+    """Return the content of a part of an owner; None if there is no such part."""
+    query = sa.select(parts.c.content).where(parts.c.owner == owner, parts.c.digest == digest)
+    return connection.execute(query).scalar_one_or_none()
+
+
 def read_parts(connection: sa.Connection, workload: str, start: int, page: PageSize) -> Sequence[Row]:
     """Return the content of one page of the parts of a workload from place `start` on, in order."""
     same = sa.and_(parts.c.owner == part_uses.c.owner, parts.c.digest == part_uses.c.digest)

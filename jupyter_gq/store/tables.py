@@ -99,6 +99,7 @@ part_uses = sa.Table(
     "part_uses",
     metadata,
     sa.Column("workload", sa.Text, primary_key=True),
+    # From 0: the parts that the job takes along, in order. Below 0: those that it brings back.
     sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("digest", sa.Text, nullable=False),

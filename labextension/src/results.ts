@@ -1,6 +1,6 @@
 /** What jobs bring back, in words, and the code that loads it. Pure. */
 
-import type { JobResults, ResultVariable } from './wire';
+import type { JobResults, ResultFile, ResultVariable } from './wire';
 
 /** Return the variables that can be loaded. */
 export function listLoadable(results: JobResults): ResultVariable[] {
@@ -23,6 +23,11 @@ export function describeReasons(results: JobResults): string[] {
   return results.variables
     .filter(variable => variable.reason !== '')
     .map(variable => `${variable.name}: ${variable.reason}`);
+}
+
+/** Return the size of a file, and why its content was not kept if it was not. */
+export function describeFile(file: ResultFile): string {
+  return [formatBytes(file.bytes), file.reason].filter(part => part !== '').join('. ');
 }
 
 /** Return the code of a cell that loads variables of a job into the notebook. */

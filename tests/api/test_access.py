@@ -25,6 +25,8 @@ JOB_TOKEN_ONLY = {
     ("GET", "jobs/{job}/devices"),
     ("GET", "jobs/{job}/files"),
     ("PUT", "jobs/{job}/log"),
+    ("PUT", "jobs/{job}/results"),
+    ("POST", "jobs/{job}/results/parts"),
 }
 PODS = {("POST", "jobs/{job}/token"): Access.POD, ("POST", "agents/{node}/report"): Access.AGENT}
 READS = {
@@ -58,6 +60,7 @@ BODIES = {
     "DrainRequest": {"name": "0"},
     "PartsQuestion": {"parts": []},
     "FileParts": {"contents": []},
+    "ResultsReport": {"results": {}, "contents": []},
 }
 #: A token, and what it opens.
 TOKENS = {

@@ -85,6 +85,9 @@ class SharedBundles(FakeBundles):
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
         self.logs[job] = text
 
+    def put_results(self, job: str, report: dict[str, Any]) -> None:
+        self.listed[job] = report["results"]
+
 
 class FakeProbe:
     """A probe that returns the use in `used`; None there means that the driver does not tell."""

@@ -34,7 +34,11 @@ from tests.fakes import FixedClock, FixedSettings, RunsPods, a_node
 from tests.serving import application_of
 
 CONFIG = Config(
-    TrainingQueues={"queues": {"vision": {"quota": "64", "groups": ["vision"]}}, "secrets": ["HF_*"]},
+    TrainingQueues={
+        "queues": {"vision": {"quota": "64", "groups": ["vision"]}},
+        "secrets": ["HF_*"],
+        "max_result_mib": 12,
+    },
     Pools={"pools": {"build": {"devices": 1}, "train": {"devices": 64}}},
 )
 

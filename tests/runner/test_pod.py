@@ -180,7 +180,7 @@ def test_run_is_lost_with_a_sentence_if_the_service_stays_down(cluster):
     pod = cluster.pod(job, GQ_SERVICE_TIMEOUT="0.5").start()
     assert pod.process.wait(scaled(60)) == 1
     assert pod.message().startswith("The service cannot be reached")
-    assert "the job's token could not be fetched" in pod.message()
+    assert "the job's token did not get through" in pod.message()
 
 
 def test_service_that_is_down_at_the_end_gets_all_outputs(cluster):

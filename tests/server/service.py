@@ -107,7 +107,7 @@ class Service:
         }
         #: Parts of files by their digests, and what the service says beside those that it lacks. No job is among them.
         self.parts: dict[str, bytes] = {}
-        self.files: dict[str, Any] = {"max_job_bytes": 10**7, "brings_back": True, "reached": ["/"]}
+        self.files: dict[str, Any] = {"max_job_bytes": 10**7, "reached": ["/"]}
         #: Content of results by the path of the request and that of the result.
         self.contents: dict[tuple[str, str], bytes] = {}
         self.port = 0

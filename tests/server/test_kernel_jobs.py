@@ -74,18 +74,6 @@ async def test_with_several_queues_the_user_names_one(service, kernel):
     assert not [body for body in service.bodies if body and "bundle" in body]
 
 
-async def test_where_variables_cannot_come_back_the_job_is_sent_without(service, kernel, monkeypatch):
-    submit = service.submit
-
-    def of_a_cluster(key, body):
-        if body["bundle"]["manifest"]["returns"]:
-            return 422, {"code": "returns_unsupported", "message": "Jobs of a cluster cannot.", "field": None}
-        return submit(key, body)
-
-    monkeypatch.setattr(service, "submit", of_a_cluster)
-    assert await run(kernel, "print(jupyter_gq.submit(print, check=False).id)") == "job-0\n"
-
-
 async def test_a_refusal_of_the_service_is_the_error(service, kernel):
     service.answers["POST", "jobs"] = (422, {"code": "never_fits", "message": "No node has 99 GPUs.", "field": "gpus"})
     assert "No node has 99 GPUs." in await run(kernel, "jupyter_gq.submit(print, gpus=99, check=False)")

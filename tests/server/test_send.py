@@ -244,7 +244,7 @@ async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, s
 
 
 async def test_a_job_that_reaches_nothing_is_announced(on_hub, service, fetch, jp_root_dir):
-    service.files |= {"reached": [], "brings_back": False}
+    service.files |= {"reached": []}
     request = with_module(jp_root_dir)
     _, plan = await fetch("POST", "check", body=request)
     (stays,) = plan["files"]["staying"]
@@ -253,7 +253,7 @@ async def test_a_job_that_reaches_nothing_is_announced(on_hub, service, fetch, j
     )
     assert plan["files"]["notes"][:2] == [
         "The job runs in a folder of its own with these files; no other file is there.",
-        "What it writes there ends with its pod: let it write to a folder that the notebook can read.",
+        "What it writes there comes back as its results.",
     ]
     _, plan = await fetch("POST", "check", body={**request, "live_folder": True})
     assert plan["files"]["notes"][0].endswith("it begins in an empty one.")

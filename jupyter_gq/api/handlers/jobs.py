@@ -65,7 +65,7 @@ def describe_files(call: Call) -> Reply:
 
 def add_files(call: Call) -> Reply:
     """Store parts of the caller's files, and answer without content (204). Needs the submit scope."""
-    call.services.files.add(call.caller, call.model(FileParts).contents)
+    call.services.files.add(call.caller.user, call.model(FileParts).contents)
     return NO_CONTENT
 
 

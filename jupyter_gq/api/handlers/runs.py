@@ -3,7 +3,7 @@
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import refusal
 from jupyter_gq.api.route import Media
-from jupyter_gq.client.models import Heartbeat, OutputAck, OutputReport
+from jupyter_gq.client.models import FileParts, Heartbeat, OutputAck, OutputReport, ResultsReport
 
 
 def append_outputs(call: Call) -> Reply:
@@ -47,6 +47,20 @@ async def check_devices(call: Call) -> Reply:
 def store_log(call: Call) -> Reply:
     """Store the end of the log of the asking task, to which the job's token belongs; answer without content (204)."""
     call.services.pods.store_log(call.path["job"], call.task, call.plain_text)
+    return NO_CONTENT
+
+
+def add_result_parts(call: Call) -> Reply:
+    """Store parts of what a job brings back; answer without content (204). Only for task 0 of the job."""
+    _require_first_task(call)
+    call.services.pods.add_result_parts(call.path["job"], call.model(FileParts).contents)
+    return NO_CONTENT
+
+
+def store_results(call: Call) -> Reply:
+    """Store what a job brings back, whose parts were sent before; answer without content (204). Only for task 0."""
+    _require_first_task(call)
+    call.services.pods.store_results(call.path["job"], call.model(ResultsReport))
     return NO_CONTENT
 
 

@@ -1,7 +1,8 @@
 """The files of jobs in the service's own store; see `backends.bundles` for the guarantees.
 
-A pod has no disk that outlives it, and each replica of the service must see the same files. So the bundle and the logs
-are files of the store. The executed notebook is not stored: it is made from the bundle and the stored outputs.
+A pod has no disk that outlives it, and each replica of the service must see the same files. So the bundle, the logs
+and the list of results are files of the store, and the contents of results are parts there. The executed notebook is
+not stored: it is made from the bundle and the stored outputs.
 """
 
 import json
@@ -12,11 +13,12 @@ from typing import Protocol
 from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
+from jupyter_gq.client.frozen_files import PART_SIZE
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import OutputPiece, PageSize
 
-_BUNDLE, _LOGS = "bundle.json", "logs.json"
+_BUNDLE, _LOGS, _RESULTS = "bundle.json", "logs.json", "results.json"
 #: Bytes of each task's log that are kept.
 LOG_KEPT = 64 * 1024
 _PAGE = PageSize(entries=1000)
@@ -36,6 +38,10 @@ class Files(Protocol):
 
     def delete_files(self, workload: str) -> None:
         """Remove all files of a workload."""
+        ...
+
+    def part(self, owner: str, digest: str) -> bytes | None:
+        """Return the content of a part of an owner's files; None if there is no such part."""
         ...
 
 
@@ -113,13 +119,25 @@ class StoredBundles:
             self._files.put_file(job, _LOGS, json.dumps({"run": run, "tasks": tasks}).encode())
         self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
 
-    def results(self, job: str, owner: str) -> None:
-        """Return None: results are files of a pod and end with it."""
+    def put_results(self, job: str, report: JsonObject) -> None:
+        """Store what the job brings back, in place of an earlier report; its parts are in the store already."""
+        self._files.put_file(job, _RESULTS, json.dumps(report).encode())
+
+    def results(self, job: str, owner: str) -> JsonObject | None:
+        """Return the list of what the job brings back; None before its runner has reported it."""
+        report = _object(self._files.file(job, _RESULTS))
+        return None if report is None else report["results"]
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
-        """Return nothing: there are no results. Raises `UnusableFile` as every store does."""
+        """Return a part of one of the job's results, within one stored part; for the errors see `BundleStore`."""
         require_inner_path(path)
-        return b""
+        report = _object(self._files.file(job, _RESULTS)) or {"contents": ()}
+        kept = next((each for each in report["contents"] if each["path"] == path), None)
+        if kept is None or start >= kept["bytes"]:
+            return b""
+        number, begin = divmod(start, PART_SIZE)
+        content = self._files.part(owner, kept["parts"][number]) or b""
+        return content[begin:][: min(size, kept["bytes"] - start)]
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         """Return nothing: the files of a run end with its pod, and the runner delivers all outputs before that."""

@@ -39,7 +39,7 @@ from .notebooks import (
 from .outputs import AnyOutputEvent, OutputAck, OutputEvent, OutputNotice, OutputPage, OutputReport, SentOutputEvent
 from .overview import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
 from .problems import Problem
-from .results import JobResults, ResultFile, ResultVariable
+from .results import JobResults, KeptResult, ResultFile, ResultsReport, ResultVariable
 from .runs import Heartbeat, JobToken, TaskDeviceCheck
 
 __all__ = [
@@ -80,6 +80,7 @@ __all__ = [
     "JobSummary",
     "JobToken",
     "JobView",
+    "KeptResult",
     "Kernel",
     "KernelActivity",
     "Manifest",
@@ -104,6 +105,7 @@ __all__ = [
     "RefusedJob",
     "ResultFile",
     "ResultVariable",
+    "ResultsReport",
     "SentOutputEvent",
     "ServiceEvent",
     "SuspensionView",

@@ -58,7 +58,6 @@ class FileStore(BaseModel):
 
     missing: list[Digest] = Field(max_length=MOST_ASKED, description="The parts of the question that must be sent.")
     max_job_bytes: int = Field(description="Most bytes of the files that one job takes along.")
-    brings_back: bool = Field(description="Whether files that a job writes into its own folder come back as results.")
     reached: list[str] = Field(
         max_length=1000,
         description="Folders of the notebook's machine that jobs find at the same path; / means all of them.",

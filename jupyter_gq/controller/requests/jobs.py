@@ -39,7 +39,6 @@ from jupyter_gq.domain.errors import (
     LimitReached,
     NotFound,
     NotYours,
-    ReturnsUnsupported,
     StoreUnavailable,
     UserError,
 )
@@ -92,7 +91,6 @@ class Jobs:
             known = self._context.store.by_idempotency_key(caller.user, key)
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
-        self._check_returns(submission.bundle.manifest.returns)
         check_secrets(self._context, caller, submission.bundle.manifest)
         check_limits_of_user(self._context, caller.user)
         check_limits_of_queue(self._context, submission.queue)
@@ -286,11 +284,6 @@ class Jobs:
             self._presenter.announce(job)
 
     # --- inside
-
-    def _check_returns(self, names: Sequence[str]) -> None:
-        """Raise `ReturnsUnsupported` if variables are to be brought back from a pod, whose files nobody keeps."""
-        if names and self._context.bundles.pod_files is not None:
-            raise ReturnsUnsupported
 
     def _check_disk(self, caller: Caller) -> None:
         """Raise `LimitReached` if the files of the user's jobs take more disk than the settings allow."""

@@ -11,6 +11,7 @@ Tokens end with the run, for pods and for processes: the next admission replaces
 and after the last one no token is valid.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import compare_digest
 
@@ -18,7 +19,7 @@ from jupyter_gq.backends.bundles import PodFiles
 from jupyter_gq.backends.capabilities import AgentReports, PodLookup
 from jupyter_gq.backends.protocol import hash_token
 from jupyter_gq.client.agents import AgentOrders, AgentReport
-from jupyter_gq.client.models import JobToken, TaskDeviceCheck
+from jupyter_gq.client.models import JobToken, ResultsReport, TaskDeviceCheck
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
@@ -29,6 +30,7 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
 from .device_checks import DeviceChecks
+from .project_files import ProjectFiles
 
 #: Key of a bundle's document for the executed notebook of the earlier runs.
 EXECUTED = "executed"
@@ -39,8 +41,8 @@ MOST_NODES = 10_000
 class JobPods:
     """The requests of the pods of jobs."""
 
-    def __init__(self, context: Context, checks: DeviceChecks) -> None:
-        self._context, self._checks = context, checks
+    def __init__(self, context: Context, checks: DeviceChecks, files: ProjectFiles) -> None:
+        self._context, self._checks, self._project_files = context, checks, files
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
         """Make a new token for the task of a pod, store its hash, and return the token; older tokens of the task end.
@@ -113,6 +115,25 @@ class JobPods:
         """
         files, record = self._require_pod_files(), self._running_record(job)
         files.put_log(job, record.workload.run, task, text)
+
+    def add_result_parts(self, job: str, contents: Sequence[str]) -> None:
+        """Store parts of what a job brings back, which are base64, for its owner.
+
+        Raises `NotFound` or `Conflict` if the job has no run, `NotFound` if jobs are not pods, and `LimitReached` if
+        the owner's parts would exceed the limit of a user.
+        """
+        self._require_pod_files()
+        self._project_files.add(self._running_record(job).workload.owner, contents)
+
+    def store_results(self, job: str, report: ResultsReport) -> None:
+        """Store what a job brings back, in place of an earlier report; its parts were sent before.
+
+        Raises `NotFound` or `Conflict` if the job has no run, `NotFound` if jobs are not pods, `TooLarge` above the
+        limit of a job, and `Conflict` if parts are missing.
+        """
+        files, owner = self._require_pod_files(), self._running_record(job).workload.owner
+        self._project_files.keep_results(job, owner, report.contents)
+        files.put_results(job, report.model_dump())
 
     def image_of(self, ticket: str) -> str:
         """Return the container image of the notebook with this ticket; "" if unknown, or if notebooks are not pods."""

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Sequence
 
 from jupyter_gq.client.frozen_files import PART_SIZE, list_part_sizes
-from jupyter_gq.client.models import FileStore, FrozenFile
+from jupyter_gq.client.models import FileStore, FrozenFile, KeptResult
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import Conflict, LimitReached, TooLarge, UserError
@@ -40,27 +40,26 @@ class ProjectFiles:
         return FileStore(
             missing=[part for part in dict.fromkeys(parts) if part not in known],
             max_job_bytes=self._context.settings.max_job_file_bytes,
-            brings_back=self._context.bundles.pod_files is None,
             reached=list(self._context.backend_of(Kind.TRAINING).capabilities.reached_folders),
         )
 
-    def add(self, caller: Caller, contents: Sequence[str]) -> None:
-        """Store parts of the caller's files, which are base64.
+    def add(self, owner: str, contents: Sequence[str]) -> None:
+        """Store parts of files of this user, which are base64.
 
-        Raises `UserError` for other text, and `LimitReached` if the caller's parts would exceed the limit.
+        Raises `UserError` for other text, and `LimitReached` if the user's parts would exceed the limit.
         """
         parts = [_decode(content) for content in contents]
         limit, store = self._context.settings.max_user_file_bytes, self._context.store
-        used = store.parts_size(caller.user)
+        used = store.parts_size(owner)
         if used + sum(map(len, parts)) > limit:
             raise LimitReached(
-                f"The files that your jobs took along have {used / _MIB:.0f} MiB, and at most {limit / _MIB:.0f} MiB "
-                "are kept for you. Let fewer files go along, or wait until older jobs are deleted; your administrator "
-                "can raise c.TrainingQueues.max_user_files_mib."
+                f"The files that your jobs took along and brought back have {used / _MIB:.0f} MiB, and at most "
+                f"{limit / _MIB:.0f} MiB are kept for you. Use fewer files, or wait until older jobs are deleted; your "
+                "administrator can raise c.TrainingQueues.max_user_files_mib."
             )
         by_digest = {hashlib.sha256(part).hexdigest(): part for part in parts}
         if by_digest:
-            store.put_parts(caller.user, by_digest, self._context.clock.now())
+            store.put_parts(owner, by_digest, self._context.clock.now())
 
     def keep(self, job: str, owner: str, files: Sequence[FrozenFile]) -> None:
         """Keep the parts of these files for a job; raise `TooLarge` or `Conflict` if that is not possible."""
@@ -71,7 +70,7 @@ class ProjectFiles:
                 "Leave large ones out."
             )
         # What is stored must be as large as what is claimed: the limits above count the claims.
-        parts = [part for file in files for part in zip(file.parts, list_part_sizes(file.bytes), strict=True)]
+        parts = _list_parts(files)
         if parts and self._context.store.use_parts(job, owner, parts):
             raise Conflict(
                 "Some files that should go along are not here any more, or have another size. Send the cell again."
@@ -87,6 +86,21 @@ class ProjectFiles:
     def read_next(self, job: str, start: int) -> bytes:
         """Return the next parts of a job from the part number `start` on, about 4 MiB; empty after the last one."""
         return b"".join(self._context.store.parts(job, start, _PAGE))
+
+    def keep_results(self, job: str, owner: str, contents: Sequence[KeptResult]) -> None:
+        """Keep the parts of what a job brings back, in place of earlier ones; raise `TooLarge` or `Conflict` if not."""
+        limit, size = self._context.settings.max_result_bytes, sum(content.bytes for content in contents)
+        if size > limit:
+            raise TooLarge(
+                f"What the job brings back has {size / _MIB:.1f} MiB, but the limit is {limit / _MIB:.1f} MiB."
+            )
+        if self._context.store.use_result_parts(job, owner, _list_parts(contents)):
+            raise Conflict("Some parts of what the job brings back are not here, or have another size.")
+
+
+def _list_parts(files: Sequence[FrozenFile | KeptResult]) -> list[tuple[str, int]]:
+    """Return the parts of all files in order, each with the size that it must have."""
+    return [part for file in files for part in zip(file.parts, list_part_sizes(file.bytes), strict=True)]
 
 
 def _decode(content: str) -> bytes:

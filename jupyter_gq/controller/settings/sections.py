@@ -176,8 +176,8 @@ class TrainingQueues(Configurable):
     max_result_mib = Number(
         256,
         unit="MiB",
-        help="""Most MiB of the variables that one job brings back, together. A variable above that is not saved, and
-        its owner is told; the job goes on. Default: 256.""",
+        help="""Most MiB of the variables that one job brings back, together; on Kubernetes also of its files. What is
+        above that is not kept, and its owner is told; the job goes on. Default: 256.""",
     ).tag(config=True)
     max_job_files_mib = Number(
         64,
@@ -191,8 +191,8 @@ class TrainingQueues(Configurable):
         1024,
         minimum=0.001,
         unit="MiB",
-        help="""Most MiB of the files that jobs took along which the database keeps for one user. Equal files are kept
-        once, and until the last job with them is deleted. Default: 1024.""",
+        help="""Most MiB of the files that jobs took along, and on Kubernetes brought back, which the database keeps for
+        one user. Equal files are kept once, and until the last job with them is deleted. Default: 1024.""",
     ).tag(config=True)
     secrets = Patterns(
         (),

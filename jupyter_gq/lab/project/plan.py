@@ -82,11 +82,10 @@ class Project:
         has_rest = self._is_reached(self.folder)
         if self.going:
             rest = "the other files of this folder are there as links" if has_rest else "no other file is there"
-            told = [f"The job runs in a folder of its own with these files; {rest}."]
-            back = self.store is not None and self.store.brings_back
-            written = "What it writes there comes back as its results."
-            lost = "What it writes there ends with its pod: let it write to a folder that the notebook can read."
-            told.append(written if back else lost)
+            told = [
+                f"The job runs in a folder of its own with these files; {rest}.",
+                "What it writes there comes back as its results.",
+            ]
         elif has_rest:
             told = ["No file goes along: the job runs in the folder of the notebook, and writes there."]
         else:

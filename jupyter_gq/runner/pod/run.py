@@ -15,6 +15,7 @@ from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
+from jupyter_gq.runner.files.bundle import DEFAULT_RESULT_BYTES
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.mask import Mask
 from jupyter_gq.runner.problems import RunError
@@ -25,6 +26,7 @@ from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
 from .folder import read_secret_values, read_variables, write_files, write_job_files
 from .log_tail import LogTail
+from .results import ResultsUpload, RetriedResults
 from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
 from .sigterm import SigtermHandler
@@ -41,6 +43,8 @@ POLL_INTERVAL = 1.0
 LOG_INTERVAL = 30.0
 #: Seconds that one upload of the log may take, and all attempts at the end together.
 LOG_TIMEOUT, LAST_LOG_TIMEOUT = 5.0, 30.0
+#: Seconds that the upload of what the job brings back may take.
+RESULTS_TIMEOUT = 1800.0
 #: Part of the grace period that is reserved for the last copy of the checkpoint, and its maximum in seconds.
 COPY_FRACTION, MAX_COPY_SECONDS = 1 / 3, 60.0
 #: Seconds of the grace period that are reserved for the end of process 1.
@@ -101,6 +105,7 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
         settings=settings,
         folder=folder,
         variables=read_variables(document),
+        result_limit=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
         log=LogSender(service=service, token=granted.token, tail=tail, mask=Mask(read_secret_values(document))),
         checkpoints=checkpoints,
         sigterm=sigterm,
@@ -167,12 +172,14 @@ class TaskRun:
     folder: RunFolder
     #: Variables from the notebook server's environment.
     variables: dict[str, str]
+    #: Most bytes of what the job brings back.
+    result_limit: int
     log: LogSender
     checkpoints: Checkpoints | None
     sigterm: SigtermHandler
 
     def run(self) -> Result:
-        """Run the runner until it ends, write the result, kill remaining processes, send checkpoint and log.
+        """Run the runner until it ends, write the result, kill remaining processes, send checkpoint, results and log.
 
         Returns the result. SIGTERM is passed on to the runner.
         """
@@ -189,7 +196,33 @@ class TaskRun:
             failure = self.checkpoints.finish(lambda: self._limit_to_deadline(LAST_COPY_TIMEOUT))
             if failure:
                 log.warning(failure)
+        result = self._send_results(result)
         self._send_last_log()
+        return result
+
+    def _send_results(self, result: Result) -> Result:
+        """Send what the job brings back; return the result, whose sentence says so if a success lost something.
+
+        Only task 0 brings something back. A request to stop shortens the time.
+        """
+        if self.settings.task != 0:
+            return result
+        end = monotonic() + RESULTS_TIMEOUT
+
+        def seconds_left() -> float:
+            return self._limit_to_deadline(end - monotonic())
+
+        def timeout() -> float:
+            return min(self.settings.service_timeout, seconds_left())
+
+        service = RetriedResults(service=self.log.service, token=self.log.token, timeout=timeout)
+        try:
+            ResultsUpload(service, self.result_limit, seconds_left).send(self.folder)
+        except (RequestRefused, RetriesExhausted, UnusableFile) as error:
+            log.warning("What the job brings back is lost: %s", error)
+            if result["outcome"] == "SUCCEEDED" and not result["sentence"]:
+                result = {**result, "sentence": f"The cells ran, but what the job brings back is lost: {error}"}
+                write_termination_message(self.settings.termination_log, result)
         return result
 
     def _start(self) -> "subprocess.Popen[bytes]":

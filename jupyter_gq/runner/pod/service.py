@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -126,6 +126,17 @@ class PodService:
         """Replace the service's copy of this task's log by `text`; wait up to `timeout` seconds for the answer."""
         self._request("PUT", "log", f"token {token}", body=text, timeout=timeout)
 
+    def put_result_parts(self, token: str, contents: Sequence[str]) -> None:
+        """Send parts of what the job brings back, as base64."""
+        self._send_json("POST", "results/parts", token, {"contents": list(contents)})
+
+    def put_results(self, token: str, report: JsonObject) -> None:
+        """Send the list of what the job brings back; its parts were sent before."""
+        self._send_json("PUT", "results", token, report)
+
+    def _send_json(self, method: str, what: str, token: str, body: JsonObject) -> None:
+        self._request(method, what, f"token {token}", body=json.dumps(body).encode())
+
     def _request(
         self,
         method: str,
@@ -177,7 +188,7 @@ def retry_until_answered(
         except ServiceUnreachable as error:
             why, left = f"The service cannot be reached ({error})", began + service_timeout - monotonic()
             if left <= 0:
-                raise RetriesExhausted(f"{why} for {service_timeout:.0f} s, so {what} could not be fetched.") from error
+                raise RetriesExhausted(f"{why} for {service_timeout:.0f} s, so {what} did not get through.") from error
         except RequestRefused as error:
             why, left = f"The service refuses {what}: {error}", began + refusal_timeout - monotonic()
             if left <= 0 or error.status in {404, 409}:

@@ -3,7 +3,7 @@
 import * as React from 'react';
 
 import type { Client } from '../client';
-import { describeReasons, describeVariables, formatBytes, listLoadable } from '../results';
+import { describeFile, describeReasons, describeVariables, listLoadable } from '../results';
 import type { JobResults, JobSummary } from '../wire';
 import { Action } from './parts';
 
@@ -70,10 +70,14 @@ export function ResultList({ job, client, onLoad }: IResultsProps): React.JSX.El
         <ul className="jp-gq-files" aria-label="Files">
           {results.files.map(file => (
             <li key={file.path}>
-              <a href={client.getFileUrl(job.id, file.path)} download={file.path.split('/').pop()}>
-                {file.path}
-              </a>{' '}
-              <span className="jp-gq-hint">{formatBytes(file.bytes)}</span>
+              {file.reason === '' ? (
+                <a href={client.getFileUrl(job.id, file.path)} download={file.path.split('/').pop()}>
+                  {file.path}
+                </a>
+              ) : (
+                file.path
+              )}{' '}
+              <span className="jp-gq-hint">{describeFile(file)}</span>
             </li>
           ))}
         </ul>

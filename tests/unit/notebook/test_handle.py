@@ -74,12 +74,12 @@ def test_a_job_without_result_raises_its_sentence_and_its_traceback(server, stat
     )
 
 
-def test_a_job_of_a_cluster_brings_back_the_value_that_it_has_shown(server) -> None:
+def test_a_job_without_names_of_variables_brings_back_the_value_that_it_has_shown(server) -> None:
     says(server, a_job("done", returns=[]))
     server.answers["GET", JOB + "/value"] = (200, {"value": {"loss": 0.5}})
     assert jupyter_gq.job("job-1").result() == {"loss": 0.5}
     server.answers["GET", JOB + "/value"] = (200, {"value": None})
-    with pytest.raises(jupyter_gq.JobError, match="write everything else to a file"):
+    with pytest.raises(jupyter_gq.JobError, match="Name the variables when you send it"):
         jupyter_gq.job("job-1").result()
 
 
