@@ -660,6 +660,8 @@ export interface components {
             /** @description Relative to the result folder, with slashes. */
             path: string;
             bytes: number;
+            /** @description Why its content was not kept, one sentence; "" = it can be read. */
+            reason: string;
         };
         /** @description The answer of POST open-result: the place of the executed notebook, relative to the root folder. */
         ResultPath: {
