@@ -97,14 +97,14 @@ async def test_what_a_job_and_a_user_bring_back_is_bounded(serve, world):
     assert await put_report(served, job, token, report_of({"data": DATA})) == 413
 
 
-async def test_a_report_that_understates_a_size_shows_no_more_than_it_says(serve, world):
+async def test_a_report_that_understates_a_size_is_refused(serve, world):
     served = await serve(world.controller)
     job, token = await start(served, world)
     await put_parts(served, job, token, b"0123456789")
     report = report_of({"x": b"01234"})
     report["contents"][0]["parts"] = [digest(b"0123456789")]
-    assert await put_report(served, job, token, report) == 204
-    assert (await read(served, job, "files/x")).body == b"01234"
+    assert await put_report(served, job, token, report) == 409
+    assert (await read(served, job, "files/x")).code == 404
 
 
 @pytest.mark.parametrize(
