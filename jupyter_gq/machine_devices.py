@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pydantic import BaseModel, Field
@@ -19,6 +20,7 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
 
 
 class ShareOnDevice(BaseModel):
@@ -28,6 +30,10 @@ class ShareOnDevice(BaseModel):
     gpus: str = Field(description="Size of the share in GPUs.")
     memory_mib: int | None = Field(description="Memory on this device; null: the driver does not tell.")
     suspended: bool = Field(description="A program of the share is suspended.")
+    level: str = Field(
+        description="Level at which the memory limit is enforced, as far as the programs show it: hardware, "
+        "cooperative or advisory."
+    )
 
 
 class LocalDevice(BaseModel):
@@ -54,7 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq devices`."""
     add_output_argument(parser, "an object with the list `devices`")
     add_config_argument(parser)
-    parser.epilog = "Shares are those of programs that you may read: root sees the shares of all users."
+    parser.epilog = (
+        "Shares are those of programs that you may read: root sees the shares of all users. LIMITS says at which level "
+        "their memory limits are enforced."
+    )
 
 
 def add_config_argument(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +109,7 @@ def read_devices(probe: DeviceProbe, checkpointer: Checkpointer, shares: Sequenc
 
 def format_devices(found: LocalDevices, *, width: int | None) -> list[str]:
     """Return the devices as lines of a table, after the sentence on the driver; memory is in MiB."""
-    rows = [["DEVICE", "MODEL", "MEMORY", "USED", "SUSPENDABLE", "SHARES"]]
+    rows = [["DEVICE", "MODEL", "MEMORY", "USED", "SUSPENDABLE", "LIMITS", "SHARES"]]
     rows += [
         [
             device.id,
@@ -108,6 +117,7 @@ def format_devices(found: LocalDevices, *, width: int | None) -> list[str]:
             str(device.memory_mib),
             "unknown" if device.used_mib is None else str(device.used_mib),
             "yes" if device.suspendable else "no",
+            ", ".join(dict.fromkeys(share.level for share in device.shares)) or "-",
             ", ".join(_describe_share(share) for share in device.shares) or "-",
         ]
         for device in found.devices
@@ -135,6 +145,7 @@ def _read_device(
                 gpus=share.gpus,
                 memory_mib=_memory_of(share, device.uuid, probe),
                 suspended=any(_is_suspended(process, checkpointer) for process in share.processes),
+                level=_level_of(share).value,
             )
             for share in own
         ],
@@ -149,6 +160,15 @@ def _memory_of(share: LocalShare, device: str, probe: DeviceProbe) -> int | None
     if usages is None or any(usage.memory is None for usage in usages):
         return None
     return sum(usage.memory or 0 for usage in usages)
+
+
+def _level_of(share: LocalShare) -> ShareLevel:
+    """Return the level at which the memory limit of a share is enforced, from the variables of its programs."""
+    try:
+        whole = Decimal(share.gpus) >= len(share.devices)
+    except InvalidOperation:  # any program can set the variable
+        whole = False
+    return decide_level(Enforcement(has_gpu=True, whole=whole, capped=share.capped))
 
 
 def _is_suspended(process: ProcessId, checkpointer: Checkpointer) -> bool:

@@ -19,6 +19,7 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.share_level import ShareLevel
 
 from .share_suspension import ShareSuspension
 
@@ -236,9 +237,9 @@ def no_strays() -> Sequence[Stray]:
     return ()
 
 
-def unknown_enforcement(pool: str) -> str:
-    """Return "": the backend does not know how strictly shares are enforced."""
-    return ""
+def no_other_enforcement(pool: str) -> ShareLevel | None:
+    """Return None: no software beside this product divides the devices of the pool."""
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -278,5 +279,5 @@ class Capabilities:
     reached_folders: tuple[str, ...] = ()
     #: What keeps jobs within the CPU and memory that they request, as one sentence for administrators; "" = their pods.
     limits: str = ""
-    #: Returns how strictly a share of a device of a pool is enforced, as its owner reads it; "" if unknown.
-    enforcement: Callable[[str], str] = unknown_enforcement
+    #: Returns the level at which other software that divides the devices of a pool enforces shares; None = none does.
+    enforcement: Callable[[str], ShareLevel | None] = no_other_enforcement

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from jupyter_gq.domain.amount import ONE_GPU, MiB, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import Device
 
-#: How strictly a share is enforced by these limits, as its owner reads it.
-ENFORCEMENT_LEVEL = "cooperative"
 #: Beginning of the ids of simulated devices.
 SIMULATED_PREFIX = "GPU-sim-"
 #: Memory of a CUDA context and of the libraries' own buffers.

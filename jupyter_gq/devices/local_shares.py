@@ -12,9 +12,10 @@ import psutil
 
 from .processes import ProcessId, read_process
 
-_DEVICES, _GPUS, _JOB, _USER, _SERVER = (
+_DEVICES, _GPUS, _CAP, _JOB, _USER, _SERVER = (
     "JUPYTER_GQ_DEVICES",
     "JUPYTER_GQ_GPUS",
+    "JUPYTER_GQ_MEMORY_FRACTION",
     "GQ_JOB_ID",
     "JUPYTERHUB_USER",
     "JUPYTERHUB_SERVER_NAME",
@@ -31,19 +32,21 @@ class LocalShare:
     gpus: str
     devices: tuple[str, ...]
     processes: tuple[ProcessId, ...]
+    #: Whether its programs were told the memory limits of frameworks.
+    capped: bool = False
 
 
 def find_local_shares() -> tuple[LocalShare, ...]:
     """Return the shares of this machine in order of their names, from the environment of all readable processes."""
-    found: dict[tuple[str, str, tuple[str, ...]], list[ProcessId]] = {}
+    found: dict[tuple[str, str, tuple[str, ...], bool], list[ProcessId]] = {}
     for process, environment in _environments():
         devices = tuple(device for device in environment.get(_DEVICES, "").split(",") if device)
         if devices:
-            share = (_name_of(environment), environment.get(_GPUS, ""), devices)
+            share = (_name_of(environment), environment.get(_GPUS, ""), devices, bool(environment.get(_CAP)))
             found.setdefault(share, []).append(process)
     return tuple(
-        LocalShare(name=name, gpus=gpus, devices=devices, processes=tuple(sorted(processes)))
-        for (name, gpus, devices), processes in sorted(found.items())
+        LocalShare(name=name, gpus=gpus, devices=devices, processes=tuple(sorted(processes)), capped=capped)
+        for (name, gpus, devices, capped), processes in sorted(found.items())
     )
 
 

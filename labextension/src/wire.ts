@@ -416,6 +416,8 @@ export interface components {
             secrets_in_home: boolean;
             /** @description The last eviction of one of the user's notebooks, or the failure of its server. */
             last_eviction: components["schemas"]["Eviction"] | null;
+            /** @description What enforces the memory limit of a part of a GPU, in sentences; "" = unknown. */
+            level_sentence: string;
             /** @description One sentence: whether the devices are real or simulated, and why. */
             devices_sentence: string;
         };
@@ -445,8 +447,10 @@ export interface components {
             memory_used_mib: number | null;
             /** @description Use of the device by the notebook's processes, 0 to 100. */
             utilisation: number | null;
-            /** @description How strongly the share is enforced: cooperative (caps that honest programs keep), intercept (by HAMi), advisory (KAI: not at all), none (no GPU). */
+            /** @description Level at which the memory limit of the share is enforced now: hardware (whole devices), intercept (by HAMi), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown. */
             enforcement: string;
+            /** @description What the level means, in one sentence. */
+            enforcement_sentence: string;
             /** @description Start of the idleness; None = in use, or unknown. */
             idle_since: number | null;
             warning: components["schemas"]["IdleWarning"] | null;

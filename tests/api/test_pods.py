@@ -16,6 +16,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.amount import MilliGpu
+from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node, counting
 from tests.patience import scaled
@@ -327,9 +328,9 @@ async def test_waiting_is_bounded(cluster):
 # --- how strongly a share is enforced
 
 
-@pytest.mark.parametrize(("gpus", "shown"), [("0.25", "intercept"), ("1", "cooperative"), ("0", "none")])
+@pytest.mark.parametrize(("gpus", "shown"), [("0.25", "intercept"), ("1", "hardware"), ("0", "none")])
 async def test_a_notebook_shows_how_strongly_the_shares_of_its_pool_are_enforced(cluster, gpus, shown):
-    cluster.machine.levels = {"build": "intercept"}
+    cluster.machine.levels = {"build": ShareLevel.INTERCEPT}
     cluster.controller._context.settings_source.change(user_quotas={"ann": MilliGpu(1000)})
     ticket = cluster.controller.tickets.open(ANN, TicketRequest(server="", gpus=gpus))[0]
     for _ in range(2):

@@ -9,6 +9,7 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.domain.cluster import SHARE_LABEL, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.workload import Kind
 
 from .machine import FakeBackend, FakeRun
@@ -108,7 +109,7 @@ class RunsPods(FakeBackend):
         self.heard: list[tuple[str, AgentReport]] = []
         self.told: dict[str, AgentOrders] = {}
         #: How strongly shares of each pool are enforced.
-        self.levels: dict[str, str] = {}
+        self.levels: dict[str, ShareLevel] = {}
         self.capabilities = Capabilities(pod_lookup=self, agent_reports=self, enforcement=self.enforcement)
 
     def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
@@ -121,8 +122,8 @@ class RunsPods(FakeBackend):
         right = Attestation(result=AttestationResult.RIGHT, required=True, sentence="It sees its own devices.")
         return self.seen.get((workload, run, task), right)
 
-    def enforcement(self, pool: str) -> str:
-        return self.levels.get(pool, "")
+    def enforcement(self, pool: str) -> ShareLevel | None:
+        return self.levels.get(pool)
 
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         self.heard.append((node, report))

@@ -91,14 +91,14 @@ async def test_nothing_that_others_wrote_is_html(person, service):
     nasty = '<img src=x onerror="alert(1)">'
     choice = {"gpus": "0.25", "available": True, "starts_now": True, "sentence": nasty}
     eviction = {"reason": "IDLE", "sentence": nasty, "by": nasty, "at": 1.0}
-    told = me("rob", choices=[choice], last_eviction=eviction, devices_sentence=nasty)
+    told = me("rob", choices=[choice], last_eviction=eviction, devices_sentence=nasty, level_sentence=nasty)
     service.scripts["rob"].expect("GET me", told)
     service.scripts["rob"].expect("POST tickets", waiting(1, sentence=nasty))
     service.scripts["rob"].expect("GET tickets/*", waiting(1, sentence=nasty))
     async with person("rob") as rob:
         await rob.log_in()
         page = (await rob.browser.get("/hub/spawn/rob")).text
-        assert page.count("&lt;img src=x") == 4
+        assert page.count("&lt;img src=x") == 5
         assert "<img src=x" not in page
         page = (await rob.browser.post(f"/hub/spawn/rob?_xsrf={rob.xsrf()}", data={"gpus": "0.25"})).text
         assert '"step": "waiting"' in page

@@ -21,6 +21,7 @@ USER = f"eva-of-test-{os.getpid()}"
 SHARE = {
     "JUPYTER_GQ_DEVICES": "GPU-sim-0",
     "JUPYTER_GQ_GPUS": "0.25",
+    "JUPYTER_GQ_MEMORY_FRACTION": "0.2109",
     "JUPYTERHUB_USER": USER,
     "JUPYTERHUB_SERVER_NAME": "big",
 }
@@ -65,6 +66,7 @@ def test_share_of_a_running_program_is_shown_with_its_memory(kernel, config, cap
         True,
     )
     share = {"name": f"notebook of {USER} (big)", "gpus": "0.25", "memory_mib": 1200, "suspended": False}
+    share["level"] = "cooperative"
     assert share in first["shares"]
     assert share not in second["shares"]
     assert main(["devices", "--config", str(config)]) == 0
@@ -94,6 +96,19 @@ def test_device_that_cannot_be_suspended_says_why():
     assert format_devices(found, width=None)[-1] == "Not suspendable: The GPU is partitioned (MIG)."
     driver.available = False
     assert {each.reason for each in read_devices(driver, driver, ()).devices} == {"The driver is too old."}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "capped", "level"),
+    [("1", False, "hardware"), ("0.5", True, "cooperative"), ("0.5", False, "advisory"), ("much", False, "advisory")],
+)
+def test_level_of_a_share_follows_from_what_its_programs_were_told(gpus, capped, level):
+    driver = FakeDriver()
+    share = LocalShare(name="s", gpus=gpus, devices=("GPU-0",), processes=(driver.start(1, 5),), capped=capped)
+    found = read_devices(driver, driver, [share])
+    assert found.devices[0].shares[0].level == level
+    header, first = format_devices(found, width=None)[1:3]
+    assert first[header.index("LIMITS") :].startswith(level)
 
 
 def test_memory_that_the_driver_does_not_tell_is_unknown():

@@ -24,6 +24,7 @@ from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node, NodeRequest
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool
+from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.workload import Kind
 
 from .agent_reports import KubernetesAgentReports
@@ -279,10 +280,10 @@ class KubernetesRuns:
         """Return the image of the notebook that holds this ticket; "" when it is unknown."""
         return self.notebooks.image_of(ticket)
 
-    def enforcement(self, pool: str) -> str:
-        """Return how strongly a share of a device of that pool is enforced; "" = not known."""
+    def enforcement(self, pool: str) -> ShareLevel | None:
+        """Return the level at which other software enforces a share of that pool; None = no other software does."""
         found = next((each for each in self.cluster_nodes.pools() if each.name == pool), None)
-        return PROVIDERS[found.provider].level if found is not None else ""
+        return PROVIDERS[found.provider].level if found is not None else None
 
     def usage(self, workload: str) -> ShareUse | None:
         """Return what the pods of a workload's present run use of their devices; None unless all of it is known."""

@@ -53,10 +53,11 @@ class NotebookView(BaseModel):
         default=None, description="Use of the device by the notebook's processes, 0 to 100."
     )
     enforcement: str = Field(
-        default="cooperative",
-        description="How strongly the share is enforced: cooperative (caps that honest programs keep), intercept "
-        "(by HAMi), advisory (KAI: not at all), none (no GPU).",
+        default="",
+        description="Level at which the memory limit of the share is enforced now: hardware (whole devices), "
+        'intercept (by HAMi), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown.',
     )
+    enforcement_sentence: str = Field(default="", description="What the level means, in one sentence.")
     idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
     warning: IdleWarning | None = None
     kept_until: float | None = Field(

@@ -93,6 +93,9 @@ class Me(BaseModel):
     last_eviction: Eviction | None = Field(
         default=None, description="The last eviction of one of the user's notebooks, or the failure of its server."
     )
+    level_sentence: str = Field(
+        default="", description='What enforces the memory limit of a part of a GPU, in sentences; "" = unknown.'
+    )
     devices_sentence: str = Field(description="One sentence: whether the devices are real or simulated, and why.")
 
 

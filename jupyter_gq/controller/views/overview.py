@@ -24,6 +24,7 @@ from jupyter_gq.scheduling import wording
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.scheduling.workloads import gang
 
+from .share_levels import describe_fractions
 from .workload_views import eviction_view
 
 #: The shares, in milli-GPU, that the options page offers up to the user's quota. The quota itself is always offered.
@@ -74,6 +75,7 @@ class Overview:
             secrets=[] if secrets is None else list(settings.secrets),
             secrets_in_home=secrets is not None and secrets.in_home,
             last_eviction=eviction_view(last_eviction(context.store, caller.user)),
+            level_sentence=describe_fractions(context),
             devices_sentence=describe_devices(context.probe),
         )
 

@@ -8,8 +8,6 @@ from jupyter_gq.client.models import JobSummary, JobView, NotebookView, TicketVi
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
-from jupyter_gq.devices import limits
-from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
@@ -20,6 +18,7 @@ from jupyter_gq.store.protocol import Record
 from . import workload_views
 from .announcements import Announcements
 from .overview import over_quota_by_job
+from .share_levels import level_of
 from .workload_views import ViewContext
 
 Shown = TypeVar("Shown")
@@ -146,21 +145,5 @@ class Presenter:
             usage=context.usage.get(workload.id),
             disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
-            enforcement=self._enforcement(record, self._devices),
+            level=level_of(context, workload, self._devices),
         )
-
-    def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
-        """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it.
-
-        Work without a GPU has "none", and whole devices have "cooperative". For a fraction, the backend says the level
-        of its pool; without an answer, the level is "cooperative".
-        """
-        workload, context = record.workload, self._context
-        if not workload.request.devices:
-            return "none"
-        # The device plugin gives whole devices, whatever divides the others.
-        if workload.request.milli_per_device >= ONE_GPU:
-            return limits.ENFORCEMENT_LEVEL
-        held = (devices.get(device) for task in workload.placement for device in task.devices)
-        pool = next((device.pool for device in held if device is not None), context.settings.build_pool)
-        return context.backend_of(workload.kind).capabilities.enforcement(pool) or limits.ENFORCEMENT_LEVEL

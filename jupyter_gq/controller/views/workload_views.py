@@ -21,6 +21,7 @@ from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.domain.workload_detail import Place
@@ -74,8 +75,8 @@ class ViewContext:
     trouble: str = ""
     #: Whether a job runs on devices that a suspended notebook has lent.
     is_borrower: bool = False
-    #: How strongly a notebook's share is enforced.
-    enforcement: str = limits.ENFORCEMENT_LEVEL
+    #: The level at which the memory limit of the share is enforced.
+    level: ShareLevel = ShareLevel.ADVISORY
 
 
 def job_view(record: Record, context: ViewContext) -> JobView:
@@ -198,7 +199,8 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         memory_quota_mib=_memory_quota(workload, device),
         memory_used_mib=context.usage.memory if context.usage else None,
         utilisation=context.usage.utilisation if context.usage else None,
-        enforcement=context.enforcement,
+        enforcement=context.level.value,
+        enforcement_sentence=context.level.meaning,
         idle_since=_idle_since(workload),
         warning=warning,
         kept_until=_kept_until(workload),

@@ -99,6 +99,7 @@ export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {
     memory_used_mib: null,
     utilisation: null,
     enforcement: 'cooperative',
+    enforcement_sentence: '',
     idle_since: null,
     warning: null,
     kept_until: null,

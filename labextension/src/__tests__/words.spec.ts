@@ -99,6 +99,12 @@ describe('the share of this server', () => {
     expect(describeShare(suspended)).toMatch(/^Lent to bob\. Click/);
   });
 
+  it('has a limit with a level, and what that means, in the tooltip', () => {
+    const watched = aNotebook({ enforcement: 'cooperative', enforcement_sentence: 'Frameworks keep it.' });
+    expect(describeShare(watched)).toContain('Memory limit: cooperative. Frameworks keep it. Click');
+    expect(describeShare(aNotebook())).not.toContain('limit');
+  });
+
   it('is kept until a time of day, while that is to come', () => {
     const kept = aNotebook({ idle_since: 0, kept_until: 1000 });
     expect(formatShare(kept, 999)).toMatch(/^GPU 0\.5 · idle 16 min · kept until .+$/);

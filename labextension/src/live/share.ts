@@ -39,12 +39,21 @@ export function describeShare(notebook: NotebookView): string {
     `This notebook server holds ${formatGpus(notebook.gpus)}.`,
     notebook.model === null ? '' : `On ${notebook.model}.`,
     notebook.memory_quota_mib === null ? '' : `Memory: ${formatMemory(notebook)}.`,
+    formatLevel(notebook),
     notebook.utilisation === null ? '' : `In use: ${notebook.utilisation} %.`,
     // An earlier release of the service does not send the field.
     notebook.unsuspendable ? `It was not suspended while it was idle: ${notebook.unsuspendable}` : '',
     'Click for your notebooks and jobs.'
   ];
   return parts.filter(part => part !== '').join(' ');
+}
+
+/** Return how the memory limit of a share is enforced, and what that means; "" if the service does not say it. */
+export function formatLevel(notebook: NotebookView): string {
+  // An earlier release of the service does not send the sentence.
+  return notebook.enforcement_sentence
+    ? `Memory limit: ${notebook.enforcement}. ${notebook.enforcement_sentence}`
+    : '';
 }
 
 /** Return the text of the idle warning, time first, as notifications show 140 characters; "" without a warning. */

@@ -4,6 +4,7 @@ import * as React from 'react';
 
 import { formatGpus } from '../amounts';
 import { NOTEBOOK_LOOKS, describeNotebook, formatServerName } from '../jobs';
+import { formatLevel } from '../live/share';
 import type { NotebookView } from '../wire';
 import { Age, PhaseTag } from './parts';
 
@@ -53,7 +54,9 @@ function NotebookRow({ notebook, isHere, now }: IRowProps): React.JSX.Element {
           {name}
           {isHere && <span className="jp-gq-here">here</span>}
         </span>
-        <span className="jp-gq-row-amount">{formatGpus(notebook.gpus)}</span>
+        <span className="jp-gq-row-amount" title={formatLevel(notebook)}>
+          {formatGpus(notebook.gpus)}
+        </span>
         <PhaseTag look={look} />
         <span className="jp-gq-row-sentence" title={sentence}>
           {sentence}

@@ -54,7 +54,7 @@ def test_what_a_backend_does_not_name_it_cannot_do():
     assert (plain.can_resize, plain.forgetful, plain.keeps_unknown) == (False,) * 3
     assert (plain.share_label, plain.pod_preparation, plain.pod_lookup) == (None,) * 3
     assert (plain.agent_reports, plain.process_attachment, plain.suspension) == (None,) * 3
-    assert (plain.pace(), tuple(plain.strays()), plain.enforcement("train")) == (None, (), "")
+    assert (plain.pace(), tuple(plain.strays()), plain.enforcement("train")) == (None, (), None)
     plain.node_supply.request_nodes({"train": 1})
     assert (plain.node_supply.new_nodes(), plain.node_supply.node_request("train")) == ((), None)
 

@@ -9,6 +9,7 @@ from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.share_level import ShareLevel
 from tests.builders import a_job, running
 from tests.fakes import a_node
 
@@ -115,8 +116,23 @@ async def test_pools_and_devices_say_what_is_free(world):
     assert (build.total, build.free, build.largest_fraction) == ("1", "0.25", "0.25")
     assert (train.free, me.build_pool, me.largest_request) == ("1", "build", "1")
     assert me.devices_sentence == "Simulated devices, for tests."
+    assert me.level_sentence.startswith("A part of a GPU has a memory limit that is cooperative. The usual frameworks")
     used = [(device.id, device.pool, device.used) for device in world.controller.overview.list_devices(ANN).devices]
     assert used == [("GPU-sim-box-0", "build", "0.75"), ("GPU-sim-box-1", "train", "0")]
+
+
+@pytest.mark.parametrize(
+    ("memory", "gpus", "level"), [(40_960, "0.5", "cooperative"), (0, "0.5", "advisory"), (0, "1", "hardware")]
+)
+async def test_a_share_is_shown_with_the_level_that_holds_on_its_device(tmp_path, memory, gpus, level):
+    """Without the memory of a device, frameworks are told no limit; a whole device needs none."""
+    nodes = (a_node(2, memory=memory),)
+    settings = story_settings(nodes, FixedQuota={"default": "1", "groups": {}})
+    world = World(tmp_path, nodes=nodes, settings=settings)
+    await world.start_server(ANN, gpus)
+    view = world.notebook(ANN)
+    assert (view.enforcement, view.enforcement_sentence) == (level, ShareLevel(level).meaning)
+    world.close()
 
 
 async def test_only_administrators_see_who_is_on_a_device(world):

@@ -6,6 +6,7 @@ HAMi counts what it enforces, so the memory of a suspended share would not be fr
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.limits import memory_quota
 from jupyter_gq.domain.pod_pool import PodPool
+from jupyter_gq.domain.share_level import ShareLevel
 
 from .allocation import Allocation, amount_variables, device_variables, place_additions
 
@@ -17,7 +18,7 @@ class Hami:
     """The provider HAMi; see the module."""
 
     name = "hami"
-    level = "intercept"
+    level: ShareLevel | None = ShareLevel.INTERCEPT
     needs_agent = True
     counts_slots = False
     holds_devices = False

@@ -9,6 +9,7 @@ from decimal import Decimal
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.pod_pool import PodPool
+from jupyter_gq.domain.share_level import ShareLevel
 
 from .allocation import Allocation, amount_variables, place_additions
 
@@ -22,7 +23,7 @@ class Kai:
     """The provider KAI-Scheduler; see the module."""
 
     name = "kai"
-    level = "advisory"
+    level: ShareLevel | None = ShareLevel.ADVISORY
     needs_agent = False
     counts_slots = True
     holds_devices = True

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.pod_pool import PodPool
+from jupyter_gq.domain.share_level import ShareLevel
 
 from .allocation import Allocation
 
@@ -13,8 +14,8 @@ class ShareProvider(Protocol):
 
     #: The name that a pool uses.
     name: str
-    #: How strongly a fraction is enforced, as it is shown to its owner.
-    level: str
+    #: Level at which the software that divides devices enforces a fraction; None = it leaves that to this product.
+    level: ShareLevel | None
     #: The node's agent must have reported its devices before a share can go there.
     needs_agent: bool
     #: The node's device plugin offers as many devices as there are slots.

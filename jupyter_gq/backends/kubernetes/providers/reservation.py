@@ -7,6 +7,7 @@ See docs/decisions/0050-enforce-shares-by-caps-and-a-device-check.md.
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.pod_pool import Hold, PodPool, Visibility
+from jupyter_gq.domain.share_level import ShareLevel
 
 from .allocation import NOTHING_VISIBLE, Allocation, amount_variables, device_variables, place_additions
 
@@ -22,7 +23,7 @@ class ReservationProvider:
     """The provider by reservation pods; see the module."""
 
     name = "reservation"
-    level = "cooperative"
+    level: ShareLevel | None = None
     needs_agent = True
     counts_slots = True
     holds_devices = False

@@ -4,6 +4,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.domain.pod_pool import Provider
+from jupyter_gq.domain.share_level import ShareLevel
 
 from .paper_backend import PaperBackend
 
@@ -75,9 +76,9 @@ async def test_hami_gives_parts_of_devices_to_others_too(backend, given, takes):
 
 
 @pytest.mark.parametrize(
-    ("provider", "level"), [("reservation", "cooperative"), ("hami", "intercept"), ("kai", "advisory")]
+    ("provider", "level"), [("reservation", None), ("hami", ShareLevel.INTERCEPT), ("kai", ShareLevel.ADVISORY)]
 )
 async def test_who_hands_out_the_shares_of_a_pool_says_how_strongly_they_are_enforced(backend, provider, level):
     paper = backend(provider=Provider(provider))
     assert paper.runs.enforcement("p") == level
-    assert paper.runs.enforcement("another") == ""
+    assert paper.runs.enforcement("another") is None

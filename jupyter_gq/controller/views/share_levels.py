@@ -1,0 +1,48 @@
+"""The level at which the memory limit of each share is enforced; see `domain.share_level`."""
+
+from collections.abc import Iterable, Mapping
+
+from jupyter_gq.controller.context import Context
+from jupyter_gq.domain.amount import ONE_GPU
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.share_level import Enforcement, ShareLevel, decide_level
+from jupyter_gq.domain.workload import Kind, Workload
+
+
+def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]) -> ShareLevel:
+    """Return the level of a workload's share; `devices` are all devices by id.
+
+    Before the workload has its devices, that is the level that a share of its pool would have.
+    """
+    held = [devices[name] for task in workload.placement for name in task.devices if name in devices]
+    settings = context.settings
+    pool = settings.build_pool if workload.kind is Kind.NOTEBOOK else settings.train_pool
+    whole = workload.request.milli_per_device >= ONE_GPU
+    found = _enforcement(context, workload.kind, held or _in_pool(devices.values(), pool), whole=whole)
+    return decide_level(found) if workload.request.devices else ShareLevel.NONE
+
+
+def describe_fractions(context: Context) -> str:
+    """Return a sentence on the level of a new notebook's part of a GPU; "" if the pool of notebooks has no GPU."""
+    nodes = (device for node in context.nodes() for device in node.devices)
+    pool = _in_pool(nodes, context.settings.build_pool)
+    if not pool:
+        return ""
+    level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, whole=False))
+    return f"A part of a GPU has a memory limit that is {level.value}. {level.meaning}"
+
+
+def _in_pool(devices: Iterable[Device], pool: str) -> list[Device]:
+    return [device for device in devices if device.pool == pool]
+
+
+def _enforcement(context: Context, kind: Kind, devices: list[Device], *, whole: bool) -> Enforcement:
+    """Return what enforces the limit of a share of these devices, which are all of one pool."""
+    pool = devices[0].pool if devices else ""
+    return Enforcement(
+        has_gpu=True,
+        # The device plugin gives whole devices, whatever divides the others.
+        whole=whole,
+        divided_by=context.backend_of(kind).capabilities.enforcement(pool),
+        capped=bool(devices) and all(device.memory for device in devices),
+    )

@@ -1,0 +1,61 @@
+"""The levels at which the memory limit of a share is enforced, and the rule that decides the level of one share.
+
+Rules
+-----
+- Strongest: a share has the strongest level of which the enforcer is active on its devices now.
+- Nothing is claimed: an enforcer that is installed and not active, or whose measurements are missing, does not count.
+
+See docs/decisions/0145-decide-the-level-of-each-share-from-what-is-active.md.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ShareLevel(StrEnum):
+    """The level at which the memory limit of a share is enforced, strongest first."""
+
+    HARDWARE = "hardware"
+    INTERCEPT = "intercept"
+    COOPERATIVE = "cooperative"
+    ADVISORY = "advisory"
+    NONE = "none"
+
+    @property
+    def meaning(self) -> str:
+        """The sentence that says what the level means for the owner of a share."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ShareLevel.HARDWARE: "Nobody else has a share of these GPUs, so the hardware itself is the memory limit.",
+    ShareLevel.INTERCEPT: "Calls of the GPU library above the memory limit fail; a program can get around that.",
+    ShareLevel.COOPERATIVE: "The usual frameworks keep the memory limit; a program that ignores it is not stopped.",
+    ShareLevel.ADVISORY: "Nothing enforces the memory limit: programs on this GPU must be considerate.",
+    ShareLevel.NONE: "There is no GPU.",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Enforcement:
+    """What holds the programs of a share to its memory limit now."""
+
+    #: Whether the share has a GPU.
+    has_gpu: bool
+    #: Whether the share is whole devices, or whole partitions of devices, which nobody shares.
+    whole: bool
+    #: Level of other software that divides the devices; None = this product divides them.
+    divided_by: ShareLevel | None = None
+    #: Whether the programs are told the limits of frameworks, which needs devices whose memory is known.
+    capped: bool = False
+
+
+def decide_level(found: Enforcement) -> ShareLevel:
+    """Return the strongest level at which the memory limit is enforced."""
+    if not found.has_gpu:
+        return ShareLevel.NONE
+    if found.whole:
+        return ShareLevel.HARDWARE
+    if found.divided_by is not None:
+        return found.divided_by
+    return ShareLevel.COOPERATIVE if found.capped else ShareLevel.ADVISORY
