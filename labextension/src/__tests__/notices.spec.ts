@@ -69,7 +69,7 @@ describe('a job that this page knew before', () => {
     ['failed', 'error', '“digits”: The node was lost.'],
     ['paused', 'info', '“digits”: The node was lost.']
   ] as const)('is told when it is %s', async (phase, type, message) => {
-    await changes({}, { phase, finished_at: 1120, sentence: 'The node was lost.' });
+    await changes({}, { phase, finished_at: 1120, ran_seconds: 110, sentence: 'The node was lost.' });
     expect(Notification.manager.notifications.map(note => [note.type, note.message])).toEqual([
       [type, message]
     ]);
