@@ -5,6 +5,8 @@ Rules
 - Content first: parts of all contents are sent, then the list, so that nothing is listed that cannot be read.
 - A word for each: a file or variable that is not kept stays in the list with the reason.
 - Variables first: they were asked for by name, so files get the room that variables leave.
+
+See docs/decisions/0141-let-pods-send-results-in-parts.md.
 """
 
 import base64
