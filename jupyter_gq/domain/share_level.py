@@ -38,7 +38,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Enforcement:
-    """What holds the programs of a share to its memory limit now."""
+    """The means that hold the programs of a share to its memory limit now."""
 
     #: Whether the share has a GPU.
     has_gpu: bool

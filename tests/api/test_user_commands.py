@@ -430,7 +430,7 @@ async def test_priority_gpus_and_the_maximum_running_time_of_jobs_are_changed(sa
     code, _, err = await say("change", jobs[0].id)
     assert (code, err) == (2, "jupyter-gq change: Name what should change: --priority, --gpus or --max-time.\n")
     code, _, err = await say("change", jobs[0].id, "--priority", "100000")
-    assert (code, err.startswith("jupyter-gq change: 100000: ")) == (2, True)
+    assert (code, err.startswith("jupyter-gq change: priority: ")) == (2, True)
     code, _, err = await say("change", jobs[0].id, "--priority", "100")
     assert (code, "the highest that you may give" in err) == (3, True)
 

@@ -60,7 +60,7 @@ class KeptResult(StrictModel):
 
 
 class ResultsReport(StrictModel):
-    """What a job in a pod brings back, as its runner reports it at the end of the run."""
+    """The results of a job in a pod, as its runner reports them at the end of the run."""
 
     # Not the model: a model that is both sent and received would have two schemas.
     results: JsonObject = Field(description="The list of the results, a `JobResults`.")
