@@ -375,7 +375,14 @@ async def test_top_draws_anew_on_a_terminal_also_while_the_service_is_away(say, 
     printed, end = os.openpty()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     program = [sys.executable, "-m", "jupyter_gq.app", "top"]
-    process = await asyncio.create_subprocess_exec(*program, stdout=end, stderr=end, env=environment)
+    process = await asyncio.create_subprocess_exec(
+        *program,
+        stdout=end,
+        stderr=end,
+        env=environment,
+        # Of a shell's job in the background, the tests would inherit that it is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     os.close(end)
     text = b""
     while text.count(b"Ctrl+C ends this.") < 2:
