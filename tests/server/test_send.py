@@ -138,9 +138,9 @@ async def test_bundle_has_the_command_of_the_running_kernel(on_hub, service, fet
         ({"kernel_id": "gone"}, "unknown_kernel", "kernel_id", "not running"),
         ({"notebook": a_notebook(code("train", "1"), kernel="cobol")}, "unknown_kernel", "kernel_id", "'cobol'"),
         ({"notebook": {}}, "invalid_notebook", "notebook", "no list of cells"),
-        ({"queue": None}, "invalid_request", "queue", "string"),
+        ({"queue": None}, "invalid_request", "queue", "text was expected"),
         ({"name": "n" * 101}, "invalid_request", "name", "100"),
-        ({"key": ""}, "invalid_request", "key", "at least 1"),
+        ({"key": ""}, "invalid_request", "key", "1 or more characters"),
     ],
 )
 async def test_cells_that_cannot_run_are_refused_without_asking_the_service(
