@@ -97,6 +97,8 @@ class DemoHub:
     users: tuple[str, ...] = ()
 
     _process: subprocess.Popen[bytes] | None = None
+    #: Ids of the children that this process had before; they and their descendants are not of the Hub.
+    _others: frozenset[int] = frozenset()
 
     @property
     def url(self) -> str:
@@ -120,6 +122,7 @@ class DemoHub:
         This process becomes the subreaper of all that the Hub starts.
         """
         _become_subreaper()
+        self._others = frozenset(process.pid for process in psutil.Process().children())
         self.folder.mkdir(parents=True, exist_ok=True)
         for user in self.users:
             self._prepare_home(user)
@@ -173,7 +176,7 @@ class DemoHub:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 await asyncio.to_thread(self._process.wait, _STOP_SECONDS)
         self._process.poll()
-        await asyncio.to_thread(end_descendants)
+        await asyncio.to_thread(end_descendants, self._others)
         if self._process.poll() is None:
             self._process.wait()
         self._process = None
@@ -197,8 +200,12 @@ class DemoHub:
 
 
 def end_descendants(spare: frozenset[int] = frozenset()) -> None:
-    """Terminate all descendants of this process except those with an id in `spare`; kill what is left after 5 s."""
-    family = [process for process in psutil.Process().children(recursive=True) if process.pid not in spare]
+    """Terminate all descendants of this process; kill what is left after 5 s.
+
+    Children with an id in `spare`, and their descendants, are left alone.
+    """
+    children = [process for process in psutil.Process().children() if process.pid not in spare]
+    family = [*children, *(each for process in children for each in _find_descendants(process))]
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
@@ -207,6 +214,15 @@ def end_descendants(spare: frozenset[int] = frozenset()) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(left, timeout=5)
+
+
+def _find_descendants(process: psutil.Process) -> list[psutil.Process]:
+    """Return all descendants of a process; none if it has ended."""
+    try:
+        descendants: list[psutil.Process] = process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return descendants
 
 
 async def _is_ready(client: httpx.AsyncClient) -> bool:

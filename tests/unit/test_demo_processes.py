@@ -1,0 +1,52 @@
+"""The demo ends what its Hub has started, and nothing else of its process."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from jupyter_gq.demo.processes import end_descendants
+
+#: Prints the id of a child of its own, and waits.
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print(child.pid, flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def families():
+    """Start two programs with a child each; nothing of them is left afterwards."""
+    command = [sys.executable, "-c", PARENT]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    pairs = [(process, int(process.stdout.readline())) for process in started]
+    yield pairs
+    for process, child in pairs:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.communicate()
+
+
+def runs(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_what_ran_before_is_left_alone_with_its_children(families):
+    (ours, our_child), (other, other_child) = families
+    end_descendants(frozenset(process.pid for process in psutil.Process().children()) - {ours.pid})
+    assert ours.poll() is not None
+    assert not runs(our_child)
+    assert other.poll() is None
+    assert runs(other_child)
