@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,7 +84,7 @@ prose: setup
 	$(PYTEST) tests/style
 
 # A failed test keeps the logs of its processes in test-results/TIER/TEST.
-test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
+test: test-unit test-lab test-server test-hub test-demo test-soak test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
@@ -119,7 +119,10 @@ test-hub: setup $(HUB55)/.installed
 
 # Not side by side: a worker's longer folder leaves no room for the name of a socket.
 test-demo: setup
-	$(PYTEST) tests/demo tests/soak
+	$(PYTEST) tests/demo
+
+test-soak: setup
+	$(PYTEST) tests/soak
 
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/browser

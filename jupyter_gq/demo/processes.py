@@ -119,9 +119,9 @@ class DemoHub:
     def start(self) -> None:
         """Prepare the users' homes and start the Hub, without waiting until it answers.
 
-        This process becomes the subreaper of all that the Hub starts.
+        This process is the subreaper of all that the Hub starts, until `stop`.
         """
-        _become_subreaper()
+        _set_subreaper(enabled=True)
         self._others = frozenset(process.pid for process in psutil.Process().children())
         self.folder.mkdir(parents=True, exist_ok=True)
         for user in self.users:
@@ -180,6 +180,7 @@ class DemoHub:
         if self._process.poll() is None:
             self._process.wait()
         self._process = None
+        _set_subreaper(enabled=False)
 
     def _prepare_home(self, user: str) -> None:
         """Make the home of a user with the example notebooks; files that exist are kept."""
@@ -235,7 +236,7 @@ async def _is_ready(client: httpx.AsyncClient) -> bool:
     return hub.is_success and service.is_success
 
 
-def _become_subreaper() -> None:
-    """Make this process the parent of descendants whose own parent dies; do nothing if the system cannot do that."""
+def _set_subreaper(*, enabled: bool) -> None:
+    """Set whether this process is the parent of descendants whose own parent dies, if the system can do that."""
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, int(enabled), 0, 0, 0)
