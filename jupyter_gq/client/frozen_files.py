@@ -18,7 +18,7 @@ PACK = "files.pack"
 MOST_FILES = 10_000
 #: Most bytes of a path and of one name in it, as Linux has them.
 _LONGEST_PATH, _LONGEST_NAME = 4000, 255
-#: Most folders in a path: programs that walk through deeper ones fail in odd ways.
+#: Most names in a path: programs that walk through deeper ones fail in odd ways.
 _DEEPEST = 100
 
 

@@ -20,8 +20,8 @@ from .leader.election import Times
 from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
+from .secret_names import SecretOfEachUser
 from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes
-from .user_secrets import SecretOfEachUser
 
 if TYPE_CHECKING:
     from .api.cluster import Cluster

@@ -17,9 +17,15 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
     held = [devices[name] for task in workload.placement for name in task.devices if name in devices]
     settings = context.settings
     pool = settings.build_pool if workload.kind is Kind.NOTEBOOK else settings.train_pool
-    whole = workload.request.milli_per_device >= ONE_GPU
-    found = _enforcement(context, workload.kind, held or _in_pool(devices.values(), pool), whole=whole)
-    return decide_level(found) if workload.request.devices else ShareLevel.NONE
+    asked = workload.request
+    found = _enforcement(
+        context,
+        workload.kind,
+        held or _in_pool(devices.values(), pool),
+        has_gpu=bool(asked.devices),
+        whole=asked.milli_per_device >= ONE_GPU,
+    )
+    return decide_level(found)
 
 
 def describe_fractions(context: Context) -> str:
@@ -28,7 +34,7 @@ def describe_fractions(context: Context) -> str:
     pool = _in_pool(nodes, context.settings.build_pool)
     if not pool:
         return ""
-    level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, whole=False))
+    level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, has_gpu=True, whole=False))
     return f"A part of a GPU has a memory limit that is {level.value}. {level.meaning}"
 
 
@@ -36,11 +42,11 @@ def _in_pool(devices: Iterable[Device], pool: str) -> list[Device]:
     return [device for device in devices if device.pool == pool]
 
 
-def _enforcement(context: Context, kind: Kind, devices: list[Device], *, whole: bool) -> Enforcement:
+def _enforcement(context: Context, kind: Kind, devices: list[Device], *, has_gpu: bool, whole: bool) -> Enforcement:
     """Return what enforces the limit of a share of these devices, which are all of one pool."""
     pool = devices[0].pool if devices else ""
     return Enforcement(
-        has_gpu=True,
+        has_gpu=has_gpu,
         # The device plugin gives whole devices, whatever divides the others.
         whole=whole,
         divided_by=context.backend_of(kind).capabilities.enforcement(pool),
