@@ -1,13 +1,20 @@
 """Cells that jobs run in the tests of several tiers."""
 
+#: Begins a cell that keeps a number in a file: who reads it, and a run that is killed, never meet half of it.
+KEEPS = """
+def keep(file, number):
+    new = file.with_name(file.name + ".new")
+    new.write_text(str(number))
+    new.replace(file)
+"""
 #: Trains until it is told to stop, and says from which epoch until which. What was resumed trains one epoch more.
-TRAINS = """
+TRAINS = f"""{KEEPS}
 import jupyter_gq, time
 at = jupyter_gq.checkpoint_dir() / "epoch"
 start = int(at.read_text()) if at.exists() else 0
 print("from", start, flush=True)
 for epoch in range(start, 100_000):
-    at.write_text(str(epoch + 1))
+    keep(at, epoch + 1)
     if start or jupyter_gq.should_stop():
         break
     time.sleep(0.01)

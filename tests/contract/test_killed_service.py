@@ -17,6 +17,7 @@ from jupyter_gq.app import main
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import JobSubmission
 from tests.api.hubs import Hub
+from tests.cells import KEEPS
 from tests.kept_logs import LOGS
 from tests.patience import PATIENCE, eventually, scaled
 
@@ -27,14 +28,14 @@ c.SimulatedDevices.devices = "2x A100-40GB"
 c.TrainingQueues.queues = {"vision": {"quota": 1}}
 """
 #: A cell that counts until it is enough, and says who it is.
-COUNTS = """
+COUNTS = f"""{KEEPS}
 import os, pathlib, time
 print("pid", os.getpid(), flush=True)
 number = 0
 while not pathlib.Path("enough").exists():
     print("n", number, flush=True)
     number += 1
-    pathlib.Path("count").write_text(str(number))
+    keep(pathlib.Path("count"), number)
     time.sleep(0.05)
 """
 
@@ -145,7 +146,7 @@ async def test_a_job_outlives_its_service(service, tmp_path):
         return found if len(found) >= at_least else None
 
     def counted():
-        return int((tmp_path / "count").read_text() or 0)
+        return int((tmp_path / "count").read_text())
 
     async def told(job):
         page = await client.outputs(job, 0)
@@ -265,7 +266,7 @@ async def test_a_job_that_a_restored_backup_lacks_goes_on_and_keeps_its_device(s
     view, _ = await ann.submit(a_job(tmp_path), "key-1")
 
     async def counts():
-        return (tmp_path / "count").exists() and int((tmp_path / "count").read_text() or 0) > 3
+        return (tmp_path / "count").exists() and int((tmp_path / "count").read_text()) > 3
 
     await until(counts, "the job at work", service)
     runners = service.runners(view.id)
@@ -284,7 +285,7 @@ async def test_a_job_that_a_restored_backup_lacks_goes_on_and_keeps_its_device(s
     counted = int((tmp_path / "count").read_text())
 
     async def counts_on():
-        return int((tmp_path / "count").read_text() or 0) > counted + 20
+        return int((tmp_path / "count").read_text()) > counted + 20
 
     await until(counts_on, "the job still at work", service)
     (tmp_path / "enough").touch()

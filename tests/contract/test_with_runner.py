@@ -12,6 +12,7 @@ import pytest
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
+from tests.cells import KEEPS
 from tests.kubernetes.waiting import eventually
 
 from .worlds import LocalWorld, runs
@@ -67,13 +68,13 @@ async def test_cells_run_in_their_folder_with_their_environment(real):
 
 
 async def test_a_pause_and_a_resume_continue_from_the_checkpoint(real):
-    code = (
+    code = KEEPS + (
         "import jupyter_gq, time\n"
         "at = jupyter_gq.checkpoint_dir() / 'epoch'\n"
         "start = int(at.read_text()) if at.exists() else 0\n"
         "print('from', start)\n"
         "for epoch in range(start, 100000):\n"
-        "    at.write_text(str(epoch))\n"
+        "    keep(at, epoch)\n"
         "    if start: break\n"
         "    if jupyter_gq.should_stop(): break\n"
         "    time.sleep(0.02)\n"
@@ -82,7 +83,7 @@ async def test_a_pause_and_a_resume_continue_from_the_checkpoint(real):
     real.bundles.write(workload.id, "ann", bundle(real.folder, code), 10**6)
     await real.request(workload)
     epoch = real.job(workload) / "checkpoint/epoch"
-    await eventually(lambda: epoch.exists() and int(epoch.read_text() or 0) > 3, "some epochs")
+    await eventually(lambda: epoch.exists() and int(epoch.read_text()) > 3, "some epochs")
     seen = await real.running(workload)
     await real.backend.stop(workload.id, 1, 30)
     assert (await real.end(workload)).outcome is Outcome.PAUSED
@@ -142,6 +143,7 @@ async def start_with_a_daemon(real, code):
     real.bundles.write(workload.id, "ann", bundle(real.folder, LEAVE_A_DAEMON + code), 10**6)
     await real.request(workload)
     file = real.task(workload) / "daemon"
+    # The shell makes the file before it writes the id.
     return workload, int(await eventually(lambda: file.exists() and file.read_text(), "the daemon"))
 
 

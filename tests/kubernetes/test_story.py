@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.demo.person import ProductRefused
-from tests.cells import MEETS
+from tests.cells import KEEPS, MEETS
 from tests.kubernetes.rights import CALLS, CLUSTER, HUB, NODES, SELDOM, TRAIN, made
 from tests.kubernetes.story_world import Installation, cells, in_thread, printed
 from tests.kubernetes.waiting import eventually
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OUTAGE = float(os.environ.get("JUPYTER_GQ_OUTAGE", "10"))
 #: When its tasks have met, it saves its state until it is paused; it ends when it is resumed.
-GANG = f"""{MEETS}
+GANG = f"""{KEEPS}{MEETS}
 import jupyter_gq
 saved = jupyter_gq.checkpoint_dir() / f"rank-{{rank}}"
 start = int(saved.read_text()) if saved.exists() else 0
 print("from", start, flush=True)
 for step in range(start, 10**9):
-    saved.write_text(str(step + 1))
+    keep(saved, step + 1)
     if start or jupyter_gq.should_stop():
         break
     time.sleep(0.02)

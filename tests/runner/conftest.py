@@ -26,6 +26,12 @@ PYTHON_KERNEL = {
 }
 
 
+def whole_lines(file: Path) -> list[dict]:
+    """Return the records of a file that another process may be writing, without a last line that is not whole yet."""
+    text = file.read_text() if file.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
 class ServiceProcess:
     """A service as a process that can be killed and starts again at the same address."""
 
@@ -61,11 +67,11 @@ class Service(ServiceProcess):
         self._start("service_process.py", self.file)
 
     def pieces(self) -> list[dict]:
-        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+        return whole_lines(self.file)
 
     def beats(self) -> list[dict]:
         file = self.file.with_suffix(".beats")
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return whole_lines(file)
 
     def outputs(self, cell: str = "target") -> list[dict]:
         """Return the outputs that a client shows after folding all pieces."""
