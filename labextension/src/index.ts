@@ -33,3 +33,5 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
 ];
 
 export default plugins;
+
+export { CommandIDs, ICellOutputs, IRunHistory, ITraining } from './tokens';

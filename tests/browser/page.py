@@ -202,7 +202,7 @@ class LabPage:
         """Fill in the dialog."""
         dialog = self.dialog()
         if name:
-            await dialog.get_by_label("Name").fill(name)
+            await dialog.get_by_label("Name", exact=True).fill(name)
         await dialog.get_by_label("Queue").select_option(queue)
         await dialog.get_by_label("GPUs").select_option(gpus)
 

@@ -65,7 +65,7 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
 /** The choice to run in the notebook's own folder. */
 function LiveFolder({ fileChoice, sending, onFiles }: IFilesProps): React.JSX.Element {
   return (
-    <label className="jp-gq-hint">
+    <label className="jp-gq-hint jp-gq-live-folder">
       <input
         type="checkbox"
         checked={fileChoice.live}

@@ -108,7 +108,7 @@ export function describeMade(makes: readonly string[]): string {
   if (makes.length === 0) {
     return 'variables for this notebook, such as model';
   }
-  const more = makes.length > MOST_MADE ? ', …' : '';
+  const more = makes.length > MOST_MADE ? ',\u00a0…' : '';
   return `this cell makes ${makes.slice(0, MOST_MADE).join(', ')}${more}`;
 }
 
