@@ -5,6 +5,8 @@ BIN := $(abspath $(VENV))/bin
 HUB55 := .venv-hub55
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start a thousand processes; each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 # A rule of its own builds the lab extension before the package is installed.
 export SKIP_JUPYTER_BUILDER := 1
 LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
@@ -47,7 +49,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------

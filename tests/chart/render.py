@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate.utils
 import yaml
 
 from tests.patience import scaled
@@ -23,6 +24,8 @@ OLDEST, NEWEST = "1.30", "1.37"
 #: The one value that has no default.
 IMAGE = "registry.example.org/jupyter-gq/service"
 _PATIENCE = 30
+# It would read files of a megabyte again for each object.
+kubernetes_validate.utils.schema_contents = functools.cache(kubernetes_validate.utils.schema_contents)
 
 
 def helm3() -> str:
@@ -59,7 +62,7 @@ def objects(values: dict[str, Any] | None = None, *files: Path, **more: str) -> 
     """Every object that these values render."""
     done = template(values, *files, **more)
     assert done.returncode == 0, done.stderr
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    return [found for found in yaml.load_all(done.stdout, yaml.CSafeLoader) if found]
 
 
 @functools.cache

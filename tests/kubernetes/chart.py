@@ -17,7 +17,7 @@ def rendered(made: NamespaceSet, *files: Path, values=(), helm: str = "") -> lis
     options += [option for value in (*_rooms(made), *values) for option in ("--set", value)]
     done = run_helm("template", made.release, str(CHART), "--namespace", made.hub, *options, helm=helm)
     assert done.returncode == 0, done.stderr
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    return [found for found in yaml.load_all(done.stdout, yaml.CSafeLoader) if found]
 
 
 def _rooms(made: NamespaceSet) -> tuple[str, ...]:
