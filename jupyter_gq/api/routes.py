@@ -19,6 +19,7 @@ LIMIT = Parameter(
 )
 BEFORE = Parameter(name="before", help="The value of `next` in the previous page; 404 if that object is not there.")
 OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for all users.")
+GROUP = Parameter(name="group", help="Only jobs of this group, such as a sweep.")
 AUDIT_FILTERS = (
     LIMIT,
     Parameter(name="before", type="integer", maximum=MAX_COUNT, help="The value of `next` in the previous page."),
@@ -192,7 +193,7 @@ ROUTES: tuple[Route, ...] = (
         run=jobs.list_jobs,
         response=models.JobList,
         refusals=(404,),
-        query=(LIMIT, BEFORE, OWNER),
+        query=(LIMIT, BEFORE, OWNER, GROUP),
     ),
     Route(
         method="POST",
@@ -200,7 +201,7 @@ ROUTES: tuple[Route, ...] = (
         access=Access.READ,
         summary="Predict what would happen if this job were sent now. Nothing is stored.",
         run=jobs.preview,
-        request=models.JobRequest,
+        request=models.PreviewRequest,
         response=models.Preview,
         refusals=(403,),
     ),

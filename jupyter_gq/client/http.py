@@ -91,14 +91,19 @@ class ServiceClient:
     # Jobs
 
     async def jobs(
-        self, *, limit: int | None = None, before: str | None = None, owner: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        before: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
     ) -> models.JobList:
         """Return one page of the user's jobs, newest first: at most `limit` jobs, by default 50.
 
         `before` is the field `next` of the previous page. `owner` is for admins: another user's name, or "*" for
-        everybody.
+        everybody. `group` selects the jobs of one group, such as a sweep.
         """
-        return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner)
+        return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner, group=group)
 
     async def jobs_of_queue(self, queue: str, limit: int | None = None, before: str | None = None) -> models.JobList:
         """Return one page of the unfinished jobs of all users in a queue and those below it, newest first.

@@ -3,8 +3,8 @@
 import argparse
 
 from jupyter_gq.client.models import JobChange
+from jupyter_gq.notebook.durations import parse_duration
 
-from .durations import parse_duration
 from .job_acts import add_jobs_arguments, run_on_jobs
 from .refusal import CommandRefused
 

@@ -24,9 +24,12 @@ class JobNotFound(CommandRefused):
     exit_code = ExitCode.REFUSED
 
 
-async def list_jobs(client: ServiceClient, owner: str | None = None) -> JobList:
-    """Return all jobs of the user, newest first; `owner` is for administrators, as in `ServiceClient.jobs`."""
-    return await _read_all(lambda before: client.jobs(limit=_PAGE, before=before, owner=owner))
+async def list_jobs(client: ServiceClient, owner: str | None = None, group: str | None = None) -> JobList:
+    """Return all jobs of the user, newest first, or those of a group.
+
+    `owner` is for administrators, as in `ServiceClient.jobs`.
+    """
+    return await _read_all(lambda before: client.jobs(limit=_PAGE, before=before, owner=owner, group=group))
 
 
 async def list_jobs_of_queues(client: ServiceClient, queues: Sequence[str]) -> JobList:

@@ -66,12 +66,8 @@ async def _find_jobs(client: ServiceClient, arguments: argparse.Namespace) -> Jo
     wants_ended = arguments.all or not ENDED.isdisjoint(arguments.state or ())
     if arguments.owner == "*" and arguments.queue and not wants_ended and arguments.group is None:
         return await list_jobs_of_queues(client, arguments.queue)
-    found = await list_jobs(client, arguments.owner)
-    jobs = [
-        job
-        for job in found.jobs
-        if (not arguments.queue or job.queue in arguments.queue) and arguments.group in {None, job.group}
-    ]
+    found = await list_jobs(client, arguments.owner, arguments.group)
+    jobs = [job for job in found.jobs if not arguments.queue or job.queue in arguments.queue]
     return found.model_copy(update={"jobs": jobs})
 
 

@@ -6,12 +6,12 @@ import uuid
 from pathlib import Path
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.models import MAX_NAME, Bundle, JobRequest, JobSubmission, Preview
+from jupyter_gq.client.models import MAX_NAME, Bundle, JobRequest, JobSubmission, Preview, PreviewRequest
 from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.notebook.durations import parse_duration
 
 from .answers import print_json
 from .connection import add_service_arguments, ask_service
-from .durations import parse_duration
 from .explain import describe_job
 from .files_to_send import FileToSend, make_file_bundle
 from .logs import follow_to_end
@@ -124,7 +124,9 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
         expected_seconds=arguments.expected,
         max_seconds=arguments.max_time,
     )
-    preview = await client.preview(request)
+    manifest = bundle.manifest
+    home = manifest.environment.get("HOME", "")
+    preview = await client.preview(PreviewRequest(**request.model_dump(), secrets=manifest.secrets, home=home))
     json = arguments.output == "json"
     if arguments.dry_run:
         print_json(preview) if json else print_plain(_describe_preview(preview))

@@ -146,6 +146,10 @@ class WorkloadDetail:
     group: str = ""
     #: Jobs of the group that may run at the same time; 0 = no limit.
     group_parallel: int = 0
+    #: Name of the number by which the jobs of the group are compared; "" = the first number of each.
+    group_metric: str = ""
+    #: Which number is the best: "max" or "min".
+    group_mode: str = "max"
 
     # Jobs: from their runs.
 

@@ -154,14 +154,19 @@ class NotebooksHandler(GQHandler):
 
 
 class JobsHandler(GQHandler):
-    """GET jobs?limit=&before=."""
+    """GET jobs?limit=&before=&group=."""
 
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with a page of at most `limit` jobs of the user that come after the job `before`, from the service."""
-        before = self.get_query_argument("before", None)
-        await self.respond(lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before))
+        """Answer with a page of at most `limit` jobs of the user that come after the job `before`, from the service.
+
+        The query `group` selects the jobs of one group.
+        """
+        before, group = self.get_query_argument("before", None), self.get_query_argument("group", None)
+        await self.respond(
+            lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before, group=group)
+        )
 
 
 class CancelHandler(GQHandler):

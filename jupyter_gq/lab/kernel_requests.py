@@ -102,8 +102,8 @@ class KernelRequests:
         """Return the newest jobs of the user, or all jobs of a group."""
         jobs, before = [], None
         while True:
-            page = await self._service.jobs(limit=None if group is None else 500, before=before)
-            jobs += [job.model_dump() for job in page.jobs if group is None or job.group == group]
+            page = await self._service.jobs(limit=None if group is None else 500, before=before, group=group)
+            jobs += [job.model_dump() for job in page.jobs]
             before = page.next
             if before is None or group is None:
                 return {"jobs": jobs}

@@ -72,6 +72,8 @@ class JobFields(_Request):
     priority: int = 0
     group: str = ""
     group_parallel: int | None = None
+    group_metric: str = ""
+    group_mode: Literal["max", "min"] = "max"
     returns: list[str] = Field(default_factory=list, description="Names of variables that the job brings back.")
     variables: list[str] | None = Field(
         default=None,

@@ -23,6 +23,7 @@ from jupyter_gq.client.models import (
     JobSubmission,
     JobView,
     Preview,
+    PreviewRequest,
     ServiceEvent,
 )
 from jupyter_gq.domain.json_types import JsonObject
@@ -100,7 +101,8 @@ class ServiceConnection:
 
         Raises `RefusedRequest` if the body is no valid request.
         """
-        return await self.service.preview(parse(JobRequest, body))
+        request = parse(PreviewRequest, body)
+        return await self.service.preview(request.model_copy(update={"home": os.environ.get("HOME", "")}))
 
     async def cancel_many(self, body: object) -> CancelledJobs:
         """Cancel the jobs that `body` names; raise `RefusedRequest` if the body is no valid selection."""

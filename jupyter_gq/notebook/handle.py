@@ -9,7 +9,7 @@ from html import escape
 
 from .clock import monotonic, now
 from .results import ResultError, load
-from .server import JobError, Server, find_server
+from .server import JobError, Server, check_id, find_server
 
 #: Phases of a job that has ended.
 ENDED = frozenset({"done", "failed", "cancelled"})
@@ -173,8 +173,9 @@ class Job:
 
 def job(id: str) -> Job:
     """Return the handle of a job of yours by its id, such as "job-4f1c"; raise `JobError` if there is no such job."""
+    name = check_id(id, 'the id of a job, such as "job-4f1c"')
     server = find_server()
-    return Job(server, server.get("jobs", id))
+    return Job(server, server.get("jobs", name))
 
 
 def wait_until(find: Callable[[], str], timeout: float | None) -> str:

@@ -65,7 +65,7 @@ def load_ipython_extension(shell: Shell) -> None:
         train(shell, line, cell)
 
     def gq_jobs(line: str) -> Table | None:
-        """List your jobs: %gq_jobs [--all]."""
+        """List your jobs: %gq_jobs [--all] [--group SWEEP]."""
         return list_jobs(line)
 
     shell.register_magic_function(train_cell, "cell", "train")

@@ -77,6 +77,27 @@ def find_kernel_id() -> str:
     return stem[len("kernel-") :] if stem.startswith("kernel-") else stem
 
 
+def find_folder() -> str:
+    """Return the working folder of this kernel; raise `JobError` if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise JobError(
+            "The working folder of this kernel was deleted or cannot be reached, and a job runs in that folder. Change "
+            "to another one with %cd, then send again."
+        ) from None
+
+
+def check_id(id: object, what: str) -> str:
+    """Return an id if it is text that names an object; raise `JobError` with a sentence for anything else.
+
+    `what` describes an id that would be right, such as 'the id of a job, such as "job-4f1c"'.
+    """
+    if not isinstance(id, str) or not id.strip():
+        raise JobError(f"{id!r:.100} is not {what}.")
+    return id.strip()
+
+
 def _read(status: int, body: bytes) -> Mapping[str, object]:
     """Return the JSON object of an answer; raise `JobError` for every other answer."""
     try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from .handle import Job
@@ -16,7 +15,7 @@ from .pickled_call import (
     pickle_call,
     this_python,
 )
-from .server import Server, find_kernel_id, find_server
+from .server import Server, find_folder, find_kernel_id, find_server
 
 if TYPE_CHECKING:
     from .pickled_call import Function
@@ -31,14 +30,19 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     /,
     *args: object,
     gpus: float | str = 1,
+    gpu_memory: float | str | None = None,
     queue: str = "",
     name: str = "",
     cpus: float | str | None = None,
     memory: float | str | None = None,
     gpu_model: str | None = None,
+    preferred_gpu_models: str | Sequence[str] = (),
     tasks: int = 1,
+    within: str | None = None,
     priority: int = 0,
     expected_seconds: float | None = None,
+    max_seconds: float | None = None,
+    secrets: str | Sequence[str] = (),
     check: bool = True,
     **kwargs: object,
 ) -> Job:
@@ -49,29 +53,40 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     runs in its folder. For a keyword of the function that has the name of an option, use `functools.partial`.
 
     - `gpus`: GPUs of each task: 0, a fraction such as 0.25, or a whole number.
+    - `gpu_memory`: GPU memory of each task, such as "12 GB", instead of a fraction of a GPU.
     - `queue`: the training queue; "" is the only queue that you may use.
     - `name`: the name of the job; "" is that of the function.
     - `cpus`, `memory`: CPU cores and memory of each task, such as 4 and "16 GiB"; None is what the queue says.
     - `gpu_model`: only GPUs of this model; None is any.
+    - `preferred_gpu_models`: models of GPU that are tried first, in this order.
     - `tasks`: the number of tasks, which start together. Each calls the function; the first one's value comes back.
+    - `within`: "node", or another level of the cluster such as "rack", in one domain of which all tasks run.
     - `priority`: the priority inside the queue; a higher one goes first.
     - `expected_seconds`: how long the job will probably run, for forecasts.
+    - `max_seconds`: how long the job may run, over all runs and without pauses; then it saves its state and ends.
+    - `secrets`: names of stored secrets that the job finds in variables of these names.
     - `check`: whether the function is loaded in a new process before anything is sent.
 
     Raises `TypeError` for arguments that do not fit the function, and `JobError` with the reason if the function cannot
     be sent or the service refuses the job.
     """
     check_arguments(function, args, kwargs)
+    find_folder()  # raises if it was deleted
     options: dict[str, object] = {
         "gpus": gpus,
+        "gpu_memory": gpu_memory,
         "queue": queue,
         "name": (name or name_function(function))[:_MAX_NAME],
         "cpus": cpus,
         "memory": memory,
         "gpu_model": gpu_model,
+        "preferred_gpu_models": list_names(preferred_gpu_models),
         "tasks": tasks,
+        "within": within,
         "priority": priority,
         "expected_seconds": expected_seconds,
+        "max_seconds": max_seconds,
+        "secrets": list_names(secrets),
     }
     server = find_server()
     find_kernel_id()  # raises in a process that is no kernel
@@ -81,13 +96,18 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     return send_pickled(server, text, describe_call(function, args, kwargs), options)
 
 
+def list_names(names: str | Sequence[str]) -> list[str]:
+    """Return names as a list; one name may be given alone, as text."""
+    return [names] if isinstance(names, str) else list(names)
+
+
 def send_pickled(server: Server, text: str, described: str, options: Mapping[str, object]) -> Job:
     """Send a call that is pickled as `text` with these fields of a job, and return its handle."""
     body = {
         **options,
         "key": uuid.uuid4().hex,
         "kernel_id": find_kernel_id(),
-        "cwd": os.getcwd(),
+        "cwd": find_folder(),
         "setup": [
             f"# {described}: the function and its arguments, as jupyter_gq.submit has pickled them.\n"
             "from jupyter_gq.notebook.pickled_call import load_call as _load_call\n"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 from .handle import ENDED, Job, wait_until
 from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call
-from .server import JobError, Server, find_kernel_id, find_server
-from .submit import send_pickled
+from .server import JobError, Server, check_id, find_folder, find_kernel_id, find_server
+from .submit import list_names, send_pickled
 from .table import Table
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]],
     *,
     gpus: float | str = 1,
+    gpu_memory: float | str | None = None,
     parallel: int | None = None,
     metric: str = "",
     mode: str = "max",
@@ -40,8 +41,13 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     cpus: float | str | None = None,
     memory: float | str | None = None,
     gpu_model: str | None = None,
+    preferred_gpu_models: str | Sequence[str] = (),
+    tasks: int = 1,
+    within: str | None = None,
     priority: int = 0,
     expected_seconds: float | None = None,
+    max_seconds: float | None = None,
+    secrets: str | Sequence[str] = (),
 ) -> Sweep:
     """Send one job for each point of a grid, as one group, and return the handle of the group at once.
 
@@ -58,24 +64,32 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     sent. If the service refuses a job after others were sent, those are cancelled.
     """
     points = list_points(grid)
-    if mode not in _MODES:
-        raise ValueError(f'mode is "max" or "min", not {mode!r}.')
+    _check_mode(mode)
     for point in points:
         check_arguments(function, (), point)
+    find_folder()  # raises if it was deleted
     server, group = find_server(), f"sweep-{uuid.uuid4().hex[:8]}"
     find_kernel_id()  # raises in a process that is no kernel
     calls = [pickle_call(function, (), point) for point in points]
     check_call(calls[0])
     options: dict[str, object] = {
         "gpus": gpus,
+        "gpu_memory": gpu_memory,
         "queue": queue,
         "cpus": cpus,
         "memory": memory,
         "gpu_model": gpu_model,
+        "preferred_gpu_models": list_names(preferred_gpu_models),
+        "tasks": tasks,
+        "within": within,
         "priority": priority,
         "expected_seconds": expected_seconds,
+        "max_seconds": max_seconds,
+        "secrets": list_names(secrets),
         "group": group,
         "group_parallel": parallel,
+        "group_metric": metric,
+        "group_mode": mode,
     }
     sent = Sweep(server, group, metric=metric, mode=mode)
     try:
@@ -90,17 +104,25 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     return sent
 
 
-def find_sweep(group: str, *, metric: str = "", mode: str = "max") -> Sweep:
+def find_sweep(group: str, *, metric: str | None = None, mode: str | None = None) -> Sweep:
     """Return the handle of a sweep by its id, such as "sweep-4f1c", also after a restart of the kernel.
 
-    The points are then known by the names of the jobs only. Raises `JobError` if there is no job of this group.
+    `metric` and `mode` are those with which it was sent, unless they are named. The points are known by the names of
+    the jobs only. Raises `JobError` if there is no job of this group, and `ValueError` for a wrong mode.
     """
+    if mode is not None:
+        _check_mode(mode)
+    name = check_id(group, 'the id of a sweep, such as "sweep-4f1c"')
     server = find_server()
-    found = Sweep(server, group, metric=metric, mode=mode)
-    for view in reversed(found.list_views()):
+    views = _list_views(server, name)
+    if not views:
+        raise JobError(f"There is no sweep {name!r} of yours, or its jobs were deleted.")
+    sent_metric, sent_mode = str(views[0].get("group_metric") or ""), str(views[0].get("group_mode") or "max")
+    found = Sweep(
+        server, name, metric=sent_metric if metric is None else metric, mode=sent_mode if mode is None else mode
+    )
+    for view in reversed(views):
         found.add(Job(server, view), {"job": str(view.get("name") or "")})
-    if not found.jobs:
-        raise JobError(f"There is no sweep {group!r} of yours, or its jobs were deleted.")
     return found
 
 
@@ -123,7 +145,7 @@ class Sweep:
 
     def list_views(self) -> list[Mapping[str, object]]:
         """Return all jobs of the group as the service describes them, newest first."""
-        return cast("list[Mapping[str, object]]", self._server.get("jobs", group=self.id).get("jobs") or [])
+        return _list_views(self._server, self.id)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs have ended, and return True; after `timeout` seconds return False.
@@ -226,6 +248,16 @@ def list_points(grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, obj
         raise ValueError('The grid is a dict of lists, such as {"lr": [0.1, 0.01]}, or a list of dicts.')
     _check_count(len(points))
     return [dict(point) for point in points]
+
+
+def _list_views(server: Server, group: str) -> list[Mapping[str, object]]:
+    """Return all jobs of a group as the service describes them, newest first."""
+    return cast("list[Mapping[str, object]]", server.get("jobs", group=group).get("jobs") or [])
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in _MODES:
+        raise ValueError(f'mode is "max" or "min", not {mode!r}.')
 
 
 def _check_count(count: int) -> None:

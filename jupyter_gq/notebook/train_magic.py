@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import threading
 import time
@@ -11,13 +10,23 @@ import uuid
 from collections.abc import Mapping
 from typing import NoReturn, Protocol, cast
 
+from .durations import parse_duration
 from .handle import ENDED, Job, JobFailed
 from .jobs import in_job
-from .server import JobError, find_kernel_id, find_server
+from .server import JobError, find_folder, find_kernel_id, find_server
 from .table import Table
 
 #: Seconds between two looks at a job whose line is kept up to date.
 INTERVAL = 2.0
+#: Fields of a job that the line of the magic names, each with the name of its option.
+_SAME = ("gpus", "gpu_memory", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "within", "priority")
+_FIELDS = {
+    **{field: field for field in _SAME},
+    "preferred_gpu_models": "prefer_model",
+    "expected_seconds": "expected",
+    "max_seconds": "max_time",
+    "secrets": "secret",
+}
 _LISTED = ("id", "phase", "name", "queue", "gpus", "sentence")
 _NO_JOBS = "No job of yours waits or runs. `%gq_jobs --all` also lists jobs that have ended."
 
@@ -97,16 +106,18 @@ def train(shell: Shell, line: str, cell: str) -> None:
 
 
 def list_jobs(line: str) -> Table | None:
-    """Return the jobs of the user that have not ended, newest first, or with `--all` the newest of all."""
+    """Return the jobs of the user that have not ended, newest first; `--all` and `--group` select others."""
     parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.", add_help=False)
     parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
+    parser.add_argument("--group", help="only jobs of this group, such as a sweep")
     options = parser.parse(line)
     if options is None:
         return None
     from IPython.core.error import UsageError
 
     try:
-        jobs = cast("list[Mapping[str, object]]", find_server().get("jobs").get("jobs") or [])
+        query = {} if options.group is None else {"group": options.group}
+        jobs = cast("list[Mapping[str, object]]", find_server().get("jobs", **query).get("jobs") or [])
     except JobError as error:
         raise UsageError(str(error)) from None
     rows = [[job.get(field) for field in _LISTED] for job in jobs if options.all or job.get("phase") not in ENDED]
@@ -122,14 +133,28 @@ def _make_train_parser() -> UsageParser:
         add_help=False,
     )
     parser.add_argument("--gpus", default="1", help="0, a fraction such as 0.25, or a whole number (default: 1)")
+    parser.add_argument("--gpu-memory", help="GPU memory of each task, such as '12 GB', instead of a fraction of a GPU")
     parser.add_argument("--queue", default="", help="training queue (default: yours, if you have only one)")
     parser.add_argument("--returns", default="", metavar="NAMES", help="variables to bring back, such as model,loss")
     parser.add_argument("--name", default="", help="name of the job (default: that of the notebook)")
     parser.add_argument("--cpus", help="CPU cores of each task (default: as the queue says)")
     parser.add_argument("--memory", help="memory of each task, such as '16 GiB' (default: as the queue says)")
     parser.add_argument("--gpu-model", help="only GPUs of this model (default: any)")
+    parser.add_argument(
+        "--prefer-model", action="append", default=[], metavar="MODEL", help="GPUs of this model first; may be repeated"
+    )
     parser.add_argument("--tasks", type=int, default=1, help="number of tasks, which start together (default: 1)")
+    parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
     parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
+    parser.add_argument(
+        "--expected", type=parse_duration, metavar="TIME", help="how long it will run, such as 90m; for forecasts only"
+    )
+    parser.add_argument(
+        "--max-time", type=parse_duration, metavar="TIME", help="how long it may run, such as 12h; then it ends"
+    )
+    parser.add_argument(
+        "--secret", action="append", default=[], metavar="NAME", help="stored secret that it has; may be repeated"
+    )
     parser.add_argument("--no-replay", action="store_true", help="run only this cell in the job")
     parser.add_argument(
         "--wait",
@@ -145,15 +170,14 @@ def _send(shell: Shell, options: argparse.Namespace, cell: str) -> Job:
     body = {
         "key": uuid.uuid4().hex,
         "kernel_id": find_kernel_id(),
-        "cwd": os.getcwd(),
+        "cwd": find_folder(),
         "source": cell.rstrip("\n"),  # IPython adds one
         "code": asked["content"]["code"],
         "cell_id": asked.get("metadata", {}).get("cellId") or "",
         "replay": not options.no_replay,
         "returns": [name.strip() for name in options.returns.split(",") if name.strip()],
     }
-    fields = ("gpus", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "priority")
-    answer = server.post("jobs", body={**body, **{field: getattr(options, field) for field in fields}})
+    answer = server.post("jobs", body={**body, **{field: getattr(options, name) for field, name in _FIELDS.items()}})
     for note in cast("list[str]", answer["notes"]):
         print(note)  # noqa: T201
     return Job(server, cast("Mapping[str, object]", answer["job"]))

@@ -162,9 +162,10 @@ class Store(Protocol):
         *,
         kind: Kind | None = None,
         owner: str | None = None,
+        group: str | None = None,
         before: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return one page of records of that kind and owner, newest first; None = all kinds or owners.
+        """Return one page of records of that kind, owner and group, newest first; None = all of them.
 
         `before` is the id of the last record of the previous page. An unknown id begins with the newest record.
         """

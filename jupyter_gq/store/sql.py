@@ -90,17 +90,23 @@ class SqlStore:
         *,
         kind: Kind | None = None,
         owner: str | None = None,
+        group: str | None = None,
         before: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return one page of records of that kind and owner, newest first; None = all kinds or owners.
+        """Return one page of records of that kind, owner and group, newest first; None = all of them.
 
         `before` is the id of the last record of the previous page. An unknown id begins with the newest record.
         """
         with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
-            while rows := statements.newest_workloads(connection, page, kind=kind, owner=owner, before=age):
+            words = None if group is None else f'"group":{encode_json(group)}'
+            while rows := statements.newest_workloads(
+                connection, page, kind=kind, owner=owner, detail=words, before=age
+            ):
                 found = self._decoder.records(rows)
-                if found:  # a page of damaged rows only would look like the end
+                if group is not None:  # the statement does not tell upper case from lower case
+                    found = tuple(record for record in found if record.detail.group == group)
+                if found:  # an empty page would look like the end
                     return found
                 age = (rows[-1].submitted_at, rows[-1].id)
             return ()

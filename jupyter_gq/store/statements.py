@@ -51,10 +51,12 @@ def newest_workloads(
     *,
     kind: str | None,
     owner: str | None,
+    detail: str | None,
     before: tuple[float, str] | None,
 ) -> Sequence[Row]:
     """Return one page of rows of workloads of that kind and owner, newest first; None = all kinds or owners.
 
+    `detail` is text that the stored detail contains, in upper or lower case; None = any detail.
     `before` is (submitted_at, id) of the last row of the previous page; None = the first page.
     """
     query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc())
@@ -62,6 +64,8 @@ def newest_workloads(
         query = query.where(workloads.c.kind == kind)
     if owner is not None:
         query = query.where(workloads.c.owner == owner)
+    if detail is not None:
+        query = query.where(workloads.c.detail.contains(detail, autoescape=True))
     if before is not None:
         query = query.where(sa.tuple_(workloads.c.submitted_at, workloads.c.id) < sa.tuple_(*before))
     return _read_page(connection, query, page, lambda row: len(row.document) + len(row.detail))

@@ -160,12 +160,42 @@ async def test_what_a_cell_does_and_what_is_not_known_is_told_before_the_job_run
     assert "Not everything that ran in this kernel is known" in said
 
 
+async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, kernel):
+    await run(kernel, "%reload_ext jupyter_gq")
+    options = "--gpu-memory '12 GB' --prefer-model H200 --within rack --tasks 2 --expected 90m --max-time 2h"
+    await run(kernel, f"%%train --queue vision {options} --secret HF_TOKEN\nmodel = 1")
+    body = sent(service)
+    fields = ("gpu_memory", "preferred_gpu_models", "within", "tasks", "expected_seconds", "max_seconds")
+    assert [body[field] for field in fields] == ["12 GB", ["H200"], "rack", 2, 5400, 7200]
+    assert body["bundle"]["manifest"]["secrets"] == ["HF_TOKEN"]
+
+
+async def test_a_cell_is_not_sent_from_a_folder_that_was_deleted(service, kernel, tmp_path):
+    await run(kernel, "%reload_ext jupyter_gq")
+    (tmp_path / "gone").mkdir()
+    await run(kernel, "os.chdir('gone'); os.rmdir(os.getcwd())")
+    said = await run(kernel, "%%train --queue vision\nmodel = 1")
+    assert "The working folder of this kernel was deleted" in said
+    assert not [body for body in service.bodies if body and "bundle" in body]
+
+
+async def test_the_jobs_of_a_group_are_asked_for_alone(service, kernel):
+    page = {"jobs": [a_job(group="sweep-1")], "next": None}
+    service.answers["GET", "jobs"] = (200, page)
+    assert await run(kernel, "print(len(jupyter_gq.find_sweep('sweep-1').jobs))") == "1\n"
+    assert ("GET", "jobs?limit=500&group=sweep-1") in service.asked
+    await run(kernel, "%reload_ext jupyter_gq")
+    assert "job-7f3" in await run(kernel, "jobs = %gq_jobs --group sweep-1\nprint(jobs)")
+    assert service.asked[-1] == ("GET", "jobs?limit=500&group=sweep-1")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("%%train --gpu-count 3", "unrecognized arguments: --gpu-count 3"),
         ("%%train --gpus '1", "The line cannot be read: No closing quotation"),
         ("%%train --help", "--returns NAMES"),
+        ("%%train --max-time soon", "'soon' is no length of time"),
         ("%%train --queue vision --returns a.b", "'a.b' is not the name of a variable"),
     ],
 )

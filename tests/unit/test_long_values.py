@@ -4,9 +4,9 @@ import argparse
 
 import pytest
 
-from jupyter_gq.commands.durations import parse_duration
 from jupyter_gq.domain.amount import parse_cpus, parse_memory, parse_request
 from jupyter_gq.domain.errors import JupyterGQError, NotAMember, UnknownQueue
+from jupyter_gq.notebook.durations import parse_duration
 from jupyter_gq.planning.traces import read_quotas
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.simulation.whatif import apply_change, with_nodes, without_node

@@ -4,7 +4,7 @@ from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
 from jupyter_gq.api.route import Media
-from jupyter_gq.client.models import FileParts, JobChange, JobRequest, JobSelection, JobSubmission, PartsQuestion
+from jupyter_gq.client.models import FileParts, JobChange, JobSelection, JobSubmission, PartsQuestion, PreviewRequest
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -13,7 +13,11 @@ MAX_KEY = 200
 def list_jobs(call: Call) -> Reply:
     """Answer with a page of the caller's jobs, newest first; admins may ask for the jobs of another user or of all."""
     jobs = call.services.job_lists.list_jobs(
-        call.caller, limit=call.integer("limit"), before=call.optional_text("before"), owner=requested_owner(call)
+        call.caller,
+        limit=call.integer("limit"),
+        before=call.optional_text("before"),
+        owner=requested_owner(call),
+        group=call.optional_text("group"),
     )
     return Reply(body=jobs)
 
@@ -42,7 +46,8 @@ def requested_owner(call: Call) -> str | None:
 
 def preview(call: Call) -> Reply:
     """Answer with what would happen if the job in the body were submitted now; nothing is stored. For readers."""
-    return Reply(body=call.services.jobs.preview(call.caller, call.model(JobRequest)))
+    asked = call.model(PreviewRequest)
+    return Reply(body=call.services.jobs.preview(call.caller, asked, secrets=asked.secrets, home=asked.home))
 
 
 def submit(call: Call) -> Reply:

@@ -22,6 +22,7 @@ from .jobs import (
     JobSummary,
     JobView,
     Preview,
+    PreviewRequest,
     Progress,
 )
 from .notebooks import (
@@ -96,6 +97,7 @@ __all__ = [
     "PartsQuestion",
     "PoolView",
     "Preview",
+    "PreviewRequest",
     "Problem",
     "ProcessReport",
     "Progress",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from jupyter_gq.client.bounds import Amount, Name, Text
+from jupyter_gq.client.bounds import MOST_SECRETS, Amount, Name, Text
 from jupyter_gq.client.strict_model import StrictModel
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
@@ -17,11 +17,13 @@ MOST_MODELS = 10
 #: The name of a GPU model.
 ModelName = Annotated[Name, Field(min_length=1, max_length=MAX_NAME)]
 
+#: Which number of the jobs of a group is the best.
+GroupMode = Literal["max", "min"]
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 
 
 class JobRequest(StrictModel):
-    """A user's request for a job, without its bundle, as a preview needs it."""
+    """A user's request for a job, without its bundle."""
 
     name: str = Field(default="", max_length=MAX_NAME)
     queue: Name
@@ -82,6 +84,25 @@ class JobRequest(StrictModel):
     )
     group_parallel: int | None = Field(
         default=None, ge=1, le=100_000, description="Jobs of the group that may run at the same time. Default: all."
+    )
+    group_metric: Name = Field(
+        default="",
+        max_length=MAX_NAME,
+        description='Name of the number by which the jobs of the group are compared; "" = their first one.',
+    )
+    group_mode: GroupMode = Field(default="max", description="Whether the highest or the lowest number is the best.")
+
+
+class PreviewRequest(JobRequest):
+    """A request for a job, and what else a preview checks."""
+
+    secrets: list[Name] = Field(
+        default_factory=list, max_length=MOST_SECRETS, description="Names of the secrets of the job."
+    )
+    home: Name = Field(
+        default="",
+        max_length=4096,
+        description='Absolute home folder of the user, where secrets are looked for; "" = that of their account.',
     )
 
 
@@ -174,6 +195,8 @@ class JobSummary(BaseModel):
     group_parallel: int | None = Field(
         default=None, description="Jobs of the group that may run at the same time; None = all."
     )
+    group_metric: str = Field(default="", description='Number by which its jobs are compared; "" = their first one.')
+    group_mode: GroupMode = Field(default="max", description="Whether the highest or the lowest number is the best.")
 
 
 class JobView(JobSummary):

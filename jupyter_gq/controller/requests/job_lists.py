@@ -19,12 +19,14 @@ class JobLists:
     def __init__(self, context: Context, presenter: Presenter) -> None:
         self._context, self._presenter = context, presenter
 
-    def list_jobs(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
+    def list_jobs(
+        self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None, group: str | None = None
+    ) -> JobList:
         """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
 
         `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
-        ignored. `before` is the id of the last job of the previous page. Raises `NotFound` if there is no such job that
-        the caller may see: a page without jobs would look like the end.
+        ignored. `group` selects the jobs of one group. `before` is the id of the last job of the previous page. Raises
+        `NotFound` if there is no such job that the caller may see: a page without jobs would look like the end.
         """
         if before is not None:
             self._require_visible(caller, before)
@@ -33,10 +35,10 @@ class JobLists:
             listed_owner = owner
         whose = None if listed_owner == "*" else listed_owner
         store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
-        found = store.list(page, kind=Kind.TRAINING, owner=whose, before=before)
+        found = store.list(page, kind=Kind.TRAINING, owner=whose, group=group, before=before)
         shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found]
         last = found[-1].workload.id if found else None
-        more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, before=last)
+        more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, group=group, before=last)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)
         return JobList(jobs=jobs, next=last if more else None, disk=self._describe_disk(whose))
 

@@ -1,6 +1,7 @@
 """The check of a new job's secrets. Only their names are known here."""
 
-from jupyter_gq.client.models import Manifest
+from collections.abc import Mapping, Sequence
+
 from jupyter_gq.client.variables import matches
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
@@ -8,12 +9,13 @@ from jupyter_gq.domain.errors import SecretUnavailable
 from jupyter_gq.domain.workload import Kind
 
 
-def check_secrets(context: Context, caller: Caller, manifest: Manifest) -> None:
-    """Raise `SecretUnavailable` unless the job may have each of its secrets and its owner has stored them.
+def check_secrets(context: Context, caller: Caller, names: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raise `SecretUnavailable` unless the job may have each of these secrets and its owner has stored them.
 
-    Where only the cluster knows whether a secret is stored, the start of the job shows that.
+    `environment` are the variables of the job. Where only the cluster knows whether a secret is stored, the start of
+    the job shows that.
     """
-    names, allowed = manifest.secrets, context.settings.secrets
+    allowed = context.settings.secrets
     if not names:
         return
     refused = [name for name in names if not matches(name, allowed)]
@@ -22,7 +24,7 @@ def check_secrets(context: Context, caller: Caller, manifest: Manifest) -> None:
             f"Jobs may not have the secret {', '.join(refused)} here. Leave it out, or ask your administrator to add "
             "it to c.TrainingQueues.secrets."
         )
-    doubled = [name for name in names if name in manifest.environment]
+    doubled = [name for name in names if name in environment]
     if doubled:
         raise SecretUnavailable(f"{', '.join(doubled)} is both a variable and a secret of the job. Leave one out.")
     secrets = context.backend_of(Kind.TRAINING).capabilities.secrets
@@ -31,7 +33,7 @@ def check_secrets(context: Context, caller: Caller, manifest: Manifest) -> None:
             "Jobs of this cluster cannot have secrets. Leave them out, or ask your administrator to set "
             "c.KubernetesBackend.user_secret."
         )
-    missing = secrets.find_missing(caller.user, manifest.environment.get("HOME", ""), names)
+    missing = secrets.find_missing(caller.user, environment.get("HOME", ""), names)
     if missing:
         commands = ", ".join(f"`jupyter-gq secret set {name}`" for name in missing)
         raise SecretUnavailable(

@@ -91,7 +91,8 @@ class Jobs:
             known = self._context.store.by_idempotency_key(caller.user, key)
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
-        check_secrets(self._context, caller, submission.bundle.manifest)
+        manifest = submission.bundle.manifest
+        check_secrets(self._context, caller, manifest.secrets, manifest.environment)
         check_limits_of_user(self._context, caller.user)
         check_limits_of_queue(self._context, submission.queue)
         self._check_disk(caller)
@@ -105,6 +106,8 @@ class Jobs:
                 owner_groups=caller.groups,
                 group=submission.group,
                 group_parallel=submission.group_parallel or 0,
+                group_metric=submission.group_metric,
+                group_mode=submission.group_mode,
             ),
             idempotency_key=key or None,
         )
@@ -118,12 +121,14 @@ class Jobs:
         self._context.wake()
         return self._presenter.job(record), True
 
-    def preview(self, caller: Caller, request: JobRequest) -> Preview:
+    def preview(self, caller: Caller, request: JobRequest, *, secrets: Sequence[str] = (), home: str = "") -> Preview:
         """Return what would happen if the job were submitted now; nothing is stored.
 
-        Raises the errors of a request that is wrong or can never run, as `submit` does. The limits of jobs, the disk
-        of the user, the room of the store and the bundle are not checked.
+        `secrets` are names of secrets of the job, which are looked for in the folder `home`. Raises the errors of a
+        request that is wrong or can never run, as `submit` does. The limits of jobs, the disk of the user, the room of
+        the store and the bundle are not checked.
         """
+        check_secrets(self._context, caller, secrets, {"HOME": home})
         workload = build_workload(self._context, caller, request, "preview")
         (outlook,) = self._decider.preview(caller, [workload])
         limit = find_run_time_limit(self._context.settings, workload)

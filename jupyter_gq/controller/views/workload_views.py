@@ -135,6 +135,8 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         secrets=list(detail.secrets),
         group=detail.group,
         group_parallel=detail.group_parallel or None,
+        group_metric=detail.group_metric,
+        group_mode="min" if detail.group_mode == "min" else "max",
     )
 
 

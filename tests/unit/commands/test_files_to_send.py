@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from jupyter_gq.commands.durations import parse_duration
 from jupyter_gq.commands.files_to_send import FileToSend, make_file_bundle
 from jupyter_gq.commands.refusal import CommandRefused
+from jupyter_gq.notebook.durations import parse_duration
 
 
 def cell(source, cell_id, kind="code"):

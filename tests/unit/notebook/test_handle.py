@@ -124,6 +124,24 @@ def test_where_no_jobs_can_be_sent_a_sentence_says_why(monkeypatch, tmp_path) ->
         jupyter_gq.job("job-1")
 
 
+@pytest.mark.parametrize("id", [None, "", " ", 7, b"job-1", ["job-1"]])
+def test_what_is_no_id_of_a_job_is_said_in_a_sentence(server, id) -> None:
+    with pytest.raises(jupyter_gq.JobError, match='is not the id of a job, such as "job-4f1c"'):
+        jupyter_gq.job(id)
+    assert server.asked == []
+
+
+def test_a_deleted_working_folder_is_said_before_anything_is_sent(server, tmp_path, monkeypatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for send in (lambda: jupyter_gq.submit(print), lambda: jupyter_gq.sweep(dict, {"lr": [1]})):
+        with pytest.raises(jupyter_gq.JobError, match="working folder of this kernel was deleted"):
+            send()
+    assert server.asked == []
+
+
 def test_a_script_is_told_about_the_command(server) -> None:
     with pytest.raises(jupyter_gq.JobError, match="use `jupyter-gq submit` in a terminal"):
         jupyter_gq.submit(print, "x")

@@ -72,6 +72,7 @@ def test_each_point_is_a_job_of_one_group_with_its_limit(server) -> None:
     sweep = send(server, 2, gpus=0.5, parallel=1)
     assert [body["name"] for body in server.bodies] == ["dict lr=0", "dict lr=1"]
     assert {(body["group"], body["group_parallel"], body["gpus"]) for body in server.bodies} == {(sweep.id, 1, 0.5)}
+    assert {(body["group_metric"], body["group_mode"]) for body in server.bodies} == {("", "max")}
     assert len({body["key"] for body in server.bodies}) == 2
 
 
@@ -144,3 +145,35 @@ def test_it_is_found_again_after_a_restart_of_the_kernel(server) -> None:
     lists(server)
     with pytest.raises(jupyter_gq.JobError, match="no sweep 'sweep-1' of yours"):
         jupyter_gq.find_sweep("sweep-1")
+
+
+def test_what_is_found_again_is_ordered_as_it_was_sent_unless_that_is_said(server) -> None:
+    views = [{**a_view(n, "done"), "group_metric": "loss", "group_mode": "min"} for n in range(2)]
+    server.answers["GET", "/jobs"] = (200, {"jobs": views[::-1]})
+    returned(server, job_0={"size": 1, "loss": 0.5}, job_1={"size": 2, "loss": 0.25})
+    assert jupyter_gq.find_sweep("sweep-1").best().id == "job-1"
+    assert jupyter_gq.find_sweep("sweep-1", mode="max").best().id == "job-0"
+    assert jupyter_gq.find_sweep("sweep-1", metric="size").best().id == "job-0"
+    with pytest.raises(ValueError, match='mode is "max" or "min"'):
+        jupyter_gq.find_sweep("sweep-1", mode="best")
+
+
+@pytest.mark.parametrize("group", [None, "", 7])
+def test_what_is_no_id_of_a_sweep_is_said_in_a_sentence(server, group) -> None:
+    with pytest.raises(jupyter_gq.JobError, match='is not the id of a sweep, such as "sweep-4f1c"'):
+        jupyter_gq.find_sweep(group)
+    assert server.asked == []
+
+
+def test_each_option_of_a_job_goes_to_every_point(server) -> None:
+    options = {
+        "gpu_memory": "12 GB",
+        "tasks": 2,
+        "within": "rack",
+        "max_seconds": 60,
+        "preferred_gpu_models": ["H200", "H100"],
+        "secrets": ["HF_TOKEN"],
+    }
+    send(server, 2, **options)
+    for body in server.bodies:
+        assert {name: body[name] for name in options} == options
