@@ -201,7 +201,7 @@ ROUTES: tuple[Route, ...] = (
         access=Access.READ,
         summary="Predict what would happen if this job were sent now. Nothing is stored.",
         run=jobs.preview,
-        request=models.PreviewRequest,
+        request=models.JobRequest,
         response=models.Preview,
         refusals=(403,),
     ),

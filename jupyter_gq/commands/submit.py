@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.models import MAX_NAME, Bundle, JobRequest, JobSubmission, Preview, PreviewRequest
+from jupyter_gq.client.models import MAX_NAME, Bundle, JobFields, JobRequest, JobSubmission, Preview
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.notebook.durations import parse_duration
 
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
-    request = JobRequest(
+    request = JobFields(
         name=arguments.name.strip() or arguments.file.stem[:MAX_NAME],
         queue=arguments.queue or await _choose_queue(client),
         gpus=arguments.gpus,
@@ -126,7 +126,7 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
     )
     manifest = bundle.manifest
     home = manifest.environment.get("HOME", "")
-    preview = await client.preview(PreviewRequest(**request.model_dump(), secrets=manifest.secrets, home=home))
+    preview = await client.preview(JobRequest(**request.model_dump(), secrets=manifest.secrets, home=home))
     json = arguments.output == "json"
     if arguments.dry_run:
         print_json(preview) if json else print_plain(_describe_preview(preview))

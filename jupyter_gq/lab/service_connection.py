@@ -23,7 +23,6 @@ from jupyter_gq.client.models import (
     JobSubmission,
     JobView,
     Preview,
-    PreviewRequest,
     ServiceEvent,
 )
 from jupyter_gq.domain.json_types import JsonObject
@@ -101,7 +100,7 @@ class ServiceConnection:
 
         Raises `RefusedRequest` if the body is no valid request.
         """
-        request = parse(PreviewRequest, body)
+        request = parse(JobRequest, body)
         return await self.service.preview(request.model_copy(update={"home": os.environ.get("HOME", "")}))
 
     async def cancel_many(self, body: object) -> CancelledJobs:

@@ -237,6 +237,24 @@ export interface components {
              * @default null
              */
             group_parallel?: number | null;
+            /**
+             * @description Name of the number by which the jobs of the group are compared; "" = their first one.
+             * @default
+             */
+            group_metric?: string;
+            /**
+             * @description Whether the highest or the lowest number is the best.
+             * @default max
+             * @enum {string}
+             */
+            group_mode?: "max" | "min";
+            /** @description Names of the secrets of the job. */
+            secrets?: string[];
+            /**
+             * @description Absolute home folder of the user, where secrets are looked for; "" = that of their account.
+             * @default
+             */
+            home?: string;
         };
         /** @description The results of a job that has ended. */
         JobResults: {
@@ -318,6 +336,13 @@ export interface components {
             group: string;
             /** @description Jobs of the group that may run at the same time; None = all. */
             group_parallel: number | null;
+            /** @description Number by which its jobs are compared; "" = their first one. */
+            group_metric: string;
+            /**
+             * @description Whether the highest or the lowest number is the best.
+             * @enum {string}
+             */
+            group_mode: "max" | "min";
         };
         /** @description A job as its owner sees it. */
         JobView: {
@@ -385,6 +410,13 @@ export interface components {
             group: string;
             /** @description Jobs of the group that may run at the same time; None = all. */
             group_parallel: number | null;
+            /** @description Number by which its jobs are compared; "" = their first one. */
+            group_metric: string;
+            /**
+             * @description Whether the highest or the lowest number is the best.
+             * @enum {string}
+             */
+            group_mode: "max" | "min";
             /** @description Cells whose output goes back to the notebook. */
             targets: components["schemas"]["CellRef-Output"][];
             /** @description Cells that are replayed first, in run order. */
@@ -717,6 +749,13 @@ export interface components {
             group?: string;
             /** @default null */
             group_parallel?: number | null;
+            /** @default  */
+            group_metric?: string;
+            /**
+             * @default max
+             * @enum {string}
+             */
+            group_mode?: "max" | "min";
             /** @description Names of variables that the job brings back. */
             returns?: string[];
             /**

@@ -4,7 +4,7 @@ from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
 from jupyter_gq.api.route import Media
-from jupyter_gq.client.models import FileParts, JobChange, JobSelection, JobSubmission, PartsQuestion, PreviewRequest
+from jupyter_gq.client.models import FileParts, JobChange, JobRequest, JobSelection, JobSubmission, PartsQuestion
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -46,7 +46,7 @@ def requested_owner(call: Call) -> str | None:
 
 def preview(call: Call) -> Reply:
     """Answer with what would happen if the job in the body were submitted now; nothing is stored. For readers."""
-    asked = call.model(PreviewRequest)
+    asked = call.model(JobRequest)
     return Reply(body=call.services.jobs.preview(call.caller, asked, secrets=asked.secrets, home=asked.home))
 
 

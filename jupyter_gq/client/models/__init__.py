@@ -15,6 +15,7 @@ from .jobs import (
     MAX_NAME,
     ExpectedStart,
     JobError,
+    JobFields,
     JobList,
     JobPhase,
     JobRequest,
@@ -22,7 +23,6 @@ from .jobs import (
     JobSummary,
     JobView,
     Preview,
-    PreviewRequest,
     Progress,
 )
 from .notebooks import (
@@ -72,6 +72,7 @@ __all__ = [
     "IdleWarning",
     "JobChange",
     "JobError",
+    "JobFields",
     "JobList",
     "JobPhase",
     "JobRequest",
@@ -97,7 +98,6 @@ __all__ = [
     "PartsQuestion",
     "PoolView",
     "Preview",
-    "PreviewRequest",
     "Problem",
     "ProcessReport",
     "Progress",

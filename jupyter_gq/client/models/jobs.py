@@ -22,8 +22,8 @@ GroupMode = Literal["max", "min"]
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 
 
-class JobRequest(StrictModel):
-    """A user's request for a job, without its bundle."""
+class JobFields(StrictModel):
+    """The fields of a job that its owner chooses, other than its cells."""
 
     name: str = Field(default="", max_length=MAX_NAME)
     queue: Name
@@ -93,8 +93,8 @@ class JobRequest(StrictModel):
     group_mode: GroupMode = Field(default="max", description="Whether the highest or the lowest number is the best.")
 
 
-class PreviewRequest(JobRequest):
-    """A request for a job, and what else a preview checks."""
+class JobRequest(JobFields):
+    """A user's request for a job, without its bundle, as a preview needs it."""
 
     secrets: list[Name] = Field(
         default_factory=list, max_length=MOST_SECRETS, description="Names of the secrets of the job."
@@ -106,8 +106,8 @@ class PreviewRequest(JobRequest):
     )
 
 
-class JobSubmission(JobRequest):
-    """A job request with its bundle."""
+class JobSubmission(JobFields):
+    """A user's request for a job, with its bundle."""
 
     bundle: Bundle
 

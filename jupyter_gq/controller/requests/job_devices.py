@@ -13,7 +13,7 @@ See docs/decisions/0134-let-jobs-name-gpu-memory.md.
 
 from dataclasses import replace
 
-from jupyter_gq.client.models import JobRequest
+from jupyter_gq.client.models import JobFields
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import ONE_GPU, MiB, MilliGpu, format_memory, parse_memory, parse_request
 from jupyter_gq.domain.errors import InvalidAmount, NeverFits, Resource
@@ -22,7 +22,7 @@ from jupyter_gq.domain.workload import Kind, Request
 from jupyter_gq.scheduling.wording import enumerate_names
 
 
-def build_device_request(context: Context, asked: JobRequest) -> Request:
+def build_device_request(context: Context, asked: JobFields) -> Request:
     """Return the devices that each task asks for, without host resources.
 
     Raises `InvalidAmount` for an invalid amount, or if both a fraction and GPU memory are named, and `NeverFits` for
@@ -59,7 +59,7 @@ def check_models(request: Request) -> None:
         )
 
 
-def check_preferred_models(snapshot: Snapshot, pool: str, asked: JobRequest) -> None:
+def check_preferred_models(snapshot: Snapshot, pool: str, asked: JobFields) -> None:
     """Raise `NeverFits` if a preferred model is none of the pool's; a pool without any GPU passes."""
     nodes = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
     known = sorted({device.model for node in nodes for device in node.devices if device.pool == pool})

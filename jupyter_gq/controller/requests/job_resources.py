@@ -5,7 +5,7 @@ See docs/decisions/0036-jobs-name-cpu-and-memory.md.
 
 from dataclasses import replace
 
-from jupyter_gq.client.models import JobRequest
+from jupyter_gq.client.models import JobFields
 from jupyter_gq.controller.settings.queue_resources import Defaults
 from jupyter_gq.domain.amount import NO_MEMORY, MiB, MilliCpu, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount, NeverFits, Resource
@@ -14,7 +14,7 @@ from jupyter_gq.domain.workload import Request
 from .job_devices import check_models
 
 
-def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
+def with_host_resources(devices: Request, asked: JobFields, defaults: Defaults) -> Request:
     """Return `devices` with the CPU and memory that the user asked for, or the queue's defaults.
 
     Without either, CPU and memory are 0. Raises `InvalidAmount` for an invalid amount or 0.
@@ -38,7 +38,7 @@ def with_resources_of(before: Request, devices: Request) -> Request:
     return changed
 
 
-def explain_default(refusal: NeverFits, asked: JobRequest) -> NeverFits:
+def explain_default(refusal: NeverFits, asked: JobFields) -> NeverFits:
     """Return the refusal; if it concerns a default of the queue, the sentence adds that the user named no amount."""
     unnamed = {Resource.CPU: asked.cpus is None, Resource.MEMORY: asked.memory is None}
     if not unnamed.get(refusal.resource, False):

@@ -13,7 +13,7 @@ from jupyter_gq.client.models import (
     CellRef,
     Heartbeat,
     JobError,
-    JobRequest,
+    JobFields,
     JobResults,
     JobSubmission,
     JobView,
@@ -121,7 +121,7 @@ class Jobs:
         self._context.wake()
         return self._presenter.job(record), True
 
-    def preview(self, caller: Caller, request: JobRequest, *, secrets: Sequence[str] = (), home: str = "") -> Preview:
+    def preview(self, caller: Caller, request: JobFields, *, secrets: Sequence[str] = (), home: str = "") -> Preview:
         """Return what would happen if the job were submitted now; nothing is stored.
 
         `secrets` are names of secrets of the job, which are looked for in the folder `home`. Raises the errors of a

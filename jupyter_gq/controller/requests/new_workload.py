@@ -1,6 +1,6 @@
 """The workload of a new job, from a request that is checked completely."""
 
-from jupyter_gq.client.models import JobRequest
+from jupyter_gq.client.models import JobFields
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.run_time_limits import make_run_time_limit
@@ -17,7 +17,7 @@ from .job_devices import build_device_request, check_preferred_models
 from .job_resources import explain_default, with_host_resources
 
 
-def build_workload(context: Context, caller: Caller, request: JobRequest, name: str) -> Workload:
+def build_workload(context: Context, caller: Caller, request: JobFields, name: str) -> Workload:
     """Check a request completely, and return its workload with the id `name`. Nothing is stored.
 
     Raises `UnknownQueue`, `NotAMember`, `PriorityTooHigh`, `InvalidAmount`, or `NeverFits` if the job could never run.

@@ -56,6 +56,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     secrets: [],
     group: '',
     group_parallel: null,
+    group_metric: '',
+    group_mode: 'max',
     ...given
   };
 }
