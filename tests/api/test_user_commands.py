@@ -205,7 +205,7 @@ async def test_submit_sends_a_file_and_says_what_happens_next(say, people, world
     assert (code, (await people["ann"].jobs()).jobs) == (0, [])
     assert out.startswith("Starts now, 0.5 over your queue's quota")
     code, _, said = await say("submit", str(script), "--dry-run", "--secret", "NOPE")
-    assert (code, "NOPE" in said) == (1, True), "a forecast is refused for the reason for which the job would be"
+    assert (code, "NOPE" in said) == (3, True), "a forecast is refused for the reason for which the job would be"
     code, out, _ = await say(
         "submit",
         str(script),
