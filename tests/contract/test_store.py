@@ -1,6 +1,5 @@
 """What every store guarantees, on each database. Another one is added by its URL."""
 
-import json
 import multiprocessing
 import os
 import stat
@@ -177,23 +176,6 @@ def test_list_pages_newest_first_and_filters(store):
     assert pages == [["j5", "j4", "j3", "j2"], ["j1", "j0"]]
     assert store.list(owner="bob") == (notebook,)
     assert len(store.list(before="unknown")) == 7
-
-
-def test_the_list_of_a_group_has_its_jobs_only(store):
-    groups = ["a_b", "A_B", "axb", "", 'with "quotes"', "größe", "100%", "a_b", "named a_b"]
-    for number, group in enumerate(groups):
-        record = a_record(f"j{number}", submitted=number)
-        sentence = f'Says "group":"a_b" and {json.dumps(groups)}.'
-        store.save([replace(record, detail=replace(record.detail, group=group, sentence=sentence))])
-    for group in groups[4:7]:
-        assert [record.detail.group for record in store.list(group=group)] == [group]
-    assert [record.workload.id for record in store.list(group="a_b")] == ["j7", "j0"]
-    pages, before = [], None
-    while page := store.list(group="a_b", before=before, page=PageSize(entries=1)):
-        pages += [record.workload.id for record in page]
-        before = page[-1].workload.id
-    assert pages == ["j7", "j0"], "a page without jobs of the group is not the end"
-    assert store.list(group="b") == ()
 
 
 def test_an_idempotency_key_is_unique_for_its_owner_only(store):
