@@ -14,8 +14,9 @@ Own fault: every refusal is an `UnusableFile`, which concerns the job of that fi
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from jupyter_gq.domain import bounded_json, output_bounds
@@ -28,6 +29,7 @@ SMALL_FILE = 64 * _KIB
 #: Bytes of the largest document that is read as a whole, other than an executed notebook: a bundle.
 LARGE_FILE = 128 * _KIB * _KIB
 # Without O_NONBLOCK a pipe in the place of the file would hold up the reader for ever.
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -59,12 +61,13 @@ def read_end(path: Path, *, size: int, uid: int | None = None) -> bytes | None:
         return _read(file, size)
 
 
-def read_part(path: Path, *, start: int, size: int, uid: int | None = None) -> bytes:
+def read_part(folder: Path, path: str, *, start: int, size: int, uid: int | None = None) -> bytes:
     """Return at most `size` bytes of a file from byte `start` on; empty after its end, and if there is no such file.
 
-    Raises `UnusableFile` for a file that the rules of this module refuse.
+    `path` is relative to `folder`; none of the folders that it names may be a link. Raises `UnusableFile` for that, and
+    for a file that the rules of this module refuse.
     """
-    with _opened(path, uid) as file:
+    with _opened(folder / path, uid, partial(_open_below, folder, path)) as file:
         if file is None:
             return b""
         os.lseek(file, start, os.SEEK_SET)
@@ -108,15 +111,29 @@ def parse_object(name: str, content: bytes, *, max_nodes: int = bounded_json.MAX
     return document
 
 
+def _open_below(folder: Path, path: str) -> int:
+    """Return a descriptor of a file below a folder; raise `OSError` if one of the folders between is a link."""
+    *names, name = path.split("/")
+    at = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)
+    try:
+        for each in names:
+            below = os.open(each, _FOLDER, dir_fd=at)
+            os.close(at)
+            at = below
+        return os.open(name, _READ, dir_fd=at)
+    finally:
+        os.close(at)
+
+
 @contextmanager
-def _opened(path: Path, uid: int | None) -> Iterator[int | None]:
+def _opened(path: Path, uid: int | None, open_file: Callable[[], int] | None = None) -> Iterator[int | None]:
     """Yield a descriptor for reading the regular file at `path`, closed afterwards; None if there is no file.
 
     Raises `UnusableFile` if the file cannot be opened or read, is not regular, or belongs to another user than `uid`.
     With `uid` None, the file may belong to anybody.
     """
     try:
-        file = os.open(path, _READ)
+        file = open_file() if open_file else os.open(path, _READ)
     except FileNotFoundError:
         yield None
         return

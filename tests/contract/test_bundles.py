@@ -314,5 +314,7 @@ def test_a_link_among_the_results_is_refused(tmp_path, local):
     folder = tmp_path / "state" / "jobs" / "job-1" / "results" / "files"
     folder.mkdir(parents=True)
     (folder / "link").symlink_to("/etc/passwd")
-    with pytest.raises(UnusableFile):
-        local.result_part("job-1", "ann", "files/link", 0, 10)
+    (folder / "folder").symlink_to("/etc")
+    for path in ("files/link", "files/folder/passwd"):
+        with pytest.raises(UnusableFile):
+            local.result_part("job-1", "ann", path, 0, 10)

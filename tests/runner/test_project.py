@@ -37,6 +37,22 @@ def test_what_the_job_writes_comes_back_and_what_it_took_along_does_not(job: Job
     assert not (job.cwd / "plots").exists()
 
 
+def test_a_file_that_cannot_come_back_is_named_with_the_reason(job: Job) -> None:
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.target(
+        "import os\n"
+        "for name in (b'a\\nb', b'\\xff', b'/'.join([b'f'] * 200)):\n"
+        "    os.makedirs(os.path.dirname(name) or b'.', exist_ok=True); open(name, 'w').write('x')\n"
+        "os.symlink('/etc', 'folder'); os.mkfifo('pipe')"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED", job.log()
+    first, second, third = json.loads((job.folder / "results.json").read_text())["files"]
+    why = "It cannot be brought back, because it {}. Rename it in the job."
+    assert first == {"path": "a\\nb", "bytes": 1, "reason": why.format("has control characters")}
+    assert second == {"path": "\\udcff", "bytes": 1, "reason": why.format("is not valid text")}
+    assert (len(third["path"]), third["reason"]) == (201, why.format("has more than 100 names"))
+
+
 def test_a_later_run_finds_what_the_first_one_left_and_not_the_files_anew(job: Job) -> None:
     job.files = {"model.py": b"WIDTH = 7\n"}
     job.target("open('model.py', 'a').write('DEPTH = 3\\n'); print(open('model.py').read())").run()

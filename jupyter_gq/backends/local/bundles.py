@@ -83,8 +83,8 @@ class LocalBundles:
 
     def result_part(self, job: str, owner: str, path: str, start: int, size: int) -> bytes:
         """Return a part of one of the job's results; for the errors see `BundleStore.result_part`."""
-        file = job_folder(self._root, job) / "results" / require_inner_path(path)
-        return read_owned_part(file, self._accounts.look_up(owner), start=start, size=size)
+        folder, inner = job_folder(self._root, job), f"results/{require_inner_path(path)}"
+        return read_owned_part(folder, inner, self._accounts.look_up(owner), start=start, size=size)
 
     def left_outputs(self, job: str, owner: str, run: int, start: int) -> LeftOutputs:
         """Return some of the outputs in the spool of a run, from byte `start` on; see `BundleStore.left_outputs`."""

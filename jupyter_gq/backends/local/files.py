@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,12 +51,13 @@ def read_owned_end(path: Path, account: UnixAccount, *, size: int) -> bytes | No
     return _read(path, account, lambda: user_files.read_end(path, size=size, uid=account.uid))
 
 
-def read_owned_part(path: Path, account: UnixAccount, *, start: int, size: int) -> bytes:
-    """Return at most `size` bytes of a file of this account from byte `start` on; empty if there are none.
+def read_owned_part(folder: Path, path: str, account: UnixAccount, *, start: int, size: int) -> bytes:
+    """Return at most `size` bytes of the file `path` below a folder of this account, from byte `start` on.
 
-    Raises `UnusableFile` as `client.user_files` does.
+    Empty if there are none. Raises `UnusableFile` as `client.user_files` does.
     """
-    return _read(path, account, lambda: user_files.read_part(path, start=start, size=size, uid=account.uid))
+    part = partial(user_files.read_part, folder, path, start=start, size=size, uid=account.uid)
+    return _read(folder / path, account, part)
 
 
 def is_missing(path: Path, account: UnixAccount) -> bool:

@@ -40,10 +40,10 @@ def read_spool(path: Path, account: UnixAccount, start: int) -> LeftOutputs:
         log.warning("%s is larger than %d MiB; the outputs after that are not stored", path, MOST_READ // _MIB)
         return LeftOutputs(pieces=(), following=None)
     size = PORTION
-    content = read_owned_part(path, account, start=start, size=size)
+    content = read_owned_part(path.parent, path.name, account, start=start, size=size)
     if len(content) == size and b"\n" not in content:
         size = LONGEST_PIECE
-        content = read_owned_part(path, account, start=start, size=size)
+        content = read_owned_part(path.parent, path.name, account, start=start, size=size)
     whole = content.rfind(b"\n") + 1  # a line that the end of the runner cut short was never a piece
     if not whole and len(content) == LONGEST_PIECE:
         whole = LONGEST_PIECE  # the rest of the line begins the next portion, and is no piece

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from jupyter_gq.client.frozen_files import explain_unsafe_path
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -22,6 +23,8 @@ from .project import CACHES, is_unchanged
 MOST_FILES = 1000
 #: Most bytes of the report of a kernel on its variables: 100 names with long reasons.
 _LONGEST_REPORT = 8 * SMALL_FILE
+#: Characters of the path of a file that cannot be brought back.
+_LONGEST_SHOWN = 200
 
 
 def read_report(path: Path, names: Sequence[str], reason: str) -> JsonObject:
@@ -61,16 +64,34 @@ def write_results(record: Path, folder: Path, report: JsonMapping, frozen: Seque
 def list_files(folder: Path, frozen: Mapping[str, ProjectFile]) -> tuple[list[JsonObject], int]:
     """Return path and size of the regular files below `folder`, sorted, and how many more there are.
 
-    At most `MOST_FILES` are returned. Links, pipes, caches, names that are not UTF-8 and `frozen` files that have not
-    changed are left out.
+    At most `MOST_FILES` are returned. Links, pipes, caches and `frozen` files that have not changed are left out. A
+    file or folder whose name or rights keep it from being read by others has a reason.
     """
     found: list[JsonObject] = []
-    for parent, folders, names in os.walk(folder):
+
+    def note_unreadable(error: OSError) -> None:
+        shown = Path(os.fsdecode(error.filename)).relative_to(folder).as_posix()
+        found.append(_describe_lost(shown, 0, f"the folder cannot be read ({error.strerror})"))
+
+    for parent, folders, names in os.walk(folder, onerror=note_unreadable):
         folders[:] = sorted(name for name in folders if name not in CACHES)
         for name in sorted(names):
             path = Path(parent, name)
             shown = path.relative_to(folder).as_posix()
-            is_result = path.is_file() and not path.is_symlink() and shown.isprintable()
-            if is_result and not (shown in frozen and is_unchanged(path, frozen[shown])):
-                found.append({"path": shown, "bytes": path.stat().st_size})
+            if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
+                continue
+            size, unsafe = path.stat().st_size, explain_unsafe_path(shown)
+            found.append(_describe_lost(shown, size, unsafe) if unsafe else {"path": shown, "bytes": size})
     return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
+
+
+def _describe_lost(shown: str, size: int, why: str) -> JsonObject:
+    """Return the entry of a file that stays where it is, because of `why`, a clause about its path."""
+    readable = ascii(shown)[1:-1]
+    if len(readable) > _LONGEST_SHOWN:
+        readable = f"{readable[: _LONGEST_SHOWN // 2]}…{readable[-_LONGEST_SHOWN // 2 :]}"
+    return {
+        "path": readable,
+        "bytes": size,
+        "reason": f"It cannot be brought back, because {why}. Rename it in the job.",
+    }

@@ -126,7 +126,7 @@ class ResultsUpload:
             content.leave_out(f"It is not kept, because {unsafe}.")
             return
         try:
-            for part in _read_parts(folder / content.path, self._left):
+            for part in _read_parts(folder, content.path, self._left):
                 if self._seconds_left() <= 0:
                     content.leave_out(_NO_TIME)
                 if not content.is_kept:
@@ -175,13 +175,14 @@ def _find_contents(document: JsonObject) -> Iterator[_Content]:
         if entry["bytes"] is not None:
             yield _Content(entry=entry, path=str(entry["path"]))
     for entry in document["files"]:
-        yield _Content(entry=entry, path=f"files/{entry['path']}")
+        if not entry.get("reason"):
+            yield _Content(entry=entry, path=f"files/{entry['path']}")
 
 
-def _read_parts(path: Path, most: int) -> Iterator[bytes]:
+def _read_parts(folder: Path, path: str, most: int) -> Iterator[bytes]:
     """Yield the parts of a file; raise `_DoesNotFit` above `most` bytes, and `UnusableFile` if it cannot be read."""
     size = 0
-    while part := read_part(path, start=size, size=PART_SIZE):
+    while part := read_part(folder, path, start=size, size=PART_SIZE):
         size += len(part)
         if size > most:
             raise _DoesNotFit
