@@ -12,6 +12,7 @@ Rules
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -20,6 +21,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from pydantic import ValidationError
 
 from jupyter_gq.client.models import Bundle, Kernel
+from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.bundle import Origin, make_bundle, plan_steps
@@ -59,15 +61,15 @@ class FileToSend:
 
 def make_file_bundle(file: FileToSend) -> Bundle:
     """Return the bundle of a job that runs this file; raise `CommandRefused` if it cannot be read or cannot run."""
-    text = _read(file.path)
-    if file.path.suffix == ".ipynb":
-        if file.arguments:
-            raise CommandRefused("A notebook takes no arguments; only a script does.")
-        notebook = _parse_notebook(file.path, text)
-    elif file.path.suffix == ".py":
-        notebook = _wrap_script(text)
-    else:
+    if file.path.suffix not in {".ipynb", ".py"}:
         raise CommandRefused(f"{file.path} is neither a notebook (.ipynb) nor a Python script (.py).")
+    text = _read(file.path)
+    if file.path.suffix == ".py":
+        notebook = _wrap_script(text)
+    elif file.arguments:
+        raise CommandRefused("A notebook takes no arguments; only a script does.")
+    else:
+        notebook = _parse_notebook(file.path, text)
     here = ServerEnvironment(environ=os.environ, usual=SENT_BY_DEFAULT if file.folder is None else ())
     kernel = _find_kernel(file, notebook, here.select_usual())
     try:
@@ -105,6 +107,11 @@ def _choose_variables(file: FileToSend, here: ServerEnvironment, sources: list[s
 def _read(path: Path) -> str:
     """Return the text of the file; raise `CommandRefused` if it cannot be read."""
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for, and a device may never end
+            raise CommandRefused(f"{path} is no regular file.")
+        if found.st_size > LARGE_FILE:
+            raise CommandRefused(f"{path} has more than {LARGE_FILE // 1024**2} MiB, which is too large to be sent.")
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CommandRefused(f"{path} cannot be read: {error.strerror}.") from None

@@ -41,6 +41,11 @@ def snake(word):
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word)
 
 
+def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
+    config = load_config(folder(objects({"training": {"homeVolume": None}}), tmp_path, monkeypatch))
+    assert config.KubernetesBackend.home_volume == {}
+
+
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_values_of_a_section_are_its_settings(section):
     cls = SECTIONS[section]

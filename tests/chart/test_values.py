@@ -27,6 +27,8 @@ SAMPLES = {
     "queues.x.parent": "y",
     "agent.affinity": {"nodeAffinity": {}},
     "service.affinity": {"podAffinity": {}},
+    "training.homeVolume.path": "/home/ann",
+    "training.dataVolumes.0.path": "/data/other",
     "training.podOverrides": {"spec": {"nodeSelector": {"disk": "fast"}}},
 }
 #: What must hold besides for a value to count; the longest prefix of the path decides.

@@ -1,15 +1,9 @@
 """The name of the Secret that has the secrets of a user."""
 
-import re
-
 from traitlets import TraitError, Unicode
 
 from .objects.names import LONGEST_USER_PART
-from .shared_volumes import OWNER
-
-#: The form of names of Secrets, and their most characters.
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LONGEST = 253
+from .shared_volumes import LONGEST_NAME, OWNER, is_object_name
 
 
 class SecretOfEachUser(Unicode):  # type: ignore[type-arg]
@@ -26,9 +20,9 @@ class SecretOfEachUser(Unicode):  # type: ignore[type-arg]
                 f"{trait}: all users would have one Secret. Write {OWNER} once where their names go, such as "
                 f'"gq-{OWNER}".'
             )
-        if not _NAME.fullmatch(name.replace(OWNER, "u")) or len(name) - len(OWNER) + LONGEST_USER_PART > _LONGEST:
+        if not is_object_name(name):
             raise TraitError(
                 f"{trait}: no Secret can have this name. Write small letters, digits, hyphens and dots, at most "
-                f'{_LONGEST - LONGEST_USER_PART} beside {OWNER}, such as "gq-{OWNER}".'
+                f'{LONGEST_NAME - LONGEST_USER_PART} beside {OWNER}, such as "gq-{OWNER}".'
             )
         return name

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from traitlets import Bool, Dict, Float, Integer, List, Unicode
+from traitlets import Bool, Bunch, Dict, Float, Integer, List, Unicode, validate
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq.backends.server_stopper import ServerStopper
@@ -21,7 +21,7 @@ from .leader.lease import Lease, Seat
 from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
 from .secret_names import SecretOfEachUser
-from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes
+from .shared_volumes import SharedVolumes, VolumeOfEachUser, list_volumes, require_own_paths
 
 if TYPE_CHECKING:
     from .api.cluster import Cluster
@@ -217,6 +217,14 @@ class KubernetesBackend(LoggingConfigurable):
             starts_ahead=self.starts_ahead,
             observe_all_pods=self.observe_all_pods,
         )
+
+    @validate("home_volume", "data_volumes")
+    def _require_own_paths(self, proposal: Bunch) -> object:
+        """Return the proposed volumes if no two have one path; raise `TraitError`."""
+        is_home = proposal["trait"].name == "home_volume"
+        home, data = (proposal["value"], self.data_volumes) if is_home else (self.home_volume, proposal["value"])
+        require_own_paths(list_volumes(home, data))
+        return proposal["value"]
 
     def open_cluster(self) -> "Cluster":
         """Return a new client of the cluster.

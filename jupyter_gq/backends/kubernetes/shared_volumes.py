@@ -1,6 +1,7 @@
 """Volumes that the pods of jobs have at the same path as the notebooks: homes, and read-only data."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -8,9 +9,25 @@ from traitlets import Dict, List, TraitError
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
+from .objects.names import LONGEST_USER_PART
+
 #: Stands for the name of the job's owner.
 OWNER = "{username}"
 _KEYS = frozenset({"claim", "path", "sub_path"})
+#: Folders in which the pods of jobs have what the system and jupyter-gq put there.
+_TAKEN = ("/gq", "/proc", "/sys", "/dev", "/var/run")
+
+
+#: The form of names of objects, and their most characters.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+LONGEST_NAME = 253
+
+
+def is_object_name(name: str) -> bool:
+    """Return whether an object of Kubernetes can have this name for each user who takes the place of `OWNER`."""
+    names = name.count(OWNER)
+    longest = len(name) + names * (LONGEST_USER_PART - len(OWNER))
+    return longest <= LONGEST_NAME and _NAME.fullmatch(name.replace(OWNER, "u")) is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,14 +46,22 @@ class SharedVolume:
         """Return the volume that an administrator describes; raise `ValueError` with a sentence if it is none."""
         if unknown := set(given) - _KEYS:
             raise ValueError(f"a volume has no {sorted(unknown)[0]!r}; it has claim, path and perhaps sub_path.")
-        if not all(isinstance(value, str) for value in given.values()) or not given.get("claim"):
-            raise ValueError("claim, path and sub_path are texts, and claim names a volume claim.")
-        path, sub_path = PurePosixPath(given.get("path", "")), given.get("sub_path", "")
-        if not path.is_absolute() or ".." in path.parts or path.is_relative_to("/gq") or str(path) == "/":
-            raise ValueError("path is an absolute path, such as /home/jovyan, and does not lie in /gq.")
-        if sub_path.startswith("/") or ".." in sub_path.split("/"):
-            raise ValueError("sub_path is a folder of the volume, such as {username}.")
-        return cls(claim=given["claim"], path=str(path), sub_path=sub_path, read_only=read_only)
+        if not all(isinstance(value, str) for value in given.values()):
+            raise ValueError("claim, path and sub_path are texts.")
+        claim, given_path, sub_path = (given.get(key, "") for key in ("claim", "path", "sub_path"))
+        if not is_object_name(claim):
+            raise ValueError(
+                f"no volume claim can have the name {claim!r}. Write small letters, digits, hyphens and dots, and "
+                f"{OWNER} where the names of users go, such as homes."
+            )
+        path = PurePosixPath(given_path)
+        if not path.is_absolute() or ".." in path.parts or ":" in given_path or not given_path.isprintable():
+            raise ValueError(f"path {given_path!r} is no absolute path without '..' and ':', such as /home/jovyan.")
+        if str(path) == "/" or any(path.is_relative_to(taken) for taken in _TAKEN):
+            raise ValueError(f"path {given_path!r} is taken: pods have something else there. Choose another folder.")
+        if sub_path.startswith("/") or ".." in sub_path.split("/") or not sub_path.isprintable():
+            raise ValueError(f"sub_path {sub_path!r} is no folder of the volume, such as {OWNER}.")
+        return cls(claim=claim, path=str(path), sub_path=sub_path, read_only=read_only)
 
     def make_volume(self, name: str, owner: str) -> JsonObject:
         """Return the volume of a pod; `owner` is the name of the job's owner as KubeSpawner writes it."""
@@ -59,7 +84,8 @@ class VolumeOfEachUser(Dict):
             _check(self.name, given)
             if OWNER not in given["claim"] + given.get("sub_path", ""):
                 raise TraitError(
-                    f"{self.name}: claim or sub_path must have {OWNER}, or all users would share one home."
+                    f"c.KubernetesBackend.{self.name} = {given!r}: all users would share one home. Write {OWNER} in "
+                    "claim or sub_path, where their names go."
                 )
         return given
 
@@ -72,6 +98,7 @@ class SharedVolumes(List):  # type: ignore[type-arg]
         given: list[JsonObject] = super().validate(obj, value) or []
         for volume in given:
             _check(self.name, volume)
+        require_own_paths(SharedVolume.parse(volume, read_only=True) for volume in given)
         return given
 
 
@@ -81,8 +108,17 @@ def list_volumes(home: JsonMapping, data: Sequence[JsonMapping]) -> tuple[Shared
     return (*homes, *(SharedVolume.parse(volume, read_only=True) for volume in data))
 
 
+def require_own_paths(volumes: Iterable[SharedVolume]) -> None:
+    """Raise `TraitError` if two of these volumes have one path: Kubernetes would refuse every pod."""
+    paths = [volume.path for volume in volumes]
+    if twice := next((path for path in paths if paths.count(path) > 1), ""):
+        raise TraitError(
+            f"c.KubernetesBackend.home_volume and data_volumes: two volumes have the path {twice}. Give each its own."
+        )
+
+
 def _check(name: str | None, given: JsonMapping) -> None:
     try:
         SharedVolume.parse(given, read_only=False)
     except ValueError as error:
-        raise TraitError(f"{name}: {error}") from error
+        raise TraitError(f"c.KubernetesBackend.{name} = {given!r}: {error}") from error

@@ -1,6 +1,7 @@
 """The bundle of a file: what runs, in which kernel and folder, and which files are refused before anything is sent."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -101,6 +102,20 @@ def test_what_cannot_run_is_refused_in_a_sentence(file, name, content, options, 
         make_file_bundle(file(name, content, **options))
     assert sentence in str(refusal.value)
     assert refusal.value.exit_code == 2
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_would_never_be_read_to_its_end_is_refused(tmp_path, plant):
+    plant(tmp_path / "a.py")
+    with pytest.raises(CommandRefused, match=r"a\.py is no regular file"):
+        make_file_bundle(FileToSend(path=tmp_path / "a.py"))
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
+    with (tmp_path / "a.py").open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(CommandRefused, match="has more than 128 MiB"):
+        make_file_bundle(FileToSend(path=tmp_path / "a.py"))
 
 
 def test_a_missing_file_is_refused(tmp_path):

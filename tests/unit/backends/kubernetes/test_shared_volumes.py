@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from kubespawner.slugs import safe_slug
 from traitlets import TraitError
+from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
@@ -73,14 +74,29 @@ def test_a_user_has_the_name_that_the_notebooks_volumes_have(user):
         {**HOME, "subPath": "x"},
         {"path": "/home/jovyan", "sub_path": "{username}"},
         {**HOME, "claim": 3},
+        {**HOME, "claim": "Homes_X"},
+        {**HOME, "claim": "h" * 254},
+        {**HOME, "path": "/home/jovyan:ro"},
+        {**HOME, "path": "/home\n"},
+        {**HOME, "path": "/proc"},
+        {**HOME, "path": "/dev/shm"},
     ],
     ids=str,
 )
 def test_a_home_that_would_be_shared_or_lies_elsewhere_is_refused(home):
-    with pytest.raises(TraitError, match="home_volume"):
+    with pytest.raises(TraitError, match=r"^c\.KubernetesBackend\.home_volume = "):
         KubernetesBackend(home_volume=home)
 
 
 def test_data_needs_a_claim_and_a_path():
     with pytest.raises(TraitError, match="data_volumes"):
         KubernetesBackend(data_volumes=[{"claim": "imagenet"}])
+
+
+@pytest.mark.parametrize("path", ["/data", "/data/", "/home/jovyan"])
+def test_two_volumes_never_have_one_path(path):
+    config = Config()
+    config.KubernetesBackend.data_volumes = [DATA | {"path": "/data"}, DATA | {"path": path}]
+    config.KubernetesBackend.home_volume = HOME
+    with pytest.raises(TraitError, match="two volumes have the path /"):
+        KubernetesBackend(config=config)
