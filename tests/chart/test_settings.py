@@ -42,7 +42,7 @@ def snake(word):
 
 
 def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
-    config = load_config(folder(objects({"training": {"homeVolume": None}}), tmp_path, monkeypatch))
+    config = load_config(folder(objects({"training": {"homeVolume": None}}), tmp_path, monkeypatch), {})
     assert config.KubernetesBackend.home_volume == {}
 
 
