@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from jupyter_gq.api.openapi import SchemaOfWire
 from jupyter_gq.api.routes import describe_api
 from jupyter_gq.lab.answers import ConnectionNotice, ResultPath, ServerStatus
+from jupyter_gq.lab.carrying.models import Captured, CaptureRequest
 from jupyter_gq.lab.history import KernelHistory
 from jupyter_gq.lab.requests import Announcement, CellsRequest, Plan, SendRequest
 
@@ -37,8 +38,8 @@ OF_SERVICE = frozenset(
         "QueueList",
     }
 )
-READ_BY_SERVER = (Announcement, CellsRequest, SendRequest)
-SENT_BY_SERVER = (ConnectionNotice, KernelHistory, Plan, ResultPath, ServerStatus)
+READ_BY_SERVER = (Announcement, CaptureRequest, CellsRequest, SendRequest)
+SENT_BY_SERVER = (Captured, ConnectionNotice, KernelHistory, Plan, ResultPath, ServerStatus)
 
 _REFERENCE = "#/components/schemas/"
 

@@ -37,6 +37,8 @@ MOST_VARIABLES = 1000
 MOST_ENTRIES = 10_000
 #: The most variables that a job returns.
 MOST_RETURNS = 100
+#: The most variables that a job takes along.
+MOST_CARRIED = 1000
 #: The most secrets of a job.
 MOST_SECRETS = 50
 #: The most arguments of a command.

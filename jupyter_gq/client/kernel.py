@@ -3,14 +3,25 @@
 Used by the runner and by the Jupyter server's provisioner: a cell meets the same kernel in both places.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path, PurePath
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 #: Started instead of `-m ipykernel_launcher`; applies the caps, then runs that module. Standard library only.
 STARTUP_FILE = Path(__file__).resolve().parent.parent / "notebook" / "kernel_startup.py"
 #: Run in a job's kernel to save the variables that the job returns. Standard library and cloudpickle.
 SAVE_FILE = STARTUP_FILE.with_name("save_results.py")
+#: Run in a kernel to save or load the variables that a job takes along. Standard library and cloudpickle.
+CARRY_FILE = STARTUP_FILE.parent / "carrying" / "call.py"
+
+
+def make_carry_call(module: str, request: JsonMapping) -> str:
+    """Return the code that lets a kernel call a module of `notebook/carrying`; it assigns no name of the user."""
+    return f"__import__('runpy').run_path({str(CARRY_FILE)!r})['call']({module!r}, {json.dumps(request)!r})"
+
 
 _LAUNCHERS = frozenset({"ipykernel_launcher", "ipykernel"})
 #: Commands that start the kernel where our file is not.

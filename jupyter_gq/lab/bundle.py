@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jupyter_gq.client.bundle import explain_invalid_names
-from jupyter_gq.client.models import Bundle, CellRef, FrozenFile, Kernel, Manifest
+from jupyter_gq.client.models import Bundle, Carried, CellRef, FrozenFile, Kernel, Manifest
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
@@ -99,8 +99,9 @@ def make_bundle(
     *,
     returns: Sequence[str] = (),
     files: Sequence[FrozenFile] = (),
+    carried: Carried | None = None,
 ) -> Bundle:
-    """Return the bundle of a job that runs these steps, returns these variables and takes these files along.
+    """Return the bundle of a job that runs these steps, returns these variables, and takes files and variables along.
 
     The notebook has no outputs. Raises `RefusedRequest` if a name cannot be that of a variable.
     """
@@ -119,6 +120,7 @@ def make_bundle(
         targets=[refs[s.id] for s in steps if s.why == "target"],
         returns=list(returns),
         files=list(files),
+        carried=carried,
         secrets=list(source.secrets),
     )
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))

@@ -78,6 +78,15 @@ class JupyterGQ(ExtensionApp):
         """,
     ).tag(config=True)
 
+    max_variables_mib = Float(
+        500.0,
+        min=0.001,
+        help="""Most MiB of the variables of a kernel, pickled, that go along with one job; what does not fit stays.
+
+        The limit `c.TrainingQueues.max_job_files_mib` of the service holds for files and variables together.
+        """,
+    ).tag(config=True)
+
     hub_environment = HubEnvironment()
     #: None if there is no service.
     watch: KernelWatch | None = None
@@ -122,7 +131,7 @@ class JupyterGQ(ExtensionApp):
             watch,
             share,
             self.environment,
-            max_file_bytes=int(self.max_file_mib * _MIB),
+            module.Limits(file=int(self.max_file_mib * _MIB), variables=int(self.max_variables_mib * _MIB)),
         )
         connection.reporter.interval, connection.reporter.busy_limit = self.activity_interval, self.busy_limit
         return connection

@@ -310,6 +310,16 @@ class CheckHandler(GQHandler):
         await self.respond(lambda connection: connection.check(self.read_body()))
 
 
+class VariablesHandler(GQHandler):
+    """POST variables: pickles and checks the variables of the kernel that cells need; nothing is sent."""
+
+    @authenticated
+    @authorized
+    async def post(self) -> None:
+        """Answer with names, sizes and reasons of the variables, or with 422 if the kernel cannot be asked."""
+        await self.respond(lambda connection: connection.capture(self.read_body()))
+
+
 class SendHandler(GQHandler):
     """POST send: makes the bundle and submits the job. 201, or 200 if this key was sent before."""
 
@@ -386,6 +396,7 @@ ROUTES = [
     ("jupyter-gq/preview", PreviewHandler),
     ("jupyter-gq/keep", KeepHandler),
     ("jupyter-gq/check", CheckHandler),
+    ("jupyter-gq/variables", VariablesHandler),
     ("jupyter-gq/send", SendHandler),
     (f"jupyter-gq/open-result/{_NAME}", OpenResultHandler),
     (f"jupyter-gq/kernels/{_NAME}/history", KernelHistoryHandler),

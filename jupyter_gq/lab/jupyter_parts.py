@@ -54,6 +54,9 @@ class Kernels(Protocol):
         Check `in` first: the error for any other kernel depends on the server's kernel manager.
         """
 
+    def interrupt_kernel(self, kernel_id: str) -> MaybeAsync[None]:
+        """Interrupt what this kernel runs."""
+
     def __contains__(self, kernel_id: object) -> bool:
         """Return True if this kernel runs."""
 

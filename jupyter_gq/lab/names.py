@@ -1,17 +1,27 @@
-"""The variables that a cell makes and that later cells need, by the syntax trees of their sources. For Python only.
+"""The variables that cells make and need, by the syntax trees of their sources. For Python only.
 
 Rules
 -----
 - Made: what a target assigns, or defines as a function or a class, at its top level. Modules are not brought back, nor
   are names that begin with an underscore.
 - Needed: what a later cell reads before that cell, or a cell between, assigns the name itself.
+- Magics: the code in `%%time`, `%timeit` and their like counts, and the names that a `!` command puts in.
 - A source that is no Python, such as one with a cell magic of another language, makes and needs nothing.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 
 from .cells import parse_cell
+
+#: Methods of IPython into which its transformer turns magics and commands, and the magics whose text is Python.
+_MAGICS = frozenset({"run_line_magic", "run_cell_magic"})
+_COMMANDS = frozenset({"system", "getoutput"})
+_OF_CODE = frozenset({"capture", "prun", "time", "timeit"})
+#: Options such as `-n 10` before the code of such a magic.
+_OPTIONS = re.compile(r"^(\s*-[a-zA-Z]+(\s*\d+)?)+")
+_PUT_IN = re.compile(r"[{$]([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def find_made_names(sources: Iterable[str]) -> list[str]:
@@ -24,6 +34,20 @@ def find_needed_names(made: Sequence[str], later: Iterable[str]) -> list[str]:
     """Return those of the `made` names that the later cells need, in the same order."""
     needed = _read(later).needed
     return [name for name in made if name in needed]
+
+
+def find_free_names(sources: Iterable[str]) -> list[str]:
+    """Return the names that these cells read before they assign them, sorted; names of builtins are among them."""
+    return sorted(_read(sources).needed)
+
+
+def find_makers(sources: Sequence[str]) -> dict[str, list[int]]:
+    """Return for each name which of these cells assign or import it, by their places."""
+    makers: dict[str, list[int]] = {}
+    for place, source in enumerate(sources):
+        for name in _read([source]).assigned:
+            makers.setdefault(name, []).append(place)
+    return makers
 
 
 def _read(sources: Iterable[str]) -> "_Uses":
@@ -48,8 +72,24 @@ class _Uses(ast.NodeVisitor):
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self._need(node.id)
+        elif isinstance(node.ctx, ast.Del):
+            self._need(node.id)
+            self.assigned.discard(node.id)
         else:
             self.assigned.add(node.id)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        if called in _COMMANDS and texts:
+            for name in _PUT_IN.findall(texts[0]):
+                self._need(name)
+        elif called in _MAGICS and texts and texts[0] in _OF_CODE:
+            for source in texts[1:]:
+                tree = parse_cell(_OPTIONS.sub("", source))
+                if tree is not None:
+                    self.visit(tree)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._visit_all(node.value, *node.targets)

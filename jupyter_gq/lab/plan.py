@@ -16,7 +16,7 @@ from .bundle import Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
 from .names import find_made_names, find_needed_names
-from .requests import CellsRequest, CellWarning, FilesPlan, Plan, PlannedCell, PrefixCell
+from .requests import CarryOffer, CellsRequest, CellWarning, FilesPlan, Plan, PlannedCell, PrefixCell
 
 #: Seconds from which cells that run first are called slow.
 SLOW_PREFIX = 30
@@ -50,12 +50,24 @@ def describe_plan(
         files=files,
         returns=find_needed_names(made, _list_later_sources(request)),
         environment=server.plan(sources),
+        carry=_offer_variables(request, steps, kernel),
     )
 
 
 def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:
     """Return the sources of the cells that will run, in order; none for other languages than Python."""
     return [step.source for step in steps] if is_python(kernel) else []
+
+
+def _offer_variables(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> CarryOffer:
+    """Return whether variables can go along in place of cells that run first, and whether that is worth while."""
+    offered = is_python(kernel) and request.mode == "replay" and request.kernel_id is not None
+    return CarryOffer(offered=offered, suggested=offered and _sum_seconds(steps) >= SLOW_PREFIX)
+
+
+def _sum_seconds(steps: Sequence[Step]) -> float:
+    """Return the seconds that the cells took here which run first, as far as they are known."""
+    return sum(step.seconds or 0 for step in steps if step.why != "target")
 
 
 def _list_later_sources(request: CellsRequest) -> list[str]:
@@ -87,7 +99,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
                     yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:
             yield from _describe_syntax(step)
-    took = sum(step.seconds or 0 for step in steps if step.why != "target")
+    took = _sum_seconds(steps)
     if took >= SLOW_PREFIX:
         yield CellWarning(
             code="slow_prefix", message=f"The cells before took {took:.0f} s here, and run again each time."

@@ -81,6 +81,9 @@ class JobFields(_Request):
         "proposes.",
     )
     secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
+    capture: str | None = Field(
+        default=None, description="Id of the answer of POST variables whose variables go along; null = none go along."
+    )
 
 
 class SendRequest(CellsRequest, JobFields):
@@ -88,7 +91,7 @@ class SendRequest(CellsRequest, JobFields):
 
 
 #: Fields of the request from which this server makes the bundle and the key.
-_OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets"})
+_OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets", "capture"})
 #: Fields of the request that are sent to the service unchanged.
 JOB_FIELDS = frozenset(JobFields.model_fields) - _OWN_FIELDS
 
@@ -176,6 +179,13 @@ class FilesPlan(BaseModel):
     notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
 
 
+class CarryOffer(BaseModel):
+    """Whether variables of the kernel can go along, so that the cells before need not run in the job."""
+
+    offered: bool
+    suggested: bool = Field(description="Whether the cells before took so long here that this is worth while.")
+
+
 class Plan(BaseModel):
     """The answer of POST check."""
 
@@ -186,6 +196,7 @@ class Plan(BaseModel):
     files: FilesPlan
     returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
     environment: PlannedEnvironment
+    carry: CarryOffer
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:

@@ -7,7 +7,7 @@ the service or plain JSON. Refusals are raised as `RefusedRequest`, the service'
 import asyncio
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from jupyter_core.utils import ensure_async
@@ -29,6 +29,8 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from . import bundle, cells
 from .activity import ActivityReporter
+from .carrying.captures import Captures
+from .carrying.models import Captured, CaptureRequest
 from .clock import now
 from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
@@ -37,11 +39,19 @@ from .jupyter_parts import ServerApp
 from .kernel_requests import KernelRequests
 from .origin import find_origin
 from .plan import describe_plan, list_python_sources
-from .project.plan import MAX_FILE_BYTES, find_project
+from .project.plan import find_project
 from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
 from .results import save_result
 from .share import ShareNotice
 from .watch import KernelWatch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """The most bytes of one file and of all variables that go along with a job."""
+
+    file: int
+    variables: int
 
 
 class ServiceConnection:
@@ -54,12 +64,12 @@ class ServiceConnection:
         watch: KernelWatch,
         share: ShareNotice,
         environment: Iterable[str],
-        *,
-        max_file_bytes: int = MAX_FILE_BYTES,
+        limits: Limits,
     ) -> None:
         self._app, self._here, self._share, self._log = app, here, share, watch.log
         self._environment = ServerEnvironment(environ=os.environ, usual=tuple(environment))
-        self._max_file_bytes = max_file_bytes
+        self._max_file_bytes = limits.file
+        self._captures = Captures(app.kernel_manager, watch, os.environ, limits.variables)
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
@@ -83,6 +93,7 @@ class ServiceConnection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks, self._fetching = (), None
+        self._captures.close()
         self.service.close()
 
     async def status(self) -> tuple[bool, str]:
@@ -118,6 +129,16 @@ class ServiceConnection:
         """
         return await self.describe(parse(CellsRequest, body))
 
+    async def capture(self, body: object) -> Captured:
+        """Pickle and check the variables of the kernel that the cells in `body` need; return names, sizes and reasons.
+
+        Raises `RefusedRequest` if the body is no valid request, the cells cannot run, or the kernel cannot be asked.
+        """
+        request = parse(CaptureRequest, body)
+        source = await self._find_origin(request)
+        steps = bundle.plan_steps(request, source.kernel)
+        return await self._captures.take(self.service, request, steps, source)
+
     async def send(self, body: object) -> tuple[JobView, bool]:
         """Make the bundle and submit the job; return it, and whether it is new (False = its key was sent before).
 
@@ -137,7 +158,8 @@ class ServiceConnection:
         parse(JobRequest, asked)  # a wrong request is refused before files are sent
         project = await find_project(self.service, request, steps, source, self._max_file_bytes)
         files = await project.send(self.service)
-        made = bundle.make_bundle(request, steps, source, returns=request.returns, files=files)
+        carried = await self._captures.send(self.service, request)
+        made = bundle.make_bundle(request, steps, source, returns=request.returns, files=files, carried=carried)
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
 
     @staticmethod

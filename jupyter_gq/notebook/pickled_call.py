@@ -25,9 +25,9 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .results import Unpickler
 from .save_results import find_own_modules
 from .server import JobError
+from .unpickler import Unpickler
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -10,17 +10,16 @@ See docs/decisions/0116-load-results-through-a-socket-of-the-users-server.md.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from .server_socket import ask_server, server_socket
+from .unpickler import Unpickler
 
 _RUN_DIR = "GQ_RUN_DIR"
 
@@ -168,22 +167,3 @@ def _unpickle(file: BinaryIO, name: str) -> object:
     except Exception as error:  # unpickling runs code of any library, which may raise anything
         said = str(error) or type(error).__name__
         raise ResultError(f"{name} cannot be loaded here ({type(error).__name__}: {said}).") from error
-
-
-class Unpickler(pickle.Unpickler):
-    """An unpickler that puts tensors of a GPU into main memory if this kernel has no GPU."""
-
-    def find_class(self, module: str, name: str) -> object:
-        """Return the object of that name in a module, or for PyTorch's storages a function that needs no GPU."""
-        if (module, name) == ("torch.storage", "_load_from_bytes"):
-            return _make_storage_loader(cast("Callable[[bytes], object]", super().find_class(module, name)))
-        return super().find_class(module, name)
-
-
-def _make_storage_loader(own: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """Return PyTorch's own loader of storages if there is a GPU, else one that maps them to main memory."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
-
-    if torch.cuda.is_available():
-        return own
-    return lambda content: torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)

@@ -19,6 +19,7 @@ from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.json_types import JsonObject
 
+from .cells.carried import load_variables
 from .cells.cells import CellClient, CellExited, CellFailed, CommandFailed, KernelDied
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
@@ -223,6 +224,7 @@ class Run:
             self._restore_earlier_outputs()
             self._connection, self._shown.language = await connecting
             self._shipper.emit([{"op": "run", "state": "ready", "language": self._shown.language}])
+            await load_variables(self._connection, self.kernel, self._job.folder, self._job.bundle)
         except KernelError as error:
             return describe_failure(str(error))
         finally:

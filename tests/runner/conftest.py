@@ -96,6 +96,8 @@ class Job:
         self.max_result_bytes = 10_000_000
         self.umask = 0o022
         self.files: dict[str, bytes] = {}
+        #: Contents of the variables that go along; `manifest["carried"]` lists them.
+        self.pickles: list[bytes] = []
         self.process: subprocess.Popen | None = None
 
     def prefix(self, source: str, cell_id: str = "prefix") -> "Job":
@@ -139,8 +141,9 @@ class Job:
         self.cwd.mkdir(exist_ok=True)
         document = {"manifest": manifest, "notebook": notebook, "max_result_bytes": self.max_result_bytes}
         (self.folder / "bundle.json").write_text(json.dumps(document))
-        if self.files and not (self.folder / "files.done").exists():
-            (self.folder / "files.pack").write_bytes(b"".join(self.files.values()))
+        packed = [*self.files.values(), *self.pickles]
+        if packed and not (self.folder / "files.done").exists():
+            (self.folder / "files.pack").write_bytes(b"".join(packed))
 
     def run_folder(self, run: int = 1, task: int = 0) -> Path:
         return self.folder / "runs" / str(run) / str(task)

@@ -9,7 +9,7 @@ from .changes import MOST_JOBS, CancelledJobs, JobChange, JobSelection, RefusedJ
 from .drains import DrainList, DrainRequest, DrainView
 from .events import EVENT_NAMES, ServiceEvent
 from .evictions import Eviction
-from .files import FileParts, FileStore, FrozenFile, PartsQuestion
+from .files import Carried, CarriedPickle, FileParts, FileStore, FrozenFile, PartsQuestion
 from .health import Health, HealthCode, Readiness
 from .jobs import (
     MAX_NAME,
@@ -54,6 +54,8 @@ __all__ = [
     "Bounds",
     "Bundle",
     "CancelledJobs",
+    "Carried",
+    "CarriedPickle",
     "CellRef",
     "Choice",
     "DeviceList",

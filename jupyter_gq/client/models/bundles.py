@@ -24,7 +24,7 @@ from jupyter_gq.client.user_secrets import is_valid_name
 from jupyter_gq.client.variables import RESERVED, matches
 from jupyter_gq.domain.json_types import JsonObject
 
-from .files import FrozenFile
+from .files import Carried, FrozenFile
 
 
 class Kernel(StrictModel):
@@ -101,6 +101,10 @@ class Manifest(StrictModel):
         max_length=MOST_FILES,
         description="Files of the folder of the notebook as they were at sending. If there are some, the job runs in a "
         "folder of its own with them, else in the folder `cwd`.",
+    )
+
+    carried: Carried | None = Field(
+        default=None, description="Variables that the kernel of the job has before its first cell. Python only."
     )
 
     @field_validator("files")

@@ -1,11 +1,12 @@
-"""The files of a project that jobs take along: what the service has of them, and what is sent."""
+"""The files and the variables that jobs take along: what the service has of them, and what is sent."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from jupyter_gq.client.bounds import Line
+from jupyter_gq.client.bounds import MOST_CARRIED, Line
+from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 
@@ -20,12 +21,26 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", max_length=64)]
 Encoded = Annotated[str, Field(max_length=PART_SIZE * 4 // 3 + 4, pattern="^[A-Za-z0-9+/=]*$")]
 
 
-class FrozenFile(StrictModel):
+class Parted(StrictModel):
+    """A content that travels in parts."""
+
+    bytes: int = Field(ge=0, lt=2**40)
+    parts: list[Digest] = Field(max_length=MOST_ASKED, description="Its parts of 4 MiB, in order.")
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        """Refuse a number of parts that does not fit the size."""
+        expected = -(-self.bytes // PART_SIZE)
+        if len(self.parts) != expected:
+            why = f"{self.bytes} bytes have {expected} parts, not {len(self.parts)}"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return self
+
+
+class FrozenFile(Parted):
     """A file of the project as it was when the job was sent."""
 
     path: Line = Field(description="Relative to the folder of the notebook, with slashes.")
-    bytes: int = Field(ge=0, lt=2**40)
-    parts: list[Digest] = Field(max_length=MOST_ASKED, description="Its parts of 4 MiB, in order.")
     executable: bool = False
 
     @field_validator("path")
@@ -37,14 +52,29 @@ class FrozenFile(StrictModel):
             raise PydanticCustomError(REFUSED, "{why}", {"why": f"{why}: {path[:60]!r}"})
         return path
 
-    @model_validator(mode="after")
-    def _check_parts(self) -> "FrozenFile":
-        """Refuse a number of parts that does not fit the size."""
-        expected = -(-self.bytes // PART_SIZE)
-        if len(self.parts) != expected:
-            why = f"{self.bytes} bytes have {expected} parts, not {len(self.parts)}"
+
+class CarriedPickle(Parted):
+    """Variables of the notebook's kernel in one pickle: one variable, or several that share objects."""
+
+    names: list[Line] = Field(min_length=1, max_length=MOST_CARRIED)
+
+    @field_validator("names")
+    @classmethod
+    def _check_names(cls, names: list[str]) -> list[str]:
+        """Refuse what cannot be the name of a variable, and a name that is there twice."""
+        why = explain_invalid_names(names)
+        if why:
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
-        return self
+        return names
+
+
+class Carried(StrictModel):
+    """The variables that a job takes along. Only the job's own kernel, of the same Python, unpickles them."""
+
+    python: str = Field(
+        pattern=r"^[0-9]{1,2}\.[0-9]{1,3}$", description='Minor version that made them, such as "3.12".'
+    )
+    pickles: list[CarriedPickle] = Field(max_length=MOST_CARRIED)
 
 
 class PartsQuestion(StrictModel):

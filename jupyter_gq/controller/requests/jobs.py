@@ -330,7 +330,7 @@ class Jobs:
         workload, context = record.workload, self._context
         limits = {"max_result_bytes": context.settings.max_result_bytes}
         document = {**bundle.model_dump(), **limits}
-        self._files.keep(workload.id, workload.owner, bundle.manifest.files)
+        self._files.keep(workload.id, workload.owner, bundle.manifest)
         try:
             content = b"" if context.bundles.pod_files is not None else self._files.read_all(workload.id)
             context.bundles.write(workload.id, workload.owner, document, context.settings.max_bundle_bytes, content)

@@ -1,10 +1,10 @@
-"""The requests about the files of projects that jobs take along.
+"""The requests about the files and the pickled variables that jobs take along.
 
 Rules
 -----
 - Own parts only: a user learns which parts that user has sent, and never what another one has.
 - Kept by jobs: a part is kept while a job has it, and for a day after it was sent or asked for; see `loop.retention`.
-- Limits: the files of one job, and all parts of one user, have at most the bytes that the settings allow.
+- Limits: files and variables of one job, and all parts of one user, have at most the bytes that the settings allow.
 """
 
 import base64
@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Sequence
 
 from jupyter_gq.client.frozen_files import PART_SIZE, list_part_sizes
-from jupyter_gq.client.models import FileStore, FrozenFile, KeptResult
+from jupyter_gq.client.models import CarriedPickle, FileStore, FrozenFile, KeptResult, Manifest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import Conflict, LimitReached, TooLarge, UserError
@@ -61,19 +61,25 @@ class ProjectFiles:
         if by_digest:
             store.put_parts(owner, by_digest, self._context.clock.now())
 
-    def keep(self, job: str, owner: str, files: Sequence[FrozenFile]) -> None:
-        """Keep the parts of these files for a job; raise `TooLarge` or `Conflict` if that is not possible."""
-        limit, size = self._context.settings.max_job_file_bytes, sum(file.bytes for file in files)
+    def keep(self, job: str, owner: str, manifest: Manifest) -> None:
+        """Keep the parts of what a job takes along: its files, then its variables.
+
+        Raises `TooLarge` or `Conflict` if that is not possible.
+        """
+        pickles = manifest.carried.pickles if manifest.carried else []
+        contents: list[FrozenFile | CarriedPickle] = [*manifest.files, *pickles]
+        limit, size = self._context.settings.max_job_file_bytes, sum(content.bytes for content in contents)
         if size > limit:
             raise TooLarge(
-                f"The files that would go along have {size / _MIB:.1f} MiB, but the limit is {limit / _MIB:.1f} MiB. "
-                "Leave large ones out."
+                f"The files and variables that would go along have {size / _MIB:.1f} MiB, but the limit is "
+                f"{limit / _MIB:.1f} MiB. Leave large ones out."
             )
         # What is stored must be as large as what is claimed: the limits above count the claims.
-        parts = _list_parts(files)
+        parts = _list_parts(contents)
         if parts and self._context.store.use_parts(job, owner, parts):
             raise Conflict(
-                "Some files that should go along are not here any more, or have another size. Send the cell again."
+                "Some files or variables that should go along are not here any more, or have another size. Send the "
+                "cell again."
             )
 
     def read_all(self, job: str) -> bytes:
@@ -98,9 +104,9 @@ class ProjectFiles:
             raise Conflict("Some parts of what the job brings back are not here, or have another size.")
 
 
-def _list_parts(files: Sequence[FrozenFile | KeptResult]) -> list[tuple[str, int]]:
-    """Return the parts of all files in order, each with the size that it must have."""
-    return [part for file in files for part in zip(file.parts, list_part_sizes(file.bytes), strict=True)]
+def _list_parts(contents: Sequence[FrozenFile | CarriedPickle | KeptResult]) -> list[tuple[str, int]]:
+    """Return the parts of all contents in order, each with the size that it must have."""
+    return [part for each in contents for part in zip(each.parts, list_part_sizes(each.bytes), strict=True)]
 
 
 def _decode(content: str) -> bytes:

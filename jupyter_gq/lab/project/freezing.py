@@ -70,13 +70,13 @@ async def send_parts(service: FileService, parts: Mapping[str, bytes]) -> int:
     sent = 0
     for start in range(0, len(digests), MOST_ASKED):
         missing = (await service.describe_files(digests[start : start + MOST_ASKED])).missing
-        for batch in _batches([parts[digest] for digest in missing]):
+        for batch in _batches(parts[digest] for digest in missing):
             await service.add_files(batch)
             sent += len(batch)
     return sent
 
 
-def _batches(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
+def _batches(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Yield the parts in requests of at most `PART_SIZE` bytes and `MOST_SENT` parts."""
     batch: list[bytes] = []
     size = 0

@@ -16,8 +16,6 @@ from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
 from .freezing import FileService, freeze, send_parts
 from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
 
-#: Largest file that goes along, in bytes, if the server's configuration says nothing.
-MAX_FILE_BYTES = 16 * 1024 * 1024
 _COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
 _CUT_SHORT = (
     "The search for files took too long and ended early. Name a missing file by its path in the cell, or move the "
@@ -106,7 +104,7 @@ async def find_project(
 
     If the service keeps no files, as one of an older release, none go along.
     """
-    store = await _ask_for_limits(service)
+    store = await ask_for_limits(service)
     caps = Caps(file=max_file_bytes, job=store.max_job_bytes if store is not None else 0)
     folder, needed = Path(origin.cwd), Needed()
     reads_code = is_python(origin.kernel)
@@ -123,7 +121,7 @@ async def find_project(
     )
 
 
-async def _ask_for_limits(service: FileService) -> FileStore | None:
+async def ask_for_limits(service: FileService) -> FileStore | None:
     """Return what the service takes; None if it does not know this question. Raises other errors of the service."""
     try:
         return await service.describe_files([])

@@ -26,6 +26,16 @@ class ProjectFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CarriedPickle:
+    """Variables of the notebook in one pickle."""
+
+    names: tuple[str, ...]
+    bytes: int
+    #: SHA-256 of each of its parts, as hex.
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
     """The cells of a job and the command of their kernel."""
 
@@ -52,6 +62,9 @@ class Bundle:
     max_result_bytes: int = DEFAULT_RESULT_BYTES
     #: Files that the job takes along; with some, it runs in a folder of its own.
     files: tuple[ProjectFile, ...] = ()
+    #: Variables that the kernel has before its first cell, and the minor version of Python that made them.
+    carried: tuple[CarriedPickle, ...] = ()
+    carried_python: str = ""
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -61,7 +74,7 @@ def read_bundle(path: Path) -> Bundle:
         if document is None:
             raise BundleError("The job's bundle is gone, so the job cannot run.")
         manifest, notebook = document["manifest"], document["notebook"]
-        kernel = manifest["kernel"]
+        kernel, carried = manifest["kernel"], manifest.get("carried") or {}
         return Bundle(
             notebook=notebook,
             cells=pair_cells(manifest, notebook),
@@ -77,6 +90,8 @@ def read_bundle(path: Path) -> Bundle:
             returns=tuple(manifest.get("returns", ())),
             max_result_bytes=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
             files=tuple(_read_file(file) for file in manifest.get("files", ())),
+            carried=tuple(_read_pickle(entry) for entry in carried.get("pickles", ())),
+            carried_python=str(carried.get("python", "")),
         )
     except UnusableFile as error:
         raise BundleError(f"The job's bundle could not be read. {error}") from error
@@ -93,4 +108,11 @@ def _read_file(file: JsonMapping) -> ProjectFile:
         bytes=int(file["bytes"]),
         parts=tuple(file["parts"]),
         executable=bool(file.get("executable")),
+    )
+
+
+def _read_pickle(entry: JsonMapping) -> CarriedPickle:
+    """Return a pickle that the manifest lists; raise `KeyError`, `TypeError` or `ValueError` if it is damaged."""
+    return CarriedPickle(
+        names=tuple(str(name) for name in entry["names"]), bytes=int(entry["bytes"]), parts=tuple(entry["parts"])
     )

@@ -1,6 +1,6 @@
 """The files of a job: their names, and atomic writing.
 
-    bundle.json  checkpoint/  output.ipynb  results.json  results/{vars,files}/
+    bundle.json  carried/  checkpoint/  output.ipynb  results.json  results/{vars,files}/
     runs/<n>/<task>/{token,spool.jsonl,stop,stop_seen,progress.json,result.json}
 
 `result.json` is written last. Room for it and for `stop` is reserved at the start, so that a run on a full disk can be
@@ -43,6 +43,11 @@ class RunFolder:
     def checkpoint(self) -> Path:
         """The folder of checkpoints, which all runs of the job share."""
         return self.job / "checkpoint"
+
+    @property
+    def carried(self) -> Path:
+        """The folder of the pickled variables that the job took along."""
+        return self.job / "carried"
 
     @property
     def notebook(self) -> Path:

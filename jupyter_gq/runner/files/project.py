@@ -1,5 +1,7 @@
 """The folder of a job that takes files along: the frozen files, with links to the rest. Standard library only.
 
+Variables that a job takes along come in the same pack, behind the files. They are written beside that folder.
+
 Rules
 -----
 - Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
@@ -14,7 +16,7 @@ See docs/decisions/0126-run-a-job-with-files-in-its-own-folder.md.
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedReader
@@ -23,7 +25,7 @@ from pathlib import Path
 from jupyter_gq.client.frozen_files import PACK, PART_SIZE, explain_unsafe_path
 from jupyter_gq.runner.problems import BundleError
 
-from .bundle import Bundle, ProjectFile
+from .bundle import Bundle, CarriedPickle, ProjectFile
 from .folder import RunFolder
 
 #: Folders that programs make beside code; they are neither linked nor results.
@@ -36,20 +38,21 @@ _DONE = "files.done"
 def prepare_project(folder: RunFolder, bundle: Bundle) -> Bundle:
     """Write the files that a job takes along into its own folder; return the bundle with that working folder.
 
-    A bundle without files is returned unchanged. Raises `BundleError` if the files are incomplete, and `OSError` if the
-    disk refuses.
+    Also writes the pickles of the job. A bundle without files is returned unchanged. Raises `BundleError` if something
+    is incomplete, and `OSError` if the disk refuses.
     """
-    if not bundle.files:
+    if not bundle.files and not bundle.carried:
         return bundle
     root = folder.results / "files"
     with _only_task(folder.job / "files.lock"):
         done = folder.job / _DONE
         if not done.exists():
-            _unpack(folder.job / PACK, root, bundle.files)
-            _link_rest(Path(bundle.cwd), root)
+            _unpack(folder, root, bundle)
+            if bundle.files:
+                _link_rest(Path(bundle.cwd), root)
             done.touch(mode=0o600)
             (folder.job / PACK).unlink(missing_ok=True)
-    return replace(bundle, cwd=str(root))
+    return replace(bundle, cwd=str(root)) if bundle.files else bundle
 
 
 def is_unchanged(path: Path, file: ProjectFile) -> bool:
@@ -71,26 +74,30 @@ def _only_task(lock: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _unpack(pack: Path, root: Path, files: Iterable[ProjectFile]) -> None:
-    """Write the files below `root` from their contents in `pack`, one after the other."""
+def _unpack(folder: RunFolder, root: Path, bundle: Bundle) -> None:
+    """Write the files below `root`, and the pickles, from their contents in the pack, one after the other."""
+    pack = folder.job / PACK
     with pack.open("rb") if pack.exists() else open(os.devnull, "rb") as contents:
-        for file in files:
+        for file in bundle.files:
             if why := explain_unsafe_path(file.path):
                 raise BundleError(f"The file {file.path!r} of this job cannot be written: {why}.")
             place = root / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
-            _write(place, file, contents)
+            _write(place, file, contents, 0o755 if file.executable else 0o644, f"file {file.path}")
+        folder.carried.mkdir(mode=0o700, exist_ok=True)
+        for number, entry in enumerate(bundle.carried):
+            _write(folder.carried / f"{number}.pickle", entry, contents, 0o600, f"variable {entry.names[0]}")
 
 
-def _write(place: Path, file: ProjectFile, contents: BufferedReader) -> None:
-    """Write one file from its parts, the next in `contents`; raise `BundleError` if one is missing or damaged."""
+def _write(place: Path, content: ProjectFile | CarriedPickle, contents: BufferedReader, mode: int, what: str) -> None:
+    """Write one content from its parts, the next in `contents`; raise `BundleError` if one is missing or damaged."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(place, flags, 0o755 if file.executable else 0o644), "wb") as written:
-        left = file.bytes
-        for digest in file.parts:
+    with open(os.open(place, flags, mode), "wb") as written:
+        left = content.bytes
+        for digest in content.parts:
             part = contents.read(min(left, PART_SIZE))
             if hashlib.sha256(part).hexdigest() != digest:
-                raise BundleError(f"The file {file.path} of this job is incomplete. Send the cell again.")
+                raise BundleError(f"The {what} of this job is incomplete. Send the cell again.")
             written.write(part)
             left -= len(part)
 

@@ -58,11 +58,15 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
 
 
 def write_files(folder: RunFolder, document: JsonMapping, fetch: Callable[[int], bytes]) -> None:
-    """Write the contents of the files that the job takes along; `fetch` returns the next parts from a number on.
+    """Write the contents of the files and variables that the job takes along.
+
+    `fetch` returns the next parts from a number on.
 
     Raises `BundleError` if the disk refuses or parts are missing.
     """
-    sizes = [size for file in document["manifest"].get("files", ()) for size in list_part_sizes(file["bytes"])]
+    manifest = document["manifest"]
+    contents = [*manifest.get("files", ()), *(manifest.get("carried") or {}).get("pickles", ())]
+    sizes = [size for content in contents for size in list_part_sizes(content["bytes"])]
     if not sizes:
         return
     try:
@@ -76,7 +80,7 @@ def write_files(folder: RunFolder, document: JsonMapping, fetch: Callable[[int],
                     received -= sizes[start]
                     start += 1
                 if received or not content:
-                    raise BundleError("The files of this job are incomplete. Send the cell again.")
+                    raise BundleError("The files or variables of this job are incomplete. Send the cell again.")
     except OSError as error:
         raise BundleError(describe_disk_error(error)) from error
 

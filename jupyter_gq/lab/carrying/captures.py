@@ -1,0 +1,250 @@
+"""The variables of kernels that jobs may take along: captured for the dialog, kept until a job takes them.
+
+Rules
+-----
+- What is shown is what is sent: the pickles that were checked for the dialog go along, whatever the kernel does since.
+- Private: pickles lie in a folder of mode 0700 for an hour at most, until the next capture of the same kernel.
+- Never values: of a variable, only its name, its type, its size and the reason why it stays leave that folder, except
+  as parts to the service.
+- Idle kernels only: a request would wait behind a cell that runs, and the variables would change meanwhile.
+
+See docs/decisions/0138-capture-variables-before-sending-and-check-them.md.
+"""
+
+import asyncio
+import json
+import shutil
+import string
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_core.utils import ensure_async
+
+from jupyter_gq.client.kernel import make_carry_call
+from jupyter_gq.client.models import Carried
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.lab.bundle import Origin, Step, is_python
+from jupyter_gq.lab.jupyter_parts import Kernels
+from jupyter_gq.lab.names import find_free_names, find_makers
+from jupyter_gq.lab.project.freezing import FileService, send_parts
+from jupyter_gq.lab.project.plan import ask_for_limits
+from jupyter_gq.lab.refusal import RefusedRequest
+from jupyter_gq.lab.requests import SendRequest
+from jupyter_gq.lab.watch import KernelWatch
+
+from .checking import Python, find_unloadable
+from .freezing import freeze_pickles
+from .kernel_execution import execute
+from .models import Captured, CapturedVariable, CaptureRequest
+
+#: Seconds that a kernel may take to pickle the variables, and for which a capture is kept.
+PICKLE_TIMEOUT, KEPT = 120.0, 3600.0
+#: Most captures for one question: each names variables that a new process could not load, and does without them.
+_MOST_ROUNDS = 5
+_LEFT_OUT = "You left it out."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capture:
+    """Variables of one kernel, pickled and checked."""
+
+    id: str
+    kernel_id: str
+    folder: Path
+    report: JsonObject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """The variables that cells need."""
+
+    names: Sequence[str]
+    #: Places in the request's prefix of the cells that make a variable.
+    makers: JsonMapping
+    #: Names that those cells need, by the variable.
+    needed: JsonMapping
+    #: Names that the targets assign themselves, perhaps after a function that reads them.
+    own: frozenset[str]
+
+    @classmethod
+    def read(cls, request: CaptureRequest, steps: Sequence[Step]) -> "Wanted":
+        """Return the variables that the targets need, and which cells of the prefix make them."""
+        targets = [step.source for step in steps if step.why == "target"]
+        sources = [cell.source for cell in request.prefix]
+        free, makers = [find_free_names([source]) for source in sources], find_makers(sources)
+        needed = {name: sorted({each for place in places for each in free[place]}) for name, places in makers.items()}
+        names = dict.fromkeys([*find_free_names(targets), *request.more_variables])
+        return cls(names=list(names), makers=makers, needed=needed, own=frozenset(find_makers(targets)))
+
+
+class Captures:
+    """The captures of this server's kernels."""
+
+    def __init__(self, kernels: Kernels, watch: KernelWatch, environ: Mapping[str, str], max_bytes: int) -> None:
+        self._kernels, self._watch, self._environ, self._max_bytes = kernels, watch, environ, max_bytes
+        self._kept: dict[str, Capture] = {}
+
+    def close(self) -> None:
+        """Delete all captures."""
+        for capture in list(self._kept.values()):
+            self._forget(capture)
+
+    async def take(
+        self, service: FileService, request: CaptureRequest, steps: Sequence[Step], origin: Origin
+    ) -> Captured:
+        """Pickle and check the variables that the targets need; return their names, sizes and reasons.
+
+        Raises `RefusedRequest` if the kernel cannot be asked.
+        """
+        kernel_id = self._require_idle_kernel(request, origin)
+        store = await ask_for_limits(service)
+        if store is None:
+            raise _refuse("The scheduler service takes no variables along.")
+        limit = min(self._max_bytes, store.max_job_bytes)
+        wanted = Wanted.read(request, steps)
+        capture = Capture(
+            id=uuid.uuid4().hex, kernel_id=kernel_id, folder=Path(tempfile.mkdtemp(prefix="gq-variables-")), report={}
+        )
+        try:
+            staying = dict.fromkeys(request.left_out_variables, _LEFT_OUT)
+            capture.report.update(await self._save_and_check(capture, wanted, staying, origin.cwd, limit))
+        except BaseException:
+            shutil.rmtree(capture.folder, ignore_errors=True)
+            raise
+        self._keep(capture)
+        return _describe(capture, wanted)
+
+    async def send(self, service: FileService, request: SendRequest) -> Carried | None:
+        """Send the pickles of the capture that a request names; return their entry in the manifest, None without one.
+
+        Raises `RefusedRequest` if there is no such capture, or if it needs a GPU and the job has none.
+        """
+        if request.capture is None:
+            return None
+        capture = self._kept.get(request.capture)
+        if capture is None:
+            raise _refuse("The variables that should go along are not here any more. Open the dialog again.")
+        held = [each["name"] for each in capture.report["variables"] if each["gpu"] and not each["why"]]
+        if held and not _has_gpu(request):
+            raise _refuse(
+                f"{held[0]} is in the memory of a GPU, and this job has none. Ask for a GPU, move it with .cpu(), or "
+                "leave it out."
+            )
+        try:
+            frozen, parts = await asyncio.to_thread(freeze_pickles, capture.folder, capture.report["pickles"])
+        except OSError as error:
+            raise _refuse(f"The variables cannot be read: {error.strerror or error}. Open the dialog again.") from error
+        await send_parts(service, parts)
+        return Carried(python=capture.report["python"], pickles=frozen)
+
+    def _require_idle_kernel(self, request: CaptureRequest, origin: Origin) -> str:
+        """Return the id of the kernel with the variables; raise `RefusedRequest` if it cannot be asked now."""
+        if not is_python(origin.kernel):
+            raise _refuse("Only variables of Python kernels can go along. The cells before run in the job instead.")
+        if request.kernel_id is None or request.kernel_id not in self._kernels:
+            raise _refuse("No kernel runs for this notebook, so it has no variables yet.")
+        states = {state.id: state for state in self._watch.get_activity()}
+        state = states.get(request.kernel_id)
+        if state is not None and state.busy:
+            raise _refuse("The kernel is busy, and its variables may change meanwhile. Wait until the cell has ended.")
+        return request.kernel_id
+
+    async def _save_and_check(
+        self, capture: Capture, wanted: Wanted, staying: dict[str, str], cwd: str, limit: int
+    ) -> JsonObject:
+        """Return the report of a capture whose pickles all can be loaded."""
+        python = None
+        for _ in range(_MOST_ROUNDS):
+            report = await self._save(capture, wanted, staying, cwd, limit)
+            if python is None:
+                python = self._find_python(capture.kernel_id, str(report["executable"]))
+            bad = await find_unloadable(python, capture.folder, report["pickles"])
+            if not bad:
+                return report
+            for each in report["pickles"]:
+                if each["file"] in bad:
+                    staying.update(dict.fromkeys(each["names"], bad[each["file"]]))
+        raise _refuse(
+            "The variables could not be loaded in a new process. The cells before can run in the job instead."
+        )
+
+    async def _save(
+        self, capture: Capture, wanted: Wanted, staying: dict[str, str], cwd: str, limit: int
+    ) -> JsonObject:
+        """Let the kernel pickle the variables; return its report, or raise `RefusedRequest` if there is none."""
+        for left in capture.folder.iterdir():
+            left.unlink()
+        request: JsonObject = {
+            "names": wanted.names,
+            "folder": str(capture.folder),
+            "limit": limit,
+            "cwd": cwd,
+            "makers": wanted.needed,
+            "staying": staying,
+        }
+        try:
+            answered = await execute(self._kernels, capture.kernel_id, make_carry_call("save", request), PICKLE_TIMEOUT)
+        except OSError as error:
+            raise _refuse(f"{error} Its variables cannot be read from here.") from error
+        if not answered:
+            if (capture.folder / "began.json").exists():
+                await ensure_async(self._kernels.interrupt_kernel(capture.kernel_id))
+            raise _refuse(f"The kernel has not pickled its variables within {PICKLE_TIMEOUT:.0f} s.")
+        try:
+            report: JsonObject = json.loads((capture.folder / "report.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise _refuse("The kernel could not pickle its variables. It may lack access to this machine.") from error
+        return report
+
+    def _find_python(self, kernel_id: str, executable: str) -> Python:
+        """Return the Python of a kernel with the environment in which it was started."""
+        spec = self._kernels.get_kernel(kernel_id).kernel_spec
+        own = {name: string.Template(value).safe_substitute(self._environ) for name, value in spec.env.items()}
+        return Python(executable=executable, environment={**self._environ, **own})
+
+    def _keep(self, capture: Capture) -> None:
+        """Keep a capture for a while, in place of an earlier one of its kernel."""
+        for earlier in [each for each in self._kept.values() if each.kernel_id == capture.kernel_id]:
+            self._forget(earlier)
+        self._kept[capture.id] = capture
+        asyncio.get_running_loop().call_later(KEPT, self._forget, capture)
+
+    def _forget(self, capture: Capture) -> None:
+        self._kept.pop(capture.id, None)
+        shutil.rmtree(capture.folder, ignore_errors=True)
+
+
+def _describe(capture: Capture, wanted: Wanted) -> Captured:
+    """Return what the dialog shows of a capture."""
+    variables = [
+        CapturedVariable(
+            name=each["name"], type=each["type"], bytes=each["bytes"], on_gpu=bool(each["gpu"]), why=each["why"]
+        )
+        for each in capture.report["variables"]
+        if each["type"] or each["name"] not in wanted.own
+    ]
+    staying = [each.name for each in variables if each.why]
+    unmade = [name for name in staying if name not in wanted.makers]
+    notes = [f"No cell is known that makes {', '.join(unmade)}, so the job does not have it."] if unmade else []
+    return Captured(
+        id=capture.id,
+        variables=variables,
+        bytes=sum(each["bytes"] for each in capture.report["pickles"]),
+        replayed=sorted({place for name in staying for place in wanted.makers.get(name, ())}),
+        notes=notes,
+    )
+
+
+def _has_gpu(request: SendRequest) -> bool:
+    """Return whether the job asks for a GPU or a part of one; what is no number is for the service to refuse."""
+    try:
+        return request.gpu_memory is not None or float(request.gpus) > 0
+    except ValueError:
+        return True
+
+
+def _refuse(why: str) -> RefusedRequest:
+    return RefusedRequest("no_variables", why, field="capture")

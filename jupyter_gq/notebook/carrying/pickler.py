@@ -1,0 +1,181 @@
+"""The pickler of variables that a job takes along, on top of cloudpickle, and what it notices on its way.
+
+Rules
+-----
+1. By name: a value that is itself one of the variables is written as that variable's name. So two variables that hold
+   one object hold one object in the job as well.
+2. Live globals: a function of the notebook looks its globals up in the namespace of the job. They are not copied into
+   its pickle; their names are told, so that they go along as variables.
+3. Refused, not guessed: an open file is refused even where cloudpickle would copy its content.
+4. Noticed: each object that code may change, by its identity, and whether a value is in the memory of a GPU.
+
+See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md.
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+from .names import find_globals
+
+if TYPE_CHECKING:
+    from types import ModuleType as _Module
+
+#: Types whose values are no objects of their own: sharing them means nothing. The check must be fast.
+_PLAIN = frozenset(
+    {
+        *(int, float, complex, bool, type(None), str, bytes, tuple, frozenset, range, slice, type(...)),
+        *(CodeType, BuiltinFunctionType, ModuleType, pickle.PickleBuffer),
+    }
+)
+#: What stands in a pickle for the namespace of the job.
+NAMESPACE = ("namespace", "")
+
+
+class OpenFile(Exception):
+    """A value that holds an open file."""
+
+
+class Writable(Protocol):
+    """The file into which a pickle is written."""
+
+    def write(self, content: bytes) -> int:
+        """Write some bytes; return their number."""
+
+
+@dataclass(slots=True)
+class Noticed:
+    """What a pickler noticed while it wrote one pickle."""
+
+    #: Variables that stand in the pickle by their names, also functions and classes that nobody has asked for.
+    needs: set[str] = field(default_factory=set)
+    #: Names of globals that functions in the pickle use.
+    uses: set[str] = field(default_factory=set)
+    #: Objects in the pickle that code may change, by identity; kept, so that no identity is used twice.
+    objects: dict[int, object] = field(default_factory=dict)
+    on_gpu: bool = False
+
+
+class Variables:
+    """The variables that are known to go along, found by the identity of their values."""
+
+    def __init__(self, namespace: Mapping[str, object]) -> None:
+        self.namespace = namespace
+        self._names: dict[int, str] = {}
+
+    def add(self, name: str) -> None:
+        """Let values that are this variable's be written as its name."""
+        value = self.namespace[name]
+        if type(value) not in _PLAIN:
+            self._names.setdefault(id(value), name)
+
+    def find(self, value: object) -> str | None:
+        """Return the name of the variable with this very value; None if there is none."""
+        name = self._names.get(id(value))
+        if name is None and isinstance(value, (type, FunctionType)) and value.__module__ == "__main__":
+            own = value.__name__
+            if self.namespace.get(own) is value:  # a function or class that a cell defines goes along by its name
+                self.add(own)
+                return own
+        return name
+
+
+def pickle_together(names: Sequence[str], file: Writable, variables: Variables) -> Noticed:
+    """Write the named variables as one pickle, a dict by name; return what was noticed. Raises any error of pickling.
+
+    A kernel without cloudpickle cannot pickle functions and classes of cells.
+    """
+    values = {name: variables.namespace[name] for name in names}
+    watch = _Watch(variables, values)
+    cloudpickle = import_cloudpickle()
+    base: type[pickle.Pickler] = pickle.Pickler if cloudpickle is None else cloudpickle.Pickler
+
+    class WatchedPickler(base):  # type: ignore[misc, valid-type]
+        """The pickler of this kernel, with our say on each value."""
+
+        persistent_id = watch.name
+
+        def reducer_override(self, value: object) -> object:
+            if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
+                raise OpenFile
+            reduced = super().reducer_override(value) if cloudpickle is not None else NotImplemented
+            if isinstance(value, FunctionType):
+                watch.note_function(value, reduced)
+            return reduced
+
+    pickler = WatchedPickler(file, protocol=pickle.HIGHEST_PROTOCOL)
+    if isinstance(getattr(pickler, "globals_ref", None), dict):
+        pickler.globals_ref[id(variables.namespace)] = watch.marker
+    pickler.dump(values)
+    return watch.noticed
+
+
+class _Watch:
+    """What a pickler asks and tells about the values that it meets."""
+
+    def __init__(self, variables: Variables, values: Mapping[str, object]) -> None:
+        self._variables, self._values = variables, values
+        self._own = {id(value) for value in values.values()}
+        #: Taken by cloudpickle for the globals of functions; it has an entry because cloudpickle fills an empty dict.
+        self.marker = {"__name__": "__main__"}
+        self.noticed = Noticed()
+
+    def name(self, value: object) -> tuple[str, str] | None:
+        """Return what is written in place of a value; None if the value itself is written."""
+        if type(value) in _PLAIN or value is self._values:
+            return None
+        if value is self.marker:
+            return NAMESPACE
+        name = None if id(value) in self._own else self._variables.find(value)
+        if name is None:
+            _notice(value, self.noticed)
+            return None
+        self.noticed.needs.add(name)
+        return ("variable", name)
+
+    def note_function(self, function: FunctionType, reduced: object) -> None:
+        """Note the globals that a function of the notebook uses, and remove their copies from its reduction."""
+        if function.__globals__ is self._variables.namespace:
+            self.noticed.uses.update(find_globals(function))
+            _forget_globals(reduced)
+
+
+def _forget_globals(reduced: object) -> None:
+    """Remove the copies of globals from cloudpickle's reduction of a function."""
+    state = reduced[2] if isinstance(reduced, tuple) and len(reduced) > 2 else None
+    slots = state[1] if isinstance(state, tuple) and len(state) == 2 else None
+    if isinstance(slots, dict) and "__globals__" in slots:
+        slots["__globals__"] = {}
+
+
+def _notice(value: object, noticed: Noticed) -> None:
+    """Note a value that code may change, and one in the memory of a GPU."""
+    kind = type(value)
+    if isinstance(value, (type, FunctionType, enum.Enum)):
+        return
+    if kind.__hash__ is None or hasattr(value, "__dict__"):
+        noticed.objects[id(value)] = value
+    if not noticed.on_gpu and (hasattr(kind, "is_cuda") or hasattr(kind, "__cuda_array_interface__")):
+        noticed.on_gpu = _is_on_gpu(value)
+
+
+def _is_on_gpu(value: object) -> bool:
+    """Return whether an array is in the memory of a GPU: PyTorch says so itself, others by CUDA's interface."""
+    told = getattr(value, "is_cuda", None)
+    return told if isinstance(told, bool) else hasattr(value, "__cuda_array_interface__")
+
+
+def import_cloudpickle() -> _Module | None:
+    """Return the module cloudpickle; None if this environment lacks it."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return None
+    module: ModuleType = cloudpickle
+    return module

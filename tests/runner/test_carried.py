@@ -1,0 +1,112 @@
+"""Variables that a job takes along are there before its first cell, or the run fails with a sentence that says why."""
+
+import json
+import pickle
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.client.kernel import CARRY_FILE
+from tests.frozen import digest, split
+
+from .conftest import Job
+
+THIS_PYTHON = "{}.{}".format(*sys.version_info)
+_SAVE = "import runpy, sys; exec(sys.argv[3]); runpy.run_path(sys.argv[1])['call']('save', sys.argv[2])"
+
+
+def take_along(job: Job, code: str, *names: str, python: str = THIS_PYTHON) -> None:
+    """Let a job take variables along that this code has made in another process."""
+    folder = job.folder.parent / "saved"
+    folder.mkdir()
+    request = {"names": names, "folder": str(folder), "limit": 10**8, "cwd": str(job.cwd), "makers": {}, "staying": {}}
+    subprocess.run([sys.executable, "-c", _SAVE, str(CARRY_FILE), json.dumps(request), code], check=True)
+    report = json.loads((folder / "report.json").read_text())
+    assert not [each for each in report["variables"] if each["why"]]
+    carry(job, [(each["names"], (folder / each["file"]).read_bytes()) for each in report["pickles"]], python)
+
+
+def carry(job: Job, pickles: list[tuple[list[str], bytes]], python: str = THIS_PYTHON) -> None:
+    entries = [
+        {"names": names, "bytes": len(content), "parts": [digest(part) for part in split(content)]}
+        for names, content in pickles
+    ]
+    job.manifest["carried"] = {"python": python, "pickles": entries}
+    job.pickles = [content for _, content in pickles]
+
+
+def shown(job: Job) -> str:
+    return "".join(output.get("text", "") for output in job.notebook()["cells"][-1]["outputs"])
+
+
+def test_target_finds_its_variables_and_no_cell_ran_before(job: Job) -> None:
+    code = (
+        "import math\nfactor = [2]\n"
+        "class Net:\n    def __init__(self):\n        self.weights = [1.0]\n"
+        "def scale(x):\n    return math.sqrt(x) * factor[0]\n"
+        "net = Net()\nclass Optimizer:\n    def __init__(self, net):\n        self.parameters = net.weights\n"
+        "optimizer = Optimizer(net)"
+    )
+    take_along(job, code, "scale", "net", "optimizer")
+    job.files = {"model.py": b"WIDTH = 7\n"}
+    job.target(
+        "import model\nfactor[0] = 3\noptimizer.parameters.append(model.WIDTH)\nprint(scale(4), net.weights, __name__)"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert shown(job) == "6.0 [1.0, 7] __main__\n"
+    kept = list((job.folder / "carried").iterdir())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in kept} == {0o600}
+    assert stat.S_IMODE((job.folder / "carried").stat().st_mode) == 0o700
+
+
+def test_a_later_run_has_the_variables_as_they_were_at_sending(job: Job) -> None:
+    take_along(job, "steps = []", "steps")
+    job.target("steps.append(1); print(steps)").run()
+    job.run(2)
+    assert shown(job).endswith("[1]\n")
+    assert "[1, 1]" not in shown(job)
+
+
+def test_cells_that_run_first_find_the_variables_and_may_replace_them(job: Job) -> None:
+    take_along(job, "path = 'a'", "path")
+    job.prefix("handle = path + 'b'").target("print(handle)").run()
+    assert shown(job) == "ab\n"
+
+
+class Deadly:
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return __import__("os")._exit, (9,)
+
+
+class Raises:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return int, ("no number",)
+
+
+@pytest.mark.parametrize(
+    ("content", "python", "said"),
+    [
+        (pickle.dumps({"x": 1}), "3.8", "they were made by Python 3.8, and the job has Python"),
+        (b"cnot_installed\nthing\n.", THIS_PYTHON, "x needs the package not_installed, which is not installed here"),
+        (pickle.dumps({"x": Raises()}), THIS_PYTHON, "x raised ValueError: invalid literal"),
+        (pickle.dumps({"x": Deadly()}), THIS_PYTHON, "the kernel ended"),
+    ],
+    ids=["another Python", "missing package", "error", "kernel dies"],
+)
+def test_what_cannot_be_loaded_ends_the_run_before_its_cells(
+    job: Job, tmp_path: Path, content: bytes, python: str, said: str
+) -> None:
+    carry(job, [(["x"], content)], python)
+    result = job.target(f"open({str(tmp_path / 'ran')!r}, 'w')").run()
+    assert (result["outcome"], said in result["sentence"]) == ("FAILED", True), result
+    assert "Send the cell again without them" in result["sentence"]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_incomplete_variables_end_the_run_with_a_sentence(job: Job) -> None:
+    carry(job, [(["x"], b"12345")])
+    job.pickles = [b"1234"]
+    assert job.target("1").run()["sentence"] == "The variable x of this job is incomplete. Send the cell again."

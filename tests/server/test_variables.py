@@ -1,0 +1,225 @@
+"""The variables of a real kernel go along with a job: asked for, checked in a new process, sent, loaded by a runner."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import scaled
+
+from .test_kernels import kernel  # noqa: F401 - a fixture
+from .test_send import a_notebook, a_request, code
+
+
+def asks_for(kernel, target, *before, **fields):  # noqa: F811
+    """A request for a target cell after these cells, in the order in which they ran."""
+    cells = [code(f"c{number}", source) for number, source in enumerate(before)]
+    prefix = [{"cell_id": cell["id"], "source": cell["source"], "seconds": 40} for cell in cells]
+    notebook = a_notebook(*cells, code("train", target))
+    return a_request(notebook=notebook, prefix=prefix, kernel_id=kernel.id, **fields)
+
+
+async def run_all(kernel, *sources):  # noqa: F811
+    for source in sources:
+        reply = await kernel.run(source)
+        assert reply["content"]["status"] == "ok", reply["content"]
+
+
+def reasons(answer):
+    return {each["name"]: each["why"] for each in answer["variables"]}
+
+
+async def test_plan_suggests_variables_when_the_cells_before_took_long(kernel, fetch):  # noqa: F811
+    _, plan = await fetch("POST", "check", body=asks_for(kernel, "train(data)", "data = 1"))
+    assert plan["carry"] == {"offered": True, "suggested": True}
+    quick = asks_for(kernel, "train(data)", "data = 1")
+    quick["prefix"][0]["seconds"] = 2
+    _, plan = await fetch("POST", "check", body=quick)
+    assert plan["carry"] == {"offered": True, "suggested": False}
+    _, plan = await fetch("POST", "check", body={**quick, "kernel_id": None})
+    assert plan["carry"] == {"offered": False, "suggested": False}
+
+
+async def test_variables_of_a_kernel_reach_the_target_of_a_job(kernel, service, fetch, jp_root_dir, tmp_path):  # noqa: F811
+    (jp_root_dir / "work").mkdir()
+    (jp_root_dir / "work" / "nets.py").write_text("WIDTH = 7\ndef widen(x):\n    return x * WIDTH\n")
+    before = (
+        f"import os, sys; os.chdir({str(jp_root_dir / 'work')!r}); sys.path.insert(0, '')\nimport math\nimport nets",
+        "class Net:\n    def __init__(self):\n        self.weights = [1.0]\nnet = Net()",
+        "class Optimizer:\n    def __init__(self, net):\n        self.parameters = net.weights\nopt = Optimizer(net)",
+        "import threading\nlock = threading.Lock()\nsize = 3",
+        "def step():\n    with lock:\n        opt.parameters.append(math.sqrt(nets.widen(size)))",
+    )
+    await run_all(kernel, *before)
+    target = "step()\nprint(len(net.weights), type(net) is Net, step.__globals__ is globals())"
+    request = asks_for(kernel, target, *before, cwd=str(jp_root_dir / "work"))
+    status, answer = await fetch("POST", "variables", body=request)
+    assert status == 200, answer
+    assert {name for name, why in reasons(answer).items() if not why} == {
+        *("Net", "Optimizer", "math", "nets", "net", "opt", "size", "step", "threading")
+    }
+    assert reasons(answer)["lock"].startswith("It cannot be pickled: cannot pickle '_thread.lock' object")
+    assert answer["replayed"] == [3]
+    assert answer["bytes"] < 20_000
+    replayed = [request["prefix"][place] for place in answer["replayed"]]
+    sent = {**request, "prefix": replayed, "capture": answer["id"], "live_folder": True}
+    status, problem = await fetch("POST", "send", body=sent)
+    assert status == 201, problem
+    bundle = service.bodies[-1]["bundle"]
+    assert [cell["source"] for cell in bundle["notebook"]["cells"]] == [before[3], target]
+    # The module is not on the machine of the job.
+    (jp_root_dir / "work" / "nets.py").unlink()
+    outputs = run_job(tmp_path / "job", bundle, service.parts)
+    assert outputs == "2 True True\n"
+
+
+def run_job(folder: Path, bundle, parts):
+    """Run a job by a real runner, and return the text of its last cell."""
+    folder.mkdir()
+    (folder / "bundle.json").write_text(json.dumps(bundle))
+    pickles = bundle["manifest"]["carried"]["pickles"]
+    (folder / "files.pack").write_bytes(b"".join(parts[part] for each in pickles for part in each["parts"]))
+    done = subprocess.run(
+        [sys.executable, "-m", "jupyter_gq.runner", str(folder), "--run", "1", "--task", "0"],
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=scaled(120),
+        check=False,
+    )
+    result = json.loads((folder / "runs" / "1" / "0" / "result.json").read_text())
+    assert result["outcome"] == "SUCCEEDED", (result, done.stderr)
+    cells = json.loads((folder / "output.ipynb").read_text())["cells"]
+    return "".join(output.get("text", "") for output in cells[-1]["outputs"])
+
+
+MAKES = {
+    "a generator": ("steps = (i for i in range(3))", "generator"),
+    "an open file": ("import os\nsteps = open(os.__file__)", "It holds an open file"),
+    "a file to write": ("steps = [open('/dev/null', 'w')]", "It holds an open file"),
+    "a lock": ("import threading\nsteps = threading.Lock()", "lock"),
+    "a socket": ("import socket\nsteps = socket.socket()", "socket"),
+    "a database handle": ("import sqlite3\nsteps = sqlite3.connect(':memory:')", "sqlite3.Connection"),
+    "a thread": ("import threading\nsteps = threading.Thread()", "lock"),
+    "history": ("steps = 1", ""),
+    "huge": ("steps = bytes(20_000_000)", "more than the 9.5 MiB that are left"),
+    "a module elsewhere": (
+        "import sys, types\nm = types.ModuleType('elsewhere')\nexec('def steps(): pass', vars(m))\n"
+        "sys.modules['elsewhere'] = m\nm.__file__ = '/elsewhere.py'\nsteps = m.steps\nsteps.__module__ = 'elsewhere'",
+        "A new process cannot load it: steps needs the package elsewhere, which is not installed here",
+    ),
+    "cannot be loaded": (
+        "class Bad:\n    def __reduce__(self):\n        return int, ('no',)\nsteps = Bad()",
+        "A new process cannot load it: steps raised ValueError",
+    ),
+    "kills its reader": (
+        "import os\nclass Bad:\n    def __reduce__(self):\n        return os._exit, (5,)\nsteps = Bad()",
+        "A new process that loaded it ended with status 5",
+    ),
+    "raises": (
+        "class Bad:\n    def __reduce__(self):\n        raise RuntimeError('only here')\nsteps = Bad()",
+        "It cannot be pickled: only here",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MAKES)
+async def test_what_cannot_go_along_has_its_reason_and_its_cell_runs_instead(kernel, fetch, kind):  # noqa: F811
+    source, said = MAKES[kind]
+    before = ("good = [1]\nscale = 2", source)
+    await run_all(kernel, *before)
+    status, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(good, steps)", *before))
+    assert status == 200, answer
+    assert reasons(answer)["good"] == ""
+    assert (said in reasons(answer)["steps"], answer["replayed"]) == (True, [1] if said else []), answer
+
+
+async def test_names_in_a_kernel_without_them_come_from_their_cells(kernel, fetch):  # noqa: F811
+    """So it is after a restart of the kernel between the run and the sending."""
+    before = ("rate = 2", "base = rate * 2")
+    await run_all(kernel, "rate = 2")
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(base, unknown)", *before))
+    assert reasons(answer)["base"] == "The kernel has no variable of this name."
+    assert (reasons(answer)["rate"], answer["replayed"]) == ("", [1])
+    assert answer["notes"] == ["No cell is known that makes unknown, so the job does not have it."]
+
+
+async def test_a_name_that_the_user_leaves_out_comes_from_its_cell(kernel, fetch):  # noqa: F811
+    await run_all(kernel, "rate = 2", "base = rate * 2")
+    request = asks_for(kernel, "print(base)", "rate = 2", "base = rate * 2", left_out_variables=["base"])
+    _, answer = await fetch("POST", "variables", body={**request, "more_variables": ["rate"]})
+    assert (reasons(answer), answer["replayed"]) == ({"base": "You left it out.", "rate": ""}, [1])
+
+
+async def test_values_are_neither_shown_nor_left_behind(kernel, service, fetch, tmp_path, monkeypatch, extension):  # noqa: F811
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    await run_all(kernel, "word = 'hunter2'")
+    _, first = await fetch("POST", "variables", body=asks_for(kernel, "print(word)"))
+    (folder,) = tmp_path.glob("gq-variables-*")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(word)"))
+    assert "hunter2" not in str(answer)
+    assert not folder.exists(), "a new capture of the kernel takes the place of the earlier one"
+    status, problem = await fetch("POST", "send", body=asks_for(kernel, "print(word)", capture=first["id"]))
+    assert (status, problem["field"]) == (422, "capture")
+    assert (await fetch("POST", "send", body=asks_for(kernel, "print(word)", capture=answer["id"])))[0] == 201
+    assert [pickle.loads(part) for part in service.parts.values()] == [{"word": "hunter2"}]
+    (await extension.connect())._captures.close()
+    assert not list(tmp_path.glob("gq-variables-*"))
+
+
+async def test_a_kernel_keeps_its_namespace_its_count_and_its_pickling(kernel, fetch):  # noqa: F811
+    await run_all(kernel, "import cloudpickle\ndata = [1]\nbefore = sorted(globals())")
+    await fetch("POST", "variables", body=asks_for(kernel, "print(data)"))
+    reply = await kernel.run(
+        "names = set(globals()) - set(before) - {'before', '_i', '_ii', '_iii', '_i1', '_i2'}\n"
+        "assert not names, names\nassert not cloudpickle.list_registry_pickle_by_value()\n"
+        "assert type(__builtins__).__name__ == 'module'"
+    )
+    assert reply["content"]["status"] == "ok", reply["content"]
+    assert reply["content"]["execution_count"] == 2
+
+
+async def test_variables_on_a_gpu_go_along_only_with_a_job_that_has_one(kernel, fetch):  # noqa: F811
+    tensor = "class TensorOnGpu:\n    is_cuda = True\nweights = TensorOnGpu()\nloose = [weights]"
+    await run_all(kernel, tensor)
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(weights)"))
+    assert {each["name"]: each["on_gpu"] for each in answer["variables"]}["weights"] is True
+    request = asks_for(kernel, "print(weights)", capture=answer["id"])
+    status, problem = await fetch("POST", "send", body={**request, "gpus": "0"})
+    assert (status, problem["field"]) == (422, "capture")
+    assert "weights is in the memory of a GPU, and this job has none" in problem["message"]
+    assert (await fetch("POST", "send", body=request))[0] == 201
+
+
+async def test_a_busy_kernel_is_not_asked(kernel, fetch, until):  # noqa: F811
+    kernel.client.execute("import time; time.sleep(600)")
+    while True:
+        status, answer = await fetch("POST", "variables", body=asks_for(kernel, "1"))
+        if status == 422:
+            break
+    assert "The kernel is busy" in answer["message"]
+    await kernel.manager.interrupt_kernel(kernel.id)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kernel_id": None}, "No kernel runs for this notebook"),
+        (
+            {"kernel_id": None, "notebook": a_notebook(code("train", "for\n"), kernel="echo")},
+            "Only variables of Python",
+        ),
+        ({"notebook_path": ""}, "Save it once"),
+    ],
+    ids=["no kernel", "another language", "unsaved"],
+)
+async def test_without_a_kernel_of_python_cells_run_instead(kernel, fetch, fields, said):  # noqa: F811
+    status, problem = await fetch("POST", "variables", body={**asks_for(kernel, "1"), **fields})
+    assert (status, said in problem["message"]) == (422, True), problem
