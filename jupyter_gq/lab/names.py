@@ -42,7 +42,7 @@ def find_free_names(sources: Iterable[str]) -> list[str]:
 
 
 def find_makers(sources: Sequence[str]) -> dict[str, list[int]]:
-    """Return for each name which of these cells assign or import it, by their places."""
+    """Return for each name which of these cells assign or import it, by their places; "*" for `from x import *`."""
     makers: dict[str, list[int]] = {}
     for place, source in enumerate(sources):
         for name in _read([source]).assigned:
@@ -88,7 +88,9 @@ class _Uses(ast.NodeVisitor):
         elif called in _MAGICS and texts and texts[0] in _OF_CODE:
             for source in texts[1:]:
                 tree = parse_cell(_OPTIONS.sub("", source))
-                if tree is not None:
+                if tree is not None and texts[0] == "timeit":  # runs the code in a function
+                    self._visit_scope([tree], None)
+                elif tree is not None:
                     self.visit(tree)
 
     def visit_Assign(self, node: ast.Assign) -> None:

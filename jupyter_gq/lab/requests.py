@@ -51,6 +51,9 @@ class CellsRequest(_Request):
     live_folder: bool = Field(
         default=False, description="True: no file goes along; the job runs in the notebook's folder, if it reaches it."
     )
+    capture: str | None = Field(
+        default=None, description="Id of the answer of POST variables whose variables go along; null = none go along."
+    )
 
 
 class JobFields(_Request):
@@ -81,9 +84,6 @@ class JobFields(_Request):
         "proposes.",
     )
     secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
-    capture: str | None = Field(
-        default=None, description="Id of the answer of POST variables whose variables go along; null = none go along."
-    )
 
 
 class SendRequest(CellsRequest, JobFields):
@@ -91,7 +91,7 @@ class SendRequest(CellsRequest, JobFields):
 
 
 #: Fields of the request from which this server makes the bundle and the key.
-_OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets", "capture"})
+_OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets"})
 #: Fields of the request that are sent to the service unchanged.
 JOB_FIELDS = frozenset(JobFields.model_fields) - _OWN_FIELDS
 

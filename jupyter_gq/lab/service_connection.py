@@ -6,9 +6,9 @@ the service or plain JSON. Refusals are raised as `RefusedRequest`, the service'
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
@@ -39,7 +39,7 @@ from .jupyter_parts import ServerApp
 from .kernel_requests import KernelRequests
 from .origin import find_origin
 from .plan import describe_plan, list_python_sources
-from .project.plan import find_project
+from .project.plan import Project, find_project
 from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
 from .results import save_result
 from .share import ShareNotice
@@ -156,7 +156,7 @@ class ServiceConnection:
         asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         parse(JobRequest, asked)  # a wrong request is refused before files are sent
-        project = await find_project(self.service, request, steps, source, self._max_file_bytes)
+        project = await self._find_project(request, steps, source)
         files = await project.send(self.service)
         carried = await self._captures.send(self.service, request)
         made = bundle.make_bundle(request, steps, source, returns=request.returns, files=files, carried=carried)
@@ -184,7 +184,7 @@ class ServiceConnection:
         """Return the cells that would run for a checked request, with warnings; for the rest see `check`."""
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
-        project = await find_project(self.service, request, steps, source, self._max_file_bytes)
+        project = await self._find_project(request, steps, source)
         return describe_plan(request, steps, source.kernel, self._environment, project.describe())
 
     async def find_notebook(self, kernel_id: str) -> str:
@@ -196,6 +196,13 @@ class ServiceConnection:
 
     async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
         return await find_origin(self._app, self._here.server, request, self._environment.select_usual())
+
+    async def _find_project(
+        self, request: CellsRequest, steps: Sequence[bundle.Step], source: bundle.Origin
+    ) -> Project:
+        """Return the files that the cells of a job need, and the functions among the variables that go along."""
+        sources = [*list_python_sources(steps, source.kernel), *self._captures.list_sources(request)]
+        return await find_project(self.service, request, sources, Path(source.cwd), self._max_file_bytes)
 
     async def want_share(self) -> bool:
         """Tell the service at once that a cell waits for the share; return whether the service can be reached."""

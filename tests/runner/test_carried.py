@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.client.kernel import CARRY_FILE
+from jupyter_gq.domain.json_types import JsonObject
 from tests.frozen import digest, split
 
 from .conftest import Job
@@ -18,7 +19,7 @@ THIS_PYTHON = "{}.{}".format(*sys.version_info)
 _SAVE = "import runpy, sys; exec(sys.argv[3]); runpy.run_path(sys.argv[1])['call']('save', sys.argv[2])"
 
 
-def take_along(job: Job, code: str, *names: str, python: str = THIS_PYTHON) -> None:
+def take_along(job: Job, code: str, *names: str, python: str = THIS_PYTHON) -> JsonObject:
     """Let a job take variables along that this code has made in another process."""
     folder = job.folder.parent / "saved"
     folder.mkdir()
@@ -27,6 +28,9 @@ def take_along(job: Job, code: str, *names: str, python: str = THIS_PYTHON) -> N
     report = json.loads((folder / "report.json").read_text())
     assert not [each for each in report["variables"] if each["why"]]
     carry(job, [(each["names"], (folder / each["file"]).read_bytes()) for each in report["pickles"]], python)
+    carried: JsonObject = job.manifest["carried"]
+    carried["packages"] = report["packages"]
+    return carried
 
 
 def carry(job: Job, pickles: list[tuple[list[str], bytes]], python: str = THIS_PYTHON) -> None:
@@ -110,3 +114,47 @@ def test_incomplete_variables_end_the_run_with_a_sentence(job: Job) -> None:
     carry(job, [(["x"], b"12345")])
     job.pickles = [b"1234"]
     assert job.target("1").run()["sentence"] == "The variable x of this job is incomplete. Send the cell again."
+
+
+def test_packages_of_variables_are_those_of_their_types_and_functions(job: Job) -> None:
+    carried = take_along(job, "import json, math\nimport numpy as np\nx = np.zeros(3); y = [json, math.sqrt]", "x", "y")
+    assert list(carried["packages"]) == ["cloudpickle", "numpy"]
+    assert job.target("print(x.sum())").run()["outcome"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [
+        ("numpy", "they were made with numpy 1.0.1, and the job has numpy "),
+        ("not-installed", "they need the package not-installed 1.0.1, which is not installed here"),
+    ],
+)
+def test_other_versions_of_packages_end_the_run_before_anything_is_loaded(job: Job, package: str, said: str) -> None:
+    carry(job, [(["x"], pickle.dumps({"x": Deadly()}))])
+    job.manifest["carried"]["packages"] = {package: "1.0.1"}
+    assert said in job.target("1").run()["sentence"]
+
+
+def test_objects_that_hold_each_other_do_so_in_the_job(job: Job) -> None:
+    take_along(job, "left = {}; right = [left]; left['right'] = right\ndef f(): return g\ndef g(): return f", *PAIRS)
+    job.target("print(left['right'] is right, right[0] is left, f()() is f)").run()
+    assert shown(job) == "True True True\n"
+
+
+PAIRS = ("left", "right", "f", "g")
+
+
+def test_an_instance_keeps_its_class_when_a_cell_has_defined_that_anew(job: Job) -> None:
+    code = "class Net:\n    size = 1\nfirst, other = Net(), Net()\nclass Net:\n    size = 2\nsecond = Net()"
+    take_along(job, code, "Net", "first", "other", "second")
+    job.target("print(first.size, second.size, type(first) is type(other), type(first) is Net, type(second) is Net)")
+    job.run()
+    assert shown(job) == "1 2 True False True\n"
+
+
+def test_relative_paths_lead_to_the_files_of_the_job(job: Job) -> None:
+    code = "from pathlib import Path\nplace = Path('data/rows.txt')\ndef read(): return open(place).read()"
+    take_along(job, code, "read")
+    job.files = {"data/rows.txt": b"frozen"}
+    job.target("print(read())").run()
+    assert shown(job) == "frozen\n"

@@ -60,7 +60,7 @@ async def test_variables_of_a_kernel_reach_the_target_of_a_job(kernel, service, 
     status, answer = await fetch("POST", "variables", body=request)
     assert status == 200, answer
     assert {name for name, why in reasons(answer).items() if not why} == {
-        *("Net", "Optimizer", "math", "nets", "net", "opt", "size", "step", "threading")
+        *("Net", "Optimizer", "math", "nets", "net", "opt", "size", "step")
     }
     assert reasons(answer)["lock"].startswith("It cannot be pickled: cannot pickle '_thread.lock' object")
     assert answer["replayed"] == [3]
@@ -106,7 +106,8 @@ MAKES = {
     "a socket": ("import socket\nsteps = socket.socket()", "socket"),
     "a database handle": ("import sqlite3\nsteps = sqlite3.connect(':memory:')", "sqlite3.Connection"),
     "a thread": ("import threading\nsteps = threading.Thread()", "lock"),
-    "history": ("steps = 1", ""),
+    "a circle": ("steps = []; steps.append(steps)", ""),
+    "Windows line ends": ("if True:\r\n    import threading\r\n    steps = threading.Lock()\r\n", "lock"),
     "huge": ("steps = bytes(20_000_000)", "more than the 9.5 MiB that are left"),
     "a module elsewhere": (
         "import sys, types\nm = types.ModuleType('elsewhere')\nexec('def steps(): pass', vars(m))\n"
@@ -143,10 +144,11 @@ async def test_names_in_a_kernel_without_them_come_from_their_cells(kernel, fetc
     """So it is after a restart of the kernel between the run and the sending."""
     before = ("rate = 2", "base = rate * 2")
     await run_all(kernel, "rate = 2")
-    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(base, unknown)", *before))
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(base, unknown, Out)", *before))
     assert reasons(answer)["base"] == "The kernel has no variable of this name."
+    assert reasons(answer)["Out"] == "It belongs to the history of this kernel, which a job does not have."
     assert (reasons(answer)["rate"], answer["replayed"]) == ("", [1])
-    assert answer["notes"] == ["No cell is known that makes unknown, so the job does not have it."]
+    assert answer["notes"] == ["No cell is known that makes Out, unknown, so the job does not have it."]
 
 
 async def test_a_name_that_the_user_leaves_out_comes_from_its_cell(kernel, fetch):  # noqa: F811
@@ -223,3 +225,38 @@ async def test_a_busy_kernel_is_not_asked(kernel, fetch, until):  # noqa: F811
 async def test_without_a_kernel_of_python_cells_run_instead(kernel, fetch, fields, said):  # noqa: F811
     status, problem = await fetch("POST", "variables", body={**asks_for(kernel, "1"), **fields})
     assert (status, said in problem["message"]) == (422, True), problem
+
+
+async def test_names_of_a_star_import_go_along_or_are_imported_again(kernel, fetch, jp_root_dir):  # noqa: F811
+    (jp_root_dir / "tools.py").write_text("import threading\nRATE = 3\nguard = threading.Lock()\n")
+    before = (f"import sys; sys.path.insert(0, {str(jp_root_dir)!r})", "from tools import *")
+    await run_all(kernel, *before)
+    request = asks_for(kernel, "print(RATE)", *before, cwd=str(jp_root_dir))
+    _, answer = await fetch("POST", "variables", body=request)
+    assert (reasons(answer), answer["replayed"]) == ({"RATE": ""}, [])
+    request = asks_for(kernel, "print(RATE, guard)", *before, cwd=str(jp_root_dir))
+    _, answer = await fetch("POST", "variables", body=request)
+    assert (reasons(answer)["RATE"], answer["replayed"], answer["notes"]) == ("", [1], [])
+
+
+async def test_a_cell_can_be_sent_twice_with_the_same_variables(kernel, service, fetch):  # noqa: F811
+    await run_all(kernel, "steps = [1]")
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(steps)"))
+    for key in ("one", "two"):
+        await run_all(kernel, "steps.append(2)")
+        request = asks_for(kernel, "print(steps)", capture=answer["id"], key=key)
+        assert (await fetch("POST", "send", body=request))[0] == 201
+    first, second = (body["bundle"]["manifest"]["carried"] for body in service.bodies[-2:])
+    assert first == second
+    assert [pickle.loads(part) for part in service.parts.values()] == [{"steps": [1]}]
+
+
+async def test_files_of_functions_that_go_along_go_along_as_well(kernel, fetch, jp_root_dir):  # noqa: F811
+    for name in ("rows.csv", "big.csv"):
+        (jp_root_dir / name).write_text("1")
+    before = ("def read():\n    return open('rows.csv').read()", "data = open('big.csv').read()")
+    await run_all(kernel, before[0], "data = '1,2'.split(',')")
+    request = asks_for(kernel, "print(read(), data)", *before, cwd=str(jp_root_dir))
+    _, answer = await fetch("POST", "variables", body=request)
+    _, plan = await fetch("POST", "check", body={**request, "prefix": [], "capture": answer["id"]})
+    assert [file["path"] for file in plan["files"]["going"]] == ["rows.csv"]

@@ -69,10 +69,13 @@ class CarriedPickle(Parted):
 
 
 class Carried(StrictModel):
-    """The variables that a job takes along. Only the job's own kernel, of the same Python, unpickles them."""
+    """The variables that a job takes along. Only the kernel of the job unpickles them, of the same environment."""
 
     python: str = Field(
         pattern=r"^[0-9]{1,2}\.[0-9]{1,3}$", description='Minor version that made them, such as "3.12".'
+    )
+    packages: dict[Line, Line] = Field(
+        default_factory=dict, max_length=MOST_CARRIED, description="Packages that they need, each with its version."
     )
     pickles: list[CarriedPickle] = Field(max_length=MOST_CARRIED)
 

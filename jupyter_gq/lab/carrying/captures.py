@@ -18,7 +18,7 @@ import string
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_core.utils import ensure_async
@@ -32,7 +32,7 @@ from jupyter_gq.lab.names import find_free_names, find_makers
 from jupyter_gq.lab.project.freezing import FileService, send_parts
 from jupyter_gq.lab.project.plan import ask_for_limits
 from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.requests import SendRequest
+from jupyter_gq.lab.requests import CellsRequest, SendRequest
 from jupyter_gq.lab.watch import KernelWatch
 
 from .checking import Python, find_unloadable
@@ -44,6 +44,8 @@ from .models import Captured, CapturedVariable, CaptureRequest
 PICKLE_TIMEOUT, KEPT = 120.0, 3600.0
 #: Most captures for one question: each names variables that a new process could not load, and does without them.
 _MOST_ROUNDS = 5
+#: Types of variables that lead to files when the target runs, and not already when their cell ran.
+_LATER_CODE = frozenset({"function", "type", "str", "pathlib.PosixPath"})
 _LEFT_OUT = "You left it out."
 
 
@@ -55,6 +57,8 @@ class Capture:
     kernel_id: str
     folder: Path
     report: JsonObject
+    #: Sources of the cells that made functions, classes and texts, such as paths, which go along.
+    sources: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +82,11 @@ class Wanted:
         needed = {name: sorted({each for place in places for each in free[place]}) for name, places in makers.items()}
         names = dict.fromkeys([*find_free_names(targets), *request.more_variables])
         return cls(names=list(names), makers=makers, needed=needed, own=frozenset(find_makers(targets)))
+
+    def find_makers(self, name: str) -> list[int]:
+        """Return the places of the cells that make a variable; those with `from x import *` if no cell names it."""
+        places: list[int] = self.makers.get(name) or self.makers.get("*", [])
+        return places
 
 
 class Captures:
@@ -114,6 +123,7 @@ class Captures:
         except BaseException:
             shutil.rmtree(capture.folder, ignore_errors=True)
             raise
+        capture.sources.extend(_list_later_code(capture, wanted, request))
         self._keep(capture)
         return _describe(capture, wanted)
 
@@ -138,7 +148,16 @@ class Captures:
         except OSError as error:
             raise _refuse(f"The variables cannot be read: {error.strerror or error}. Open the dialog again.") from error
         await send_parts(service, parts)
-        return Carried(python=capture.report["python"], pickles=frozen)
+        report = capture.report
+        return Carried(python=report["python"], packages=report["packages"], pickles=frozen)
+
+    def list_sources(self, request: CellsRequest) -> list[str]:
+        """Return the sources of cells that do not run in the job, but made functions and paths that go along.
+
+        What these functions import or open, and where these paths lead, is needed in the job as well.
+        """
+        capture = self._kept.get(request.capture or "")
+        return list(capture.sources) if capture is not None else []
 
     def _require_idle_kernel(self, request: CaptureRequest, origin: Origin) -> str:
         """Return the id of the kernel with the variables; raise `RefusedRequest` if it cannot be asked now."""
@@ -227,15 +246,22 @@ def _describe(capture: Capture, wanted: Wanted) -> Captured:
         if each["type"] or each["name"] not in wanted.own
     ]
     staying = [each.name for each in variables if each.why]
-    unmade = [name for name in staying if name not in wanted.makers]
+    unmade = [name for name in staying if not wanted.find_makers(name)]
     notes = [f"No cell is known that makes {', '.join(unmade)}, so the job does not have it."] if unmade else []
     return Captured(
         id=capture.id,
         variables=variables,
         bytes=sum(each["bytes"] for each in capture.report["pickles"]),
-        replayed=sorted({place for name in staying for place in wanted.makers.get(name, ())}),
+        replayed=sorted({place for name in staying for place in wanted.find_makers(name)}),
         notes=notes,
     )
+
+
+def _list_later_code(capture: Capture, wanted: Wanted, request: CaptureRequest) -> list[str]:
+    """Return the sources of the cells whose functions and texts go along: their files may be needed later."""
+    going = [each["name"] for each in capture.report["variables"] if not each["why"] and each["type"] in _LATER_CODE]
+    places = {place for name in going for place in wanted.find_makers(name)}
+    return [request.prefix[place].source for place in sorted(places)]
 
 
 def _has_gpu(request: SendRequest) -> bool:

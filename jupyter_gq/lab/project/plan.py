@@ -7,7 +7,6 @@ from pathlib import Path
 
 from jupyter_gq.client.models import FileStore, FrozenFile
 from jupyter_gq.client.problems import ServiceError
-from jupyter_gq.lab.bundle import Origin, Step, is_python
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.effects import find_effects
 from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PlannedFile
@@ -98,18 +97,16 @@ class Project:
 
 
 async def find_project(
-    service: FileService, request: CellsRequest, steps: Sequence[Step], origin: Origin, max_file_bytes: int
+    service: FileService, request: CellsRequest, sources: Sequence[str], folder: Path, max_file_bytes: int
 ) -> Project:
-    """Return the files that the cells need and that the user's patterns name; nothing is sent.
+    """Return the files that the Python in `sources` needs and that the user's patterns name; nothing is sent.
 
     If the service keeps no files, as one of an older release, none go along.
     """
     store = await ask_for_limits(service)
     caps = Caps(file=max_file_bytes, job=store.max_job_bytes if store is not None else 0)
-    folder, needed = Path(origin.cwd), Needed()
-    reads_code = is_python(origin.kernel)
+    needed = Needed()
     if store is not None and not request.live_folder:
-        sources = [step.source for step in steps] if reads_code else []
         needed = await asyncio.to_thread(_search, folder, sources, request.file_patterns, caps)
     return Project(
         folder=folder,

@@ -2,7 +2,8 @@
 
 Rules
 -----
-- Same Python: only the minor version of Python that made a pickle loads it. Another one may crash in a later call.
+- Same environment: only the minor version of Python that made a pickle loads it, with the packages of the versions
+  that made it. Others may crash in a later call.
 - Live globals: functions of the notebook find their globals in the namespace of this kernel.
 - All or nothing: if one variable cannot be loaded, none is defined and no cell runs.
 """
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from ..unpickler import Unpickler  # noqa: TID252 - in a kernel this package has another name
+from .packages import explain_difference
 from .pickler import NAMESPACE
 
 
@@ -31,7 +33,7 @@ def main(text: str) -> None:
 
     request = json.loads(text)
     try:
-        require_python(request["python"])
+        require_environment(request["python"], request["packages"])
         vars(__main__).update(load(request["folder"], request["pickles"], vars(__main__)))
         reason = ""
     except Unloadable as error:
@@ -39,11 +41,13 @@ def main(text: str) -> None:
     _write_text(request["report"], reason)
 
 
-def require_python(version: str) -> None:
-    """Raise `Unloadable` if this Python has another minor version than this one."""
+def require_environment(python: str, packages: Mapping[str, str]) -> None:
+    """Raise `Unloadable` if Python has another minor version here, or if one of these packages has another version."""
     here = "{}.{}".format(*sys.version_info)
-    if version != here:
-        raise Unloadable(f"they were made by Python {version}, and the job has Python {here}")
+    if python != here:
+        raise Unloadable(f"they were made by Python {python}, and the job has Python {here}")
+    if why := explain_difference(packages):
+        raise Unloadable(why)
 
 
 def load(folder: str, pickles: Sequence[Mapping[str, object]], namespace: dict[str, object]) -> dict[str, object]:

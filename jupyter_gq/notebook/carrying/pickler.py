@@ -7,7 +7,8 @@ Rules
 2. Live globals: a function of the notebook looks its globals up in the namespace of the job. They are not copied into
    its pickle; their names are told, so that they go along as variables.
 3. Refused, not guessed: an open file is refused even where cloudpickle would copy its content.
-4. Noticed: each object that code may change, by its identity, and whether a value is in the memory of a GPU.
+4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, and which
+   modules the loading will import.
 
 See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md.
 """
@@ -34,6 +35,8 @@ _PLAIN = frozenset(
         *(CodeType, BuiltinFunctionType, ModuleType, pickle.PickleBuffer),
     }
 )
+#: Types whose values are imported by their module and name.
+_IMPORTED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 #: What stands in a pickle for the namespace of the job.
 NAMESPACE = ("namespace", "")
 
@@ -60,6 +63,8 @@ class Noticed:
     #: Objects in the pickle that code may change, by identity; kept, so that no identity is used twice.
     objects: dict[int, object] = field(default_factory=dict)
     on_gpu: bool = False
+    #: Top-level modules whose classes and functions stand in the pickle by name.
+    modules: set[str] = field(default_factory=set)
 
 
 class Variables:
@@ -104,6 +109,8 @@ def pickle_together(names: Sequence[str], file: Writable, variables: Variables) 
         def reducer_override(self, value: object) -> object:
             if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
                 raise OpenFile
+            if isinstance(value, _IMPORTED):
+                watch.note_module(value)
             reduced = super().reducer_override(value) if cloudpickle is not None else NotImplemented
             if isinstance(value, FunctionType):
                 watch.note_function(value, reduced)
@@ -138,6 +145,12 @@ class _Watch:
             return None
         self.noticed.needs.add(name)
         return ("variable", name)
+
+    def note_module(self, value: object) -> None:
+        """Note the top-level module of a class, a function or a module."""
+        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if isinstance(name, str):
+            self.noticed.modules.add(name.partition(".")[0])
 
     def note_function(self, function: FunctionType, reduced: object) -> None:
         """Note the globals that a function of the notebook uses, and remove their copies from its reduction."""

@@ -26,6 +26,7 @@ from typing import BinaryIO
 
 from ..save_results import find_own_modules  # noqa: TID252 - in a kernel this package has another name
 from .names import is_history, is_present_anyway
+from .packages import find_versions
 from .pickler import Noticed, OpenFile, Variables, import_cloudpickle, pickle_together
 
 _LONGEST_REASON, _LONGEST_TYPE = 500, 200
@@ -84,6 +85,7 @@ def save(namespace: Mapping[str, object], request: Request) -> dict[str, object]
     return {
         "python": "{}.{}".format(*sys.version_info),
         "executable": sys.executable,
+        "packages": find_versions(sorted(saving.list_modules())),
         "variables": [
             {"name": each.name, "type": each.type, "bytes": each.bytes, "gpu": each.noticed.on_gpu, "why": each.reason}
             for each in saving.found.values()
@@ -117,13 +119,22 @@ class _Saving:
             staying = self._list_staying()
             self._arrange_files()
             self._spread_reasons()
-            waiting = [name for each in self._list_staying() for name in self._request.makers.get(each, ())]
+            waiting = [name for each in self._list_staying() for name in self._list_needed(each)]
             waiting = [name for name in waiting if self._is_new(name)]
             if not waiting and staying == self._list_staying():
                 return
 
+    def list_modules(self) -> set[str]:
+        """Return the top-level modules that the loading of the pickles imports."""
+        return {module for each in self._list_going() for module in each.noticed.modules}
+
     def _is_new(self, name: str) -> bool:
         return name not in self.found and not is_present_anyway(name, self._namespace)
+
+    def _list_needed(self, name: str) -> Sequence[str]:
+        """Return what the cells need that make a variable, be it by `from x import *`."""
+        makers = self._request.makers
+        return makers.get(name) or makers.get("*", ())
 
     def _list_staying(self) -> list[str]:
         return [each.name for each in self.found.values() if each.reason]

@@ -38,6 +38,7 @@ async def load_variables(client: AsyncKernelClient, kernel: KernelProcess, folde
         {
             "folder": str(folder.carried),
             "python": bundle.carried_python,
+            "packages": dict(bundle.carried_packages),
             "pickles": [{"names": entry.names, "file": f"{n}.pickle"} for n, entry in enumerate(bundle.carried)],
             "report": str(report),
         },

@@ -1,6 +1,7 @@
 """The bundle of a job: the manifest and its cells, paired. Standard library only."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair_cells
@@ -62,9 +63,11 @@ class Bundle:
     max_result_bytes: int = DEFAULT_RESULT_BYTES
     #: Files that the job takes along; with some, it runs in a folder of its own.
     files: tuple[ProjectFile, ...] = ()
-    #: Variables that the kernel has before its first cell, and the minor version of Python that made them.
+    #: Variables that the kernel has before its first cell, with the minor version of Python that made them, and the
+    #: versions of the packages that they need.
     carried: tuple[CarriedPickle, ...] = ()
     carried_python: str = ""
+    carried_packages: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -92,6 +95,7 @@ def read_bundle(path: Path) -> Bundle:
             files=tuple(_read_file(file) for file in manifest.get("files", ())),
             carried=tuple(_read_pickle(entry) for entry in carried.get("pickles", ())),
             carried_python=str(carried.get("python", "")),
+            carried_packages=dict(carried.get("packages", {})),
         )
     except UnusableFile as error:
         raise BundleError(f"The job's bundle could not be read. {error}") from error

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.lab.names import find_made_names, find_needed_names
+from jupyter_gq.lab.names import find_free_names, find_made_names, find_makers, find_needed_names
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,8 @@ from jupyter_gq.lab.names import find_made_names, find_needed_names
         ),
         ("squares = [n * n for n in range(3)]", ["squares"]),
         ("if (found := search()):\n    pass", ["found"]),
-        ("%time x = 1\n!ls", []),
+        ("%time x = 1\n!ls", ["x"]),
+        ("%timeit -n 3 x = 1", []),
         ("obj.field = 1\nlist[0] = 2", []),
         ("this is no python", []),
     ],
@@ -50,3 +51,28 @@ def test_made_names_are_what_the_cell_assigns(source, made):
 )
 def test_needed_is_what_a_later_cell_reads_before_it_assigns(later, needed):
     assert find_needed_names(["loss", "model"], later) == needed
+
+
+@pytest.mark.parametrize(
+    ("source", "free"),
+    [
+        ("print(len(data))", ["data", "len", "print"]),
+        ("data = 1\nuse(data)", ["use"]),
+        ("x = 1\r\nif x:\r\n    y = scale(x)\r\n", ["scale"]),
+        ("%%time\nfit(net)", ["fit", "get_ipython", "net"]),
+        ("%timeit -n 10 -r 3 fit(net)", ["fit", "get_ipython", "net"]),
+        ("!ls {folder} $name", ["folder", "get_ipython", "name"]),
+        ("del net", ["net"]),
+        ("net = 1\ndel net\nprint(net)", ["net", "print"]),
+        ("%%bash\necho $net", ["get_ipython"]),
+        ("for\n", []),
+    ],
+    ids=["read", "own", "Windows line ends", "cell magic", "timeit", "command", "del", "gone", "bash", "no Python"],
+)
+def test_free_names_are_read_before_the_cells_assign_them(source, free):
+    assert find_free_names([source]) == free
+
+
+def test_makers_are_the_cells_that_assign_or_import_a_name():
+    cells = ["import math", "x = 1", "x += 1\ndef f(): y = 2", "from nets import *"]
+    assert find_makers(cells) == {"math": [0], "x": [1, 2], "f": [2], "*": [3]}
