@@ -27,6 +27,83 @@ export interface components {
             /** @description The other jobs, each with the reason. They stay as they were. */
             refused: components["schemas"]["RefusedJob"][];
         };
+        /** @description The request of POST variables: the cells to run, and changes to the variables that would go along. */
+        CaptureRequest: {
+            /**
+             * @description Relative to the root folder of this server.
+             * @default
+             */
+            notebook_path?: string;
+            /**
+             * @description None: the kernel that the notebook names.
+             * @default null
+             */
+            kernel_id?: string | null;
+            /**
+             * @description Absolute working folder. None: the folder of the notebook.
+             * @default null
+             */
+            cwd?: string | null;
+            /**
+             * @description notebook: every code cell, in the order of the document, is a target.
+             * @default replay
+             * @enum {string}
+             */
+            mode?: "replay" | "notebook";
+            /** @description nbformat JSON of the model, with unsaved edits. */
+            notebook: {
+                [key: string]: unknown;
+            };
+            /** @description Ids of the cells to run; for mode replay. */
+            targets?: string[];
+            /** @description In run order; for mode replay. */
+            prefix?: components["schemas"]["PrefixCell"][];
+            /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
+            file_patterns?: string[];
+            /** @description Paths of files that do not go along. */
+            left_out_files?: string[];
+            /**
+             * @description True: no file goes along; the job runs in the notebook's folder, if it reaches it.
+             * @default false
+             */
+            live_folder?: boolean;
+            /**
+             * @description Id of the answer of POST variables whose variables go along; null = none go along.
+             * @default null
+             */
+            capture?: string | null;
+            /** @description Names beside those that the cells use. */
+            more_variables?: string[];
+            /** @description Names that stay; the cells that make them run in the job instead. */
+            left_out_variables?: string[];
+        };
+        /** @description The answer of POST variables: what goes along with POST send if it names this capture. */
+        Captured: {
+            id: string;
+            variables: components["schemas"]["CapturedVariable"][];
+            /** @description Size of everything that goes along. */
+            bytes: number;
+            /** @description Places in the request's `prefix` of the cells that make variables which stay; they run in the job. */
+            replayed: number[];
+            notes: string[];
+        };
+        /** @description A variable that the cells use. */
+        CapturedVariable: {
+            name: string;
+            type: string;
+            /** @description Size of its pickle, without other variables that it holds. */
+            bytes: number;
+            /** @description Whether it holds values in the memory of a GPU, so that the job needs a GPU. */
+            on_gpu: boolean;
+            /** @description Why it stays, as a sentence; empty if it goes along. */
+            why: string;
+        };
+        /** @description Whether variables of the kernel can go along, so that the cells before need not run in the job. */
+        CarryOffer: {
+            offered: boolean;
+            /** @description Whether the cells before took so long here that this is worth while. */
+            suggested: boolean;
+        };
         /** @description A cell that will be run. */
         "CellRef-Output": {
             cell_id: string;
@@ -83,6 +160,11 @@ export interface components {
              * @default false
              */
             live_folder?: boolean;
+            /**
+             * @description Id of the answer of POST variables whose variables go along; null = none go along.
+             * @default null
+             */
+            capture?: string | null;
         };
         /** @description An entry of the options page. */
         Choice: {
@@ -541,6 +623,7 @@ export interface components {
             /** @description Those of them that cells below need: a proposal of what to bring back. */
             returns: string[];
             environment: components["schemas"]["PlannedEnvironment"];
+            carry: components["schemas"]["CarryOffer"];
         };
         /** @description A cell that will run. */
         PlannedCell: {
@@ -803,6 +886,11 @@ export interface components {
              * @default false
              */
             live_folder?: boolean;
+            /**
+             * @description Id of the answer of POST variables whose variables go along; null = none go along.
+             * @default null
+             */
+            capture?: string | null;
         };
         /** @description The answer of GET status. If the service cannot be used, `message` says why and what to do. */
         ServerStatus: {
@@ -844,6 +932,10 @@ export type AnnouncedCell = components['schemas']['AnnouncedCell'];
 export type Announcement = components['schemas']['Announcement'];
 export type Bounds = components['schemas']['Bounds'];
 export type CancelledJobs = components['schemas']['CancelledJobs'];
+export type CaptureRequest = components['schemas']['CaptureRequest'];
+export type Captured = components['schemas']['Captured'];
+export type CapturedVariable = components['schemas']['CapturedVariable'];
+export type CarryOffer = components['schemas']['CarryOffer'];
 export type CellRefOutput = components['schemas']['CellRef-Output'];
 export type CellWarning = components['schemas']['CellWarning'];
 export type CellsRequest = components['schemas']['CellsRequest'];
