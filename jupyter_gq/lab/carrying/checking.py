@@ -73,7 +73,7 @@ async def _run(python: Python, cwd: str, request: str) -> int | None:
         process = await asyncio.create_subprocess_exec(
             *(python.executable, "-c", _CODE, str(CARRY_FILE)),
             cwd=cwd,
-            env={**python.environment, "CUDA_VISIBLE_DEVICES": ""},  # it takes no memory of the share
+            env={**python.environment, "CUDA_VISIBLE_DEVICES": ""},  # the check takes no memory of the share
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

@@ -3,7 +3,7 @@
 Rules
 -----
 - Same environment: only the minor version of Python that made a pickle loads it, with the packages of the versions
-  that made it. Others may crash in a later call.
+  that made it. Another version may crash in a later call.
 - Live globals: functions of the notebook find their globals in the namespace of this kernel.
 - All or nothing: if one variable cannot be loaded, none is defined and no cell runs.
 """

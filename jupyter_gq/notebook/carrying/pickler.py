@@ -54,7 +54,7 @@ class Writable(Protocol):
 
 @dataclass(slots=True)
 class Noticed:
-    """What a pickler noticed while it wrote one pickle."""
+    """The observations of a pickler while it wrote one pickle."""
 
     #: Variables that stand in the pickle by their names, also functions and classes that nobody has asked for.
     needs: set[str] = field(default_factory=set)
@@ -124,7 +124,7 @@ def pickle_together(names: Sequence[str], file: Writable, variables: Variables) 
 
 
 class _Watch:
-    """What a pickler asks and tells about the values that it meets."""
+    """The observer of the values that a pickler meets, which also names variables in place of values."""
 
     def __init__(self, variables: Variables, values: Mapping[str, object]) -> None:
         self._variables, self._values = variables, values

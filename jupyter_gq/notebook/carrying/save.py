@@ -40,7 +40,7 @@ class TooManyBytes(Exception):
 
 @dataclass(kw_only=True, slots=True)
 class Saved:
-    """One variable: its pickle, or why it stays."""
+    """A variable with the size of its pickle, or the reason why it stays."""
 
     name: str
     #: Empty if the namespace has no such name.
