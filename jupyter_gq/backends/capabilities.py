@@ -10,6 +10,7 @@ Rules
 See docs/decisions/0060-state-the-capabilities-of-a-backend-as-data.md.
 """
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,7 @@ from typing import Protocol
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.share_level import ShareLevel
@@ -157,6 +159,17 @@ class ProcessAttachment(Protocol):
         ...
 
 
+class ProcessSignals(Protocol):
+    """The right to signal single processes of runs on this machine."""
+
+    def signal_process(self, workload: str, run: int, process: ProcessId, number: signal.Signals) -> bool:
+        """Send a signal to exactly this process if it belongs to the run now; return whether it was sent.
+
+        Nothing is sent to a process that has ended, whose id was used again, or that the service may not signal.
+        """
+        ...
+
+
 class NodeSupply(Protocol):
     """The supply of new nodes for pools that can grow."""
 
@@ -265,6 +278,8 @@ class Capabilities:
     agent_reports: AgentReports | None = None
     #: Lets processes that were started elsewhere hold shares; None: the backend starts or finds its processes itself.
     process_attachment: ProcessAttachment | None = None
+    #: Signals single processes of runs; None: the processes are on other machines.
+    process_signals: ProcessSignals | None = None
     #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.
     cordon: NodeCordon | None = None
     #: Gives secrets to jobs by their names; None: jobs cannot have secrets.

@@ -135,22 +135,24 @@ def user_of(pid: int) -> int | None:
     return None
 
 
-def send_signal(pid: int, ticks: int, number: signal.Signals) -> None:
-    """Send a signal to exactly this process; do nothing if it is gone, or if this user may not signal it."""
+def send_signal(pid: int, ticks: int, number: signal.Signals) -> bool:
+    """Send a signal to exactly this process, and return True; return False if it is gone or may not be signalled."""
     with suppress(ProcessLookupError, PermissionError):
         handle = _open_handle(pid)
         try:
             # Checked while the handle is open: the id cannot be given to another process in between.
             process = read_process(pid)
             if process is None or process.ticks != ticks:
-                return
+                return False
             if handle is None:
                 os.kill(pid, number)
             else:
                 signal.pidfd_send_signal(handle, number)
+            return True
         finally:
             if handle is not None:
                 os.close(handle)
+    return False
 
 
 def _open_handle(pid: int) -> int | None:

@@ -8,7 +8,7 @@ from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.capabilities import NodeCordon
 from jupyter_gq.backends.protocol import Backend, Observation
 from jupyter_gq.client.models import ExpectedStart
-from jupyter_gq.devices.limits import share_environment
+from jupyter_gq.devices.limits import is_simulated, share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
@@ -29,6 +29,7 @@ from .disk_uses import DiskUses
 from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .group_limits import hold_beyond_limits
+from .memory_excess import MemoryExcess
 from .records.records import Records
 from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
@@ -49,6 +50,8 @@ class Context:
     probe: DeviceProbe | None
     #: Measures how notebooks use their shares; None = nothing measures it.
     meter: ShareMeter | None
+    #: Whether the driver names processes by the ids that this service sees.
+    host_pids: bool
     #: Makes a random short id that is safe in addresses and file names.
     new_id: Callable[[], str]
     #: Makes a random secret for a runner.
@@ -65,7 +68,7 @@ class Context:
     ticket_polled_at: dict[str, Instant] = field(default_factory=dict)
     #: Highest stored sequence number of each job's output, by id, as far as it has been looked up.
     last_seqs: dict[str, int] = field(default_factory=dict)
-    #: Process ids of each running notebook, by id, from the last observation.
+    #: Process ids of each running workload, by id, from the last observation.
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
@@ -87,8 +90,13 @@ class Context:
     expected_starts: dict[str, ExpectedStart] = field(default_factory=dict)
     #: Jobs that are being deleted: requests do not see them, so that no user gets a part of the output.
     deleting: set[str] = field(default_factory=set)
-    #: Last sample of the use of each notebook's share, by id.
+    #: Last sample of the use of each share, by id of its workload, and the time of that sample.
     usage: dict[str, ShareUse] = field(default_factory=dict)
+    usage_at: Instant | None = None
+    #: What the watchdog did about shares that are, or lately were, over their memory limit, by id of the workload.
+    excesses: dict[str, MemoryExcess] = field(default_factory=dict)
+    #: Workloads whose memory the watchdog could judge at the last sample, and whose programs it can end.
+    watched: frozenset[str] = frozenset()
     #: Past usage of each training queue in decayed GPU-seconds; empty if past usage does not count.
     past_usage: Mapping[str, float] = field(default_factory=dict)
     #: Nodes and devices that administrators drain, by name.
@@ -127,6 +135,13 @@ class Context:
     def cordon(self) -> NodeCordon | None:
         """The port of a backend that cordons nodes; None if the service itself keeps what is drained."""
         return next((found for each in self.backends if (found := each.capabilities.cordon) is not None), None)
+
+    def can_watch(self, kind: Kind, devices: Iterable[Device]) -> bool:
+        """Return whether the memory of shares of these devices is watched, as far as that is known before they run."""
+        able = self.settings.memory_watch.enabled and self.probe is not None
+        if not able or self.backend_of(kind).capabilities.process_signals is None:
+            return False
+        return all(device.memory and (self.host_pids or is_simulated(device.id)) for device in devices)
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of all backends, each once and with each device in its pool.

@@ -28,6 +28,7 @@ from jupyter_gq.backends.notifications.notifier import NoticeRule
 from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe
+from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.audit import CONFIG_FILE, Action, AuditEntry
@@ -48,6 +49,7 @@ from .loop.invariants import check_capabilities, check_limits, check_placements,
 from .loop.job_notices import JobNotices
 from .loop.leadership import Leadership
 from .loop.left_outputs import LeftOutputReader
+from .loop.memory_watch import MemoryWatch
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
 from .loop.observe import Observer
@@ -122,6 +124,8 @@ class Controller:
     probe: DeviceProbe | None = None
     #: Measures the use of shares; None = the probe measures it, if there is one.
     meter: ShareMeter | None = None
+    #: Returns whether the driver names processes by the ids that this service sees.
+    host_pids: Callable[[], bool] = has_host_pids
     #: Knows the users of the Hub; None: names in the settings are not checked.
     directory: Directory | None = None
     new_id: Callable[[], str] = make_id
@@ -170,6 +174,7 @@ class Controller:
     _deferred: DeferredLaunches = field(init=False)
     _presenter: Presenter = field(init=False)
     _activity: ActivityLog = field(init=False)
+    _memory_watch: MemoryWatch = field(init=False)
     _observer: Observer = field(init=False)
     _executor: Executor = field(init=False)
     _past_usage: PastUsage = field(init=False)
@@ -187,6 +192,7 @@ class Controller:
             bundles=self.bundles,
             probe=self.probe,
             meter=self.meter or (None if self.probe is None else ProbeMeter(self.probe)),
+            host_pids=self.host_pids(),
             new_id=self.new_id,
             new_token=self.new_token,
             wake=self.wake,
@@ -198,6 +204,7 @@ class Controller:
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
         self._activity = ActivityLog(context, self._presenter.announce)
+        self._memory_watch = MemoryWatch(context)
         checks = DeviceChecks(context=context, changed=self._changed)
         self.files = ProjectFiles(context)
         self.pods = JobPods(context, checks, self.files)
@@ -269,6 +276,7 @@ class Controller:
         self.tickets.expire()
         end_overdue_jobs(self._context)
         self._activity.sample()
+        self._memory_watch.check()
         self._past_usage.update()
         decision = self._decider.decide()
         self._deferred.replace(decision.deferred)

@@ -34,6 +34,17 @@ def memory_quota(device: Device, milli: MilliGpu) -> MiB:
     return MiB(device.memory * min(milli, ONE_GPU) // ONE_GPU)
 
 
+def watched_memory(device: Device, milli: MilliGpu) -> MiB | None:
+    """Return the memory that the programs of such a share may hold before they break its limit; None if unknown.
+
+    A program that keeps its cap never breaks the limit, not even in a share that is smaller than a CUDA context.
+    """
+    if not device.memory:
+        return None
+    quota = memory_quota(device, milli)
+    return MiB(max(quota, _usable_memory(quota) + CONTEXT_OVERHEAD))
+
+
 def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> dict[str, str]:
     """Return the variables that tell a process its devices, its part of each, and its memory on the smallest of them.
 
@@ -70,8 +81,7 @@ def _memory_caps(device: Device, quota: MiB) -> dict[str, str]:
 
     The limit is the quota less the size of a CUDA context, but at least half of the quota.
     """
-    # A share that is smaller than the overhead still needs a cap with which a program can start.
-    usable = max(quota - CONTEXT_OVERHEAD, quota // 2, 1)
+    usable = _usable_memory(quota)
     fraction = f"{usable * 10_000 // device.memory / 10_000:.4f}"
     return {
         "JUPYTER_GQ_MEMORY_FRACTION": fraction,
@@ -79,3 +89,9 @@ def _memory_caps(device: Device, quota: MiB) -> dict[str, str]:
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "CUPY_GPU_MEMORY_LIMIT": str(usable * _BYTES),
     }
+
+
+def _usable_memory(quota: MiB) -> MiB:
+    """Return the memory that frameworks may allocate in a share with this quota."""
+    # A share that is smaller than the overhead still needs a cap with which a program can start.
+    return MiB(max(quota - CONTEXT_OVERHEAD, quota // 2, 1))

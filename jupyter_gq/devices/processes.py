@@ -4,6 +4,8 @@ Rules
 -----
 - Identity: a process is identified by its id and its start time, because ids are used again.
 - Zombies: a zombie is dead, because it holds neither memory nor devices.
+- Host ids: NVIDIA's driver names processes by their ids on the host. In a container with ids of its own, these ids
+  belong to other processes.
 """
 
 import os
@@ -14,6 +16,8 @@ from pathlib import Path
 _PROC = Path("/proc")
 #: States of dead processes in /proc/<pid>/stat.
 _DEAD = frozenset("ZXx")
+#: Inode of the first namespace of process ids, which the kernel fixes (PROC_PID_INIT_INO).
+_HOST_PIDS = 0xEFFFFFFC
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,6 +68,14 @@ def is_running(process: ProcessId) -> bool:
     """Tell whether exactly this process runs: its id was not used again, and it is no zombie."""
     found = read_process(process.pid)
     return found is not None and not found.dead and found.ticks == process.ticks
+
+
+def has_host_pids() -> bool:
+    """Return whether the process ids of this process are those of the host; False if that is unknown."""
+    try:
+        return (_PROC / "self/ns/pid").stat().st_ino == _HOST_PIDS
+    except OSError:
+        return False
 
 
 def boot_id() -> str:

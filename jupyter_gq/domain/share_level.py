@@ -17,6 +17,7 @@ class ShareLevel(StrEnum):
 
     HARDWARE = "hardware"
     INTERCEPT = "intercept"
+    WATCHED = "watched"
     COOPERATIVE = "cooperative"
     ADVISORY = "advisory"
     NONE = "none"
@@ -30,6 +31,7 @@ class ShareLevel(StrEnum):
 _MEANINGS = {
     ShareLevel.HARDWARE: "Nobody else has a share of these GPUs, so the hardware itself is the memory limit.",
     ShareLevel.INTERCEPT: "Calls of the GPU library above the memory limit fail; a program can get around that.",
+    ShareLevel.WATCHED: "A share above the memory limit is warned, then its largest program is interrupted and ended.",
     ShareLevel.COOPERATIVE: "The usual frameworks keep the memory limit; a program that ignores it is not stopped.",
     ShareLevel.ADVISORY: "Nothing enforces the memory limit: programs on this GPU must be considerate.",
     ShareLevel.NONE: "There is no GPU.",
@@ -48,6 +50,8 @@ class Enforcement:
     divided_by: ShareLevel | None = None
     #: Whether the programs are told the limits of frameworks, which needs devices whose memory is known.
     capped: bool = False
+    #: Whether the memory of the programs is measured, and programs above the limit are ended.
+    watched: bool = False
 
 
 def decide_level(found: Enforcement) -> ShareLevel:
@@ -58,4 +62,6 @@ def decide_level(found: Enforcement) -> ShareLevel:
         return ShareLevel.HARDWARE
     if found.divided_by is not None:
         return found.divided_by
+    if found.watched:
+        return ShareLevel.WATCHED
     return ShareLevel.COOPERATIVE if found.capped else ShareLevel.ADVISORY

@@ -535,6 +535,26 @@ export interface components {
             /** @description One sentence: whether the devices are real or simulated, and why. */
             devices_sentence: string;
         };
+        /** @description The memory that the programs of a share hold above its limit, what was done about it, and what follows. */
+        MemoryExcessView: {
+            /** @description Device memory that the programs hold together. */
+            used_mib: number;
+            /** @description Device memory that they may hold. */
+            limit_mib: number;
+            /** @description How much of it is too much. */
+            over_mib: number;
+            /**
+             * @description The last step.
+             * @enum {string}
+             */
+            done: "warn" | "interrupt" | "terminate" | "kill";
+            /** @description The next step; None = the share is within its limit again. */
+            next: ("warn" | "interrupt" | "terminate" | "kill") | null;
+            /** @description When the next step follows if no memory is freed. */
+            next_at: number | null;
+            /** @description What happened, and what happens next and when. */
+            sentence: string;
+        };
         /** @description Notebooks that run or wait, newest first. */
         NotebookList: {
             notebooks: components["schemas"]["NotebookView"][];
@@ -561,7 +581,7 @@ export interface components {
             memory_used_mib: number | null;
             /** @description Use of the device by the notebook's processes, 0 to 100. */
             utilisation: number | null;
-            /** @description Level at which the memory limit of the share is enforced now: hardware (whole devices), intercept (by HAMi), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown. */
+            /** @description Level at which the memory limit of the share is enforced now: hardware (whole devices), intercept (by HAMi), watched (programs above it are ended), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown. */
             enforcement: string;
             /** @description What the level means, in one sentence. */
             enforcement_sentence: string;
@@ -570,6 +590,8 @@ export interface components {
             warning: components["schemas"]["IdleWarning"] | null;
             /** @description Until when 'Keep it' protects the idle share; None = it does not. */
             kept_until: number | null;
+            /** @description Present while the share holds too much memory, and for ten minutes after an act. */
+            over_limit: components["schemas"]["MemoryExcessView"] | null;
             /** @description Present while the share is suspended or comes back (phases suspended, resuming). */
             suspension: components["schemas"]["SuspensionView"] | null;
             /** @description Why the share was not suspended at the last attempt, in one sentence; empty: no failure. */
@@ -955,6 +977,7 @@ export type JobSummary = components['schemas']['JobSummary'];
 export type JobView = components['schemas']['JobView'];
 export type KernelHistory = components['schemas']['KernelHistory'];
 export type Me = components['schemas']['Me'];
+export type MemoryExcessView = components['schemas']['MemoryExcessView'];
 export type NotebookList = components['schemas']['NotebookList'];
 export type NotebookView = components['schemas']['NotebookView'];
 export type OutputEvent = components['schemas']['OutputEvent'];

@@ -19,11 +19,11 @@ from dataclasses import replace
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.observer import RunObserver
-from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
+from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap, send_signal
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull
@@ -83,7 +83,11 @@ class LocalRuns:
         limits = describe_limits(self._parent_group)
         log.info("%s", limits)
         self.capabilities = Capabilities(
-            keeps_unknown=True, limits=limits, reached_folders=("/",), secrets=LocalSecrets(self._accounts)
+            keeps_unknown=True,
+            limits=limits,
+            reached_folders=("/",),
+            secrets=LocalSecrets(self._accounts),
+            process_signals=self,
         )
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
@@ -179,6 +183,13 @@ class LocalRuns:
         self._lingering.pop((workload, run), None)
         self._members.forget((workload, run))
         self._observer.forget((workload, run))
+
+    def signal_process(self, workload: str, run: int, process: ProcessId, number: signal.Signals) -> bool:
+        """Send a signal to a process of the run, if it belongs to the run now; return whether it was sent."""
+        found, table = self._ledger.get(workload, run), ProcessTable.read()
+        if found is None or process.pid not in self._members.find(found, table):
+            return False
+        return table.alive(process.pid, process.ticks) and send_signal(process.pid, process.ticks, number)
 
     # -- starting
 

@@ -19,7 +19,7 @@ from functools import partial
 
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
-from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
+from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, send_signal, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.devices.processes import Process, ProcessId, read_process
@@ -101,7 +101,9 @@ class ServerRuns:
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
-        self.capabilities = Capabilities(forgetful=True, process_attachment=self, suspension=shares)
+        self.capabilities = Capabilities(
+            forgetful=True, process_attachment=self, process_signals=self, suspension=shares
+        )
 
     def nodes(self) -> tuple[Node, ...]:
         """Return no nodes: servers run on the nodes of the other backends."""
@@ -146,6 +148,16 @@ class ServerRuns:
         if known is not None and (known.pid, known.ticks) != (process.pid, process.ticks) and _is_alive(known):
             raise Conflict(f"Another process holds the share of {workload}.")
         self._set_process(server, process)
+
+    def signal_process(self, workload: str, run: int, process: ProcessId, number: signal.Signals) -> bool:
+        """Send a signal to a process that the server has started, if it runs; return whether it was sent.
+
+        The server itself is never signalled: its end would be the end of all of its kernels.
+        """
+        server = self._servers.get((workload, run))
+        if server is None or server.process is None or process == server.process.id:
+            return False
+        return process in _find_processes(server) and send_signal(process.pid, process.ticks, number)
 
     def _require_server_process(self, owner: str, pid: int, started: float) -> Process:
         """Return the process of a server that its owner reports; raise `Conflict` if it cannot be the owner's."""

@@ -10,6 +10,8 @@ from jupyter_gq.client.strict_model import StrictModel
 
 from .evictions import Eviction
 
+#: Steps against the largest program of a share that holds too much memory, in this order.
+MemoryAct = Literal["warn", "interrupt", "terminate", "kill"]
 NotebookPhase = Literal["waiting", "starting", "running", "suspended", "resuming", "stopping", "stopped"]
 
 
@@ -19,6 +21,18 @@ class IdleWarning(BaseModel):
     expire_at: float
     sentence: str
     keep_seconds: float = Field(description="Seconds that 'Keep it' would add now; 0 = the bound is reached.")
+
+
+class MemoryExcessView(BaseModel):
+    """The memory that the programs of a share hold above its limit, what was done about it, and what follows."""
+
+    used_mib: int = Field(description="Device memory that the programs hold together.")
+    limit_mib: int = Field(description="Device memory that they may hold.")
+    over_mib: int = Field(description="How much of it is too much.")
+    done: MemoryAct = Field(description="The last step.")
+    next: MemoryAct | None = Field(description="The next step; None = the share is within its limit again.")
+    next_at: float | None = Field(description="When the next step follows if no memory is freed.")
+    sentence: str = Field(description="What happened, and what happens next and when.")
 
 
 class SuspensionView(BaseModel):
@@ -55,13 +69,17 @@ class NotebookView(BaseModel):
     enforcement: str = Field(
         default="",
         description="Level at which the memory limit of the share is enforced now: hardware (whole devices), "
-        'intercept (by HAMi), cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown.',
+        "intercept (by HAMi), watched (programs above it are ended), "
+        'cooperative (by frameworks), advisory (not at all), none (no GPU); "" = unknown.',
     )
     enforcement_sentence: str = Field(default="", description="What the level means, in one sentence.")
     idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
     warning: IdleWarning | None = None
     kept_until: float | None = Field(
         default=None, description="Until when 'Keep it' protects the idle share; None = it does not."
+    )
+    over_limit: MemoryExcessView | None = Field(
+        default=None, description="Present while the share holds too much memory, and for ten minutes after an act."
     )
     suspension: SuspensionView | None = Field(
         default=None, description="Present while the share is suspended or comes back (phases suspended, resuming)."

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Stray
-from jupyter_gq.backends.protocol import Backend, Observation, Phase
+from jupyter_gq.backends.protocol import Backend, Observation, Outcome, Phase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.controller.records.last_evictions import remember_eviction
@@ -104,11 +104,24 @@ class Observer:
         """Return the changes of one record that follow from the observation of its present run."""
         workload = record.workload
         able, seen = self._context.backend_of(workload.kind).capabilities, observed.find(workload.id, workload.run)
+        seen = self._explain_end(record, seen)
         corrections = [] if seen is None or able.can_resize else correct_place(record, seen)
         changes = [*corrections, *interpret(record, seen, now, forgetful=able.forgetful)]
         if changes or seen is None:
             return changes
         return interpret_share(record, seen.share, now)
+
+    def _explain_end(self, record: Record, seen: Observation | None) -> Observation | None:
+        """Return an observation whose sentence begins with the interrupt or the end of a program by the watchdog.
+
+        Without such an act, and for a run that succeeded or goes on, return the observation as it is.
+        """
+        excess = self._context.excesses.get(record.workload.id)
+        if seen is None or seen.phase is not Phase.ENDED or seen.outcome is Outcome.SUCCEEDED:
+            return seen
+        if excess is None or not excess.acted or record.workload.kind is not Kind.TRAINING:
+            return seen
+        return replace(seen, sentence=f"{excess.describe_past()} {seen.sentence}".strip())
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
         """Store the evictions and failures of notebooks in these changes, for the options page of their owners."""
@@ -119,10 +132,10 @@ class Observer:
                 remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
-        """Replace the process ids in the context by those of the present run of each notebook."""
+        """Replace the process ids in the context by those of the present run of each workload."""
         self._context.pids = {
             record.workload.id: observation.pids
-            for record in self._context.records.notebooks()
+            for record in (*self._context.records.notebooks(), *self._context.records.holding())
             if (observation := observed.find(record.workload.id, record.workload.run)) is not None
         }
 

@@ -34,7 +34,7 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Activity, Workload
+from jupyter_gq.domain.workload import Activity, Kind, Workload
 from jupyter_gq.store.protocol import Record
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class ActivityLog:
             self._context.wake()
 
     def sample(self) -> None:
-        """Measure the use of all shares of running notebooks, at most once in `SAMPLE_EVERY` seconds.
+        """Measure the use of all shares of running workloads, at most once in `SAMPLE_EVERY` seconds.
 
         Shares used above `ACTIVE_UTILISATION` are recorded as active. Notebooks whose use has changed are announced.
         """
@@ -97,7 +97,8 @@ class ActivityLog:
         self._sampled_at = now
         running = [record for record in self._context.records.notebooks() if _has_share(record.workload)]
         before = self._context.usage
-        self._context.usage = dict(meter.measure({record.workload.id: self._make_share(record) for record in running}))
+        shares = {record.workload.id: self._make_share(record) for record in [*running, *self._running_jobs()]}
+        self._context.usage, self._context.usage_at = dict(meter.measure(shares)), now
         self._sample_suspended(meter, now)
         for record in running:
             use = self._context.usage[record.workload.id].utilisation
@@ -173,11 +174,22 @@ class ActivityLog:
         use = self._context.usage.get(workload.id)
         return None if use is None or use.utilisation is None else False
 
+    def _running_jobs(self) -> list[Record]:
+        """Return the running jobs with a GPU whose processes are on this machine: only their memory is of interest."""
+        return [
+            record
+            for record in self._context.records.holding()
+            if record.workload.kind is Kind.TRAINING
+            and _has_share(record.workload)
+            and self._context.pids.get(record.workload.id)
+        ]
+
     def _make_share(self, record: Record) -> Share:
-        """Return the devices and processes of a notebook, without the server process, for the meter."""
+        """Return the devices and processes of a workload, without the process of a server, for the meter."""
         server = record.detail.pid
         return Share(
-            devices=tuple(device for task in record.workload.placement for device in task.devices),
+            # Several tasks of a job may be on one device, which is measured once.
+            devices=tuple(dict.fromkeys(device for task in record.workload.placement for device in task.devices)),
             # The server process itself never uses the share: its work for an open browser tab is no activity.
             pids=tuple(pid for pid in self._context.pids.get(record.workload.id, ()) if pid != server),
         )
@@ -230,5 +242,5 @@ def _least_activity(workload: Workload) -> float:
 
 
 def _has_share(workload: Workload) -> bool:
-    """Return whether the notebook runs and has a GPU."""
+    """Return whether the workload runs and has a GPU."""
     return workload.state is State.RUNNING and workload.request.devices > 0

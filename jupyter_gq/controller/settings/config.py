@@ -9,6 +9,7 @@ from traitlets.config import Config
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.devices.limits import is_simulated
+from jupyter_gq.devices.memory_watchdog import Act, WatchRule
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
@@ -43,6 +44,8 @@ MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
 DEFAULT_RETURN = Seconds(60)
+#: Time between SIGTERM and SIGKILL for a program of a share above its memory limit.
+KILL_AFTER = Seconds(10)
 DAY = 86400.0
 DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
 DEFAULT_KEEP_AUDIT = Seconds(365 * DAY)
@@ -105,6 +108,8 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     #: The suspension of idle shares.
     suspension: SuspensionRule = field(default_factory=SuspensionRule)
+    #: What is done about shares whose programs hold more memory than the limit.
+    memory_watch: WatchRule = field(default_factory=WatchRule)
     #: Time that a paused job has to save its state.
     grace: Seconds = DEFAULT_GRACE
     #: Time that a cancelled job has to save its state.
@@ -328,6 +333,7 @@ def build_settings(
             return_within=Seconds(idle.return_within),
             host_memory=MiB(int(idle.suspended_memory * 1024)) if idle.suspended_memory else None,
         ),
+        memory_watch=_watch_rule(pools),
         grace=Seconds(training.grace),
         cancel_grace=Seconds(training.cancel_grace),
         max_jobs_per_user=int(training.max_jobs_per_user),
@@ -349,6 +355,20 @@ def build_settings(
         secrets=training.secrets,
         keep_finished=Seconds(training.keep_finished_days * DAY),
         keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
+    )
+
+
+def _watch_rule(pools: Pools) -> WatchRule:
+    return WatchRule(
+        enabled=pools.watch_memory,
+        tolerance=MiB(int(pools.memory_tolerance)),
+        reserve=MiB(int(pools.memory_reserve)),
+        after={
+            Act.WARN: Seconds(0),
+            Act.INTERRUPT: Seconds(pools.interrupt_after),
+            Act.TERMINATE: Seconds(pools.end_after),
+            Act.KILL: KILL_AFTER,
+        },
     )
 
 

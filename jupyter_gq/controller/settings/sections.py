@@ -209,7 +209,7 @@ class TrainingQueues(Configurable):
 
 
 class Pools(Configurable):
-    """The division of the devices into pools, for notebooks and for training."""
+    """The division of the devices into pools, for notebooks and for training, and the memory limits of shares."""
 
     pools = DictByName(
         help="""Pools by name. Each pool is a dict. Default: one pool "default" with every device.
@@ -246,6 +246,36 @@ class Pools(Configurable):
         unit="times the build pool",
         help="""How many times the devices of the build pool may be promised to the users in c.FixedQuota.users. If the
         value is above 1, a notebook within its quota may have to wait; the options page says so. Default: 1.0.""",
+    ).tag(config=True)
+
+    watch_memory = Flag(
+        True,
+        help="""True: the device memory of each share of a part of a GPU on this machine is measured every five seconds.
+        The user of a share above its limit is warned. Then the program of the share that holds most is interrupted, and
+        ended if that does not help. Other programs are left alone. False: only the frameworks keep the limits.
+        Default: True.""",
+    ).tag(config=True)
+    interrupt_after = Number(
+        60,
+        help="Seconds from the warning until the largest program of a share above its memory limit is interrupted. "
+        "Default: 60.",
+    ).tag(config=True)
+    end_after = Number(
+        60,
+        help="Seconds from the interrupt until the largest program of a share that is still above its memory limit is "
+        "told to end; it is killed ten seconds later. Default: 60.",
+    ).tag(config=True)
+    memory_tolerance = Number(
+        256,
+        unit="MiB",
+        help="MiB above its memory limit that a share may hold while its GPU has more free memory than "
+        "`memory_reserve`. Default: 256.",
+    ).tag(config=True)
+    memory_reserve = Number(
+        256,
+        unit="MiB",
+        help="MiB of each GPU that should stay free. While less is free, shares have no tolerance above their limits. "
+        "Default: 256.",
     ).tag(config=True)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
-from jupyter_gq.client.models import JobSummary, JobView, NotebookView, TicketView
+from jupyter_gq.client.models import JobSummary, JobView, MemoryExcessView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
@@ -98,7 +98,9 @@ class Presenter:
         self._context.pending = {entry.workload: entry for entry in pending}
         for name in self._announcements.take_changed(self._context.pending, self._has_listener):
             self.announce(name)
-        before, self._troubles = self._troubles, self._context.troubles
+        context, before = self._context, self._troubles
+        names = context.troubles.keys() | context.excesses.keys()
+        self._troubles = {name: _describe_trouble(context, name) for name in names}
         for name in sorted(before.keys() | self._troubles.keys()):
             if before.get(name) != self._troubles.get(name):
                 self.announce(name)
@@ -144,6 +146,30 @@ class Presenter:
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
             disk=context.disk_use.get(workload.id),
-            trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
+            trouble=context.set_aside.describe(workload.id) or _describe_trouble(context, workload.id),
+            over_limit=_view_excess(context, workload.id),
             level=level_of(context, workload, self._devices),
         )
+
+
+def _describe_trouble(context: Context, workload: str) -> str:
+    """Return what is wrong with a workload: too much memory, or what its backend says; "" = nothing."""
+    found = context.excesses.get(workload)
+    excess = "" if found is None else found.describe(context.usage_at or found.seen_at)
+    return " ".join(filter(None, [excess, context.troubles.get(workload, "")]))
+
+
+def _view_excess(context: Context, workload: str) -> MemoryExcessView | None:
+    """Return the excess of a workload's share as its owner sees it; None if there is none."""
+    found = context.excesses.get(workload)
+    if found is None:
+        return None
+    return MemoryExcessView(
+        used_mib=found.excess.used,
+        limit_mib=found.excess.limit,
+        over_mib=found.excess.over,
+        done=found.done.value,
+        next=None if found.next is None else found.next.value,
+        next_at=found.next_at,
+        sentence=found.describe(context.usage_at or found.seen_at),
+    )

@@ -24,6 +24,7 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
         held or _in_pool(devices.values(), pool),
         has_gpu=bool(asked.devices),
         whole=asked.milli_per_device >= ONE_GPU,
+        watched=workload.id in context.watched if held else None,
     )
     return decide_level(found)
 
@@ -34,7 +35,7 @@ def describe_fractions(context: Context) -> str:
     pool = _in_pool(nodes, context.settings.build_pool)
     if not pool:
         return ""
-    level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, has_gpu=True, whole=False))
+    level = decide_level(_enforcement(context, Kind.NOTEBOOK, pool, has_gpu=True, whole=False, watched=None))
     return f"A part of a GPU has a memory limit that is {level.value}. {level.meaning}"
 
 
@@ -42,8 +43,13 @@ def _in_pool(devices: Iterable[Device], pool: str) -> list[Device]:
     return [device for device in devices if device.pool == pool]
 
 
-def _enforcement(context: Context, kind: Kind, devices: list[Device], *, has_gpu: bool, whole: bool) -> Enforcement:
-    """Return what enforces the limit of a share of these devices, which are all of one pool."""
+def _enforcement(
+    context: Context, kind: Kind, devices: list[Device], *, has_gpu: bool, whole: bool, watched: bool | None
+) -> Enforcement:
+    """Return what enforces the limit of a share of these devices, which are all of one pool.
+
+    `watched`: whether its memory is watched; None = the share does not run yet.
+    """
     pool = devices[0].pool if devices else ""
     return Enforcement(
         has_gpu=has_gpu,
@@ -51,4 +57,5 @@ def _enforcement(context: Context, kind: Kind, devices: list[Device], *, has_gpu
         whole=whole,
         divided_by=context.backend_of(kind).capabilities.enforcement(pool),
         capped=bool(devices) and all(device.memory for device in devices),
+        watched=bool(devices) and context.can_watch(kind, devices) if watched is None else watched,
     )

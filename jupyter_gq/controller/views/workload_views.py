@@ -12,6 +12,7 @@ from jupyter_gq.client.models import (
     JobPhase,
     JobSummary,
     JobView,
+    MemoryExcessView,
     NotebookView,
     Progress,
     TicketView,
@@ -77,6 +78,8 @@ class ViewContext:
     is_borrower: bool = False
     #: The level at which the memory limit of the share is enforced.
     level: ShareLevel = ShareLevel.ADVISORY
+    #: What is done about a share that holds too much memory; None = nothing.
+    over_limit: MemoryExcessView | None = None
 
 
 def job_view(record: Record, context: ViewContext) -> JobView:
@@ -206,6 +209,7 @@ def notebook_view(record: Record, context: ViewContext) -> NotebookView:
         idle_since=_idle_since(workload),
         warning=warning,
         kept_until=_kept_until(workload),
+        over_limit=context.over_limit,
         suspension=suspension_view(record),
         unsuspendable=record.detail.unsuspendable.sentence if record.detail.unsuspendable else "",
         trouble=context.trouble,
