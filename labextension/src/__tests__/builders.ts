@@ -105,6 +105,7 @@ export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {
     idle_since: null,
     warning: null,
     kept_until: null,
+    over_limit: null,
     suspension: null,
     unsuspendable: '',
     trouble: '',
