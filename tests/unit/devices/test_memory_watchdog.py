@@ -111,7 +111,9 @@ def test_clock_that_goes_back_does_not_hasten_an_act():
     assert watch.state.over_for == 0
 
 
-@pytest.mark.parametrize(("used", "free", "act"), [(10_100, 500, None), (10_101, 500, Act.WARN), (10_001, 499, Act.WARN)])
+@pytest.mark.parametrize(
+    ("used", "free", "act"), [(10_100, 500, None), (10_101, 500, Act.WARN), (10_001, 499, Act.WARN)]
+)
 def test_tolerance_holds_while_the_device_has_its_reserve(used, free, act):
     assert Watch().see(a_sample(used, free=free)) is act
 
