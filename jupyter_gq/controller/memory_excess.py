@@ -1,4 +1,4 @@
-"""What is told about a share whose programs hold, or lately held, more memory than its limit."""
+"""Shares whose programs hold, or lately held, more memory than the limit, and the sentences about them."""
 
 from dataclasses import dataclass
 

@@ -24,7 +24,7 @@ from .processes import ProcessId
 
 
 class Act(StrEnum):
-    """What is done about a share that is over its limit, in this order."""
+    """The steps against a share that is over its limit, in this order."""
 
     WARN = "warn"
     INTERRUPT = "interrupt"
@@ -71,7 +71,7 @@ class LimitedUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excess:
-    """By how much a share is over its limit on one device, and by which process most."""
+    """The memory that a share holds above its limit on one device, and the process that holds most."""
 
     device: str
     limit: MiB
@@ -88,7 +88,7 @@ class Excess:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Watched:
-    """What the watchdog remembers of a share between samples; the default is a share that was never over its limit."""
+    """The memory of the watchdog about a share between samples; the default is a share that was never over its limit."""
 
     #: Last act; None = nothing was done.
     done: Act | None = None
