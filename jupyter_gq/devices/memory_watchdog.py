@@ -88,7 +88,7 @@ class Excess:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Watched:
-    """The memory of the watchdog about a share between samples; the default is a share that was never over its limit."""
+    """The record of the watchdog about a share between samples; the default: the share was never over its limit."""
 
     #: Last act; None = nothing was done.
     done: Act | None = None
