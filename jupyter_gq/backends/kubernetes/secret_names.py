@@ -2,8 +2,7 @@
 
 from traitlets import TraitError, Unicode
 
-from .objects.names import LONGEST_USER_PART
-from .shared_volumes import LONGEST_NAME, OWNER, is_object_name
+from .shared_volumes import LONGEST_NAME, LONGEST_USER_PART, OWNER, is_object_name
 
 
 class SecretOfEachUser(Unicode):  # type: ignore[type-arg]

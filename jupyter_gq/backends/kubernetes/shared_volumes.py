@@ -9,8 +9,6 @@ from traitlets import Dict, List, TraitError
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
-from .objects.names import LONGEST_USER_PART
-
 #: Stands for the name of the job's owner.
 OWNER = "{username}"
 _KEYS = frozenset({"claim", "path", "sub_path"})
@@ -21,6 +19,8 @@ _TAKEN = ("/gq", "/proc", "/sys", "/dev", "/var/run")
 #: The form of names of objects, and their most characters.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 LONGEST_NAME = 253
+#: Most characters of a user's part in the name of an object, with a hash; see `objects.names.user_part`.
+LONGEST_USER_PART = 53
 
 
 def is_object_name(name: str) -> bool:

@@ -48,8 +48,8 @@ RESERVATION_ACCOUNT = "gq-reservation"
 _MOST = 63
 
 
-#: Most characters of a user's name in the name of an object, and of its whole part there, with a hash.
-_LONGEST_USER, LONGEST_USER_PART = 30, 53
+#: Most characters of a user's name in the name of an object; with a hash, `shared_volumes.LONGEST_USER_PART`.
+_LONGEST_USER = 30
 #: Most characters that KubeSpawner keeps of a user's name before its hash.
 _HUB_USER = 21
 
