@@ -11,6 +11,7 @@ import { ConnectionCount, FakeTraining, ListenerCount, setVisibility, sumConnect
 import { FakePanel } from './notebooks';
 
 const SECOND = 1000;
+const FILE = { last_modified: new Date(0).toISOString() };
 
 /** An open notebook with its bindings, and a service that has output for its jobs. */
 class Desk {
@@ -26,7 +27,7 @@ class Desk {
   }
 
   readonly training = new FakeTraining();
-  readonly contents = { get: () => Promise.resolve({ last_modified: new Date(0).toISOString() }) };
+  readonly contents: { get: (path: string) => Promise<object> } = { get: () => Promise.resolve(FILE) };
   readonly streams = new Map<string, JobStream>();
   readonly streamConnections: ConnectionCount[] = [];
   readonly detached: [string, Refusal | 'deleted'][] = [];
@@ -235,6 +236,43 @@ describe('a notebook that is opened again', () => {
     const [renamed, same] = await reopened(rename, true);
     await renamed.print(same, 'epoch 1\n');
     expect(renamed.text()).toBe('epoch 1\n');
+  });
+
+  it('is written after it was renamed while the job ran, and a copy of it is not', async () => {
+    const files = new Set(['renamed.ipynb']);
+    const [first, job] = await bound();
+    first.contents.get = path => (files.has(path) ? Promise.resolve(FILE) : Promise.reject(new Error('404')));
+    first.notebook.context.path = 'renamed.ipynb';
+    first.notebook.context.pathChanged.emit('renamed.ipynb');
+    await first.print(job, 'epoch 1\n');
+    expect(first.text()).toBe('epoch 1\n');
+    first.bindings.dispose();
+
+    const reopen = async (path: string): Promise<Desk> => {
+      first.notebook.context.path = path;
+      const desk = new Desk(first.notebook);
+      desk.contents.get = first.contents.get;
+      desk.printed.push(...first.printed);
+      desk.training.recordJob(job);
+      await jest.advanceTimersByTimeAsync(SECOND);
+      return desk;
+    };
+    files.add('renamed-Copy1.ipynb');
+    const copy = await reopen('renamed-Copy1.ipynb');
+    await copy.print(job, 'epoch 2\n');
+    expect(copy.text()).toBe('epoch 1\n');
+    copy.bindings.dispose();
+    const renamed = await reopen('renamed.ipynb');
+    await renamed.print(job, 'epoch 2\n');
+    expect(renamed.text()).toBe('epoch 1\nepoch 2\n');
+  });
+
+  it('belongs to the old file after it was saved under another name', async () => {
+    const [desk] = await bound();
+    desk.notebook.context.path = 'other.ipynb';
+    desk.notebook.context.pathChanged.emit('other.ipynb');
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.notebook.cells[0].getMetadata(METADATA_KEY)).toMatchObject({ path: 'digits.ipynb' });
   });
 
   it('asks for nothing if the file has all of the job', async () => {

@@ -54,7 +54,12 @@ describe.each([
     BoundCell.bind(model, job);
     expect(model.outputs.length).toBe(1);
     expect(model.outputs.get(0).data[JOB_MIME]).toMatchObject({ job: job.id, phase: 'running' });
-    expect(model.getMetadata(METADATA_KEY)).toEqual({ job: job.id, source_hash: hashSource(SOURCE), seq: 0 });
+    expect(model.getMetadata(METADATA_KEY)).toEqual({
+      job: job.id,
+      source_hash: hashSource(SOURCE),
+      seq: 0,
+      path: 'digits.ipynb'
+    });
   });
 
   it('never trusts an output of the file, in no moment', () => {

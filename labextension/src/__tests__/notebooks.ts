@@ -43,6 +43,7 @@ export class FakePanel {
     isReady: true,
     isDisposed: false,
     fileChanged: new Signal<object, object>({}),
+    pathChanged: new Signal<object, string>({}),
     saveState: new Signal<object, string>({}),
     save: (): Promise<void> => {
       this.saves++;
@@ -73,6 +74,7 @@ export class FakePanel {
     this.model.contentChanged,
     this.model.metadataChanged,
     this.context.fileChanged,
+    this.context.pathChanged,
     this.context.saveState,
     this.sessionContext.statusChanged
   ]);

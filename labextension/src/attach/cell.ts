@@ -32,9 +32,14 @@ export class BoundCell {
     readonly binding: IBinding
   ) {}
 
-  /** Bind a cell to a job that was just sent and return it. The job's placeholder replaces the old outputs. */
-  static bind(model: ICodeCellModel, job: JobView): BoundCell {
-    const binding = { job: job.id, source_hash: hashSource(model.sharedModel.getSource()), seq: 0 };
+  /**
+   * Bind a cell to a job that was just sent and return it. The job's placeholder replaces the old outputs.
+   *
+   * `path` is that of the notebook, with the drive of its contents if there is one.
+   */
+  static bind(model: ICodeCellModel, job: JobView, path = job.notebook_path): BoundCell {
+    const source_hash = hashSource(model.sharedModel.getSource());
+    const binding = { job: job.id, source_hash, seq: 0, path };
     const first = makePlaceholder(job);
     trustOnly(model, [first]);
     model.executionCount = null;
@@ -86,6 +91,16 @@ export class BoundCell {
     return this._writeSeq(outputs === null ? this._seq : seq) || plan.length > 0;
   }
 
+  /** Path of the notebook that shows the job, as its file says; "" if the file does not say it. */
+  get path(): string {
+    return this._present.path;
+  }
+
+  /** Write the present path of the notebook into the metadata. */
+  movePath(path: string): void {
+    this.model.setMetadata(METADATA_KEY, { ...this._present, path });
+  }
+
   /** Remove the binding from the metadata, unless the cell is bound to another job by now. */
   unbind(): void {
     if (readBinding(this.model.getMetadata(METADATA_KEY) as unknown)?.job === this.binding.job) {
@@ -93,8 +108,13 @@ export class BoundCell {
     }
   }
 
+  /** The binding as the metadata have it now. */
+  private get _present(): IBinding {
+    return readBinding(this.model.getMetadata(METADATA_KEY) as unknown) ?? { ...this.binding, seq: 0 };
+  }
+
   private get _seq(): number {
-    return readBinding(this.model.getMetadata(METADATA_KEY) as unknown)?.seq ?? 0;
+    return this._present.seq;
   }
 
   /** Write the number of the last piece into the metadata; return whether it changed. */
@@ -102,7 +122,7 @@ export class BoundCell {
     if (seq === this._seq) {
       return false;
     }
-    this.model.setMetadata(METADATA_KEY, { ...this.binding, seq });
+    this.model.setMetadata(METADATA_KEY, { ...this._present, seq });
     return true;
   }
 

@@ -22,6 +22,8 @@ export interface IBinding {
   readonly source_hash: string;
   /** Number of the last piece of output in the file. */
   readonly seq: number;
+  /** Path of the notebook that shows the job, which a copy of the file keeps; "" if an earlier version wrote the binding. */
+  readonly path: string;
 }
 
 /** Return the binding in a cell's metadata; null if there is none, or none that this version can read. */
@@ -29,11 +31,16 @@ export function readBinding(value: unknown): IBinding | null {
   if (typeof value !== 'object' || value === null) {
     return null;
   }
-  const { job, source_hash, seq } = value as Partial<IBinding>;
+  const { job, source_hash, seq, path } = value as Partial<IBinding>;
   if (typeof job !== 'string' || typeof source_hash !== 'string') {
     return null;
   }
-  return { job, source_hash, seq: typeof seq === 'number' ? seq : 0 };
+  return {
+    job,
+    source_hash,
+    seq: typeof seq === 'number' ? seq : 0,
+    path: typeof path === 'string' ? path : ''
+  };
 }
 
 /** The data of a placeholder in the file: enough to show the job without the service. */

@@ -31,6 +31,7 @@ export class NotebookBindings implements IDisposable {
     this._cellList = panel.model?.cells ?? null;
     this._cellList?.changed.connect(this._scheduleScan, this);
     panel.context.fileChanged.connect(this._scheduleScan, this);
+    panel.context.pathChanged.connect(this._onPath, this);
     _services.training.jobChanged.connect(this._onJob, this);
     _services.training.outputArrived.connect(this._onOutput, this);
     _services.training.resumed.connect(this._onResumed, this);
@@ -51,6 +52,7 @@ export class NotebookBindings implements IDisposable {
     document.removeEventListener('visibilitychange', this._onVisibility);
     this._cellList?.changed.disconnect(this._scheduleScan, this);
     this.panel.context.fileChanged.disconnect(this._scheduleScan, this);
+    this.panel.context.pathChanged.disconnect(this._onPath, this);
     const { training } = this._services;
     training.jobChanged.disconnect(this._onJob, this);
     training.outputArrived.disconnect(this._onOutput, this);
@@ -69,7 +71,7 @@ export class NotebookBindings implements IDisposable {
       for (const target of job.targets) {
         const model = this._findCodeCell(target.cell_id);
         if (model !== null) {
-          this._cells.set(model.id, BoundCell.bind(model, job));
+          this._cells.set(model.id, BoundCell.bind(model, job, this.panel.context.path));
         }
       }
     });
@@ -144,10 +146,11 @@ export class NotebookBindings implements IDisposable {
     } catch {
       return; // The return of the service starts another attempt.
     }
-    if (job === null || (await this._isCopy(job)) || this._isDisposed) {
+    if (job === null || (await this._isCopy(cell, job)) || this._isDisposed) {
       return;
     }
     this._jobs.set(job.id, job);
+    this._claim(cell);
     const refusal = cell.findRefusal(job);
     if (refusal === 'edited') {
       this._report(cell, refusal);
@@ -156,15 +159,39 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  /** Return whether this notebook is a copy of the one that the job was sent from, and not the same one renamed. */
-  private async _isCopy(job: JobView): Promise<boolean> {
-    if (job.notebook_path === this.panel.context.path) {
+  /**
+   * Return whether this notebook is a copy of the one that shows the job, and not the same one renamed or moved.
+   *
+   * The metadata name the notebook that shows the job: a copy names the other one, and that one exists.
+   */
+  private async _isCopy(cell: BoundCell, job: JobView): Promise<boolean> {
+    const home = cell.path || job.notebook_path;
+    if (home === this.panel.context.path) {
       return false;
     }
-    return this._services.contents.get(job.notebook_path, { content: false }).then(
+    return this._services.contents.get(home, { content: false }).then(
       () => true,
       () => false
     );
+  }
+
+  /** Let the metadata of a cell name this notebook as the one that shows the job. */
+  private _claim(cell: BoundCell): void {
+    const { path } = this.panel.context;
+    if (cell.path !== path) {
+      this._saver.runOwnChange(() => cell.movePath(path));
+    }
+  }
+
+  /** Take the bindings along when the notebook is renamed or moved; "Save as" leaves them with the old file. */
+  private _onPath(): void {
+    const known = [...this._cells.values()].map(cell => [cell, this._jobs.get(cell.binding.job)] as const);
+    const moves = known.map(async ([cell, job]) => {
+      if (job !== undefined && !(await this._isCopy(cell, job)) && !this._isDisposed) {
+        this._claim(cell);
+      }
+    });
+    void Promise.all(moves).then(() => this._saver.saveOwnChanges());
   }
 
   private _follow(job: JobView): void {
