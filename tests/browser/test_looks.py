@@ -1,0 +1,156 @@
+"""How the product's parts of JupyterLab look: in light and dark, in a small and a large window, with many jobs."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from playwright.async_api import Page, expect
+
+from jupyter_gq.demo.person import Person
+from jupyter_gq.domain.json_types import JsonObject
+
+from .accessibility import assert_accessible
+from .cut_text import assert_nothing_is_cut
+from .page import HubPage, LabPage, running_browser
+from .world import running_demo
+
+SIZES = {"800": {"width": 800, "height": 700}, "1600": {"width": 1600, "height": 1000}}
+THEMES = ("light", "dark")
+DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
+PANEL = "#jupyter-gq-panel"
+TOAST = ".jp-Notification-Toast, .Toastify__toast"
+TRAINING = "EPOCHS = "
+LONG_NAME = "a long name: embeddings of the second corpus, with the larger model and warm restarts"
+RUNS = "import time; time.sleep(3600)"
+#: How many jobs of each kind are sent, by their code.
+JOBS = {"done": "print(42)", "failed": "raise ValueError('the loss is not a number')", "runs": RUNS, "waits": RUNS}
+COUNTS = {"done": 5, "failed": 4, "runs": 2, "waits": 19}
+
+
+def test_no_text_is_cut_in_light_and_dark_in_small_and_large_windows(tmp_path):
+    asyncio.run(take_looks(tmp_path))
+
+
+async def take_looks(pictures: Path) -> None:
+    """Check all parts of the product in each theme and size, and save a picture of each."""
+    async with running_demo(epochs=300) as hub, running_browser() as browser:
+        follow_the_browsers_theme(hub.folder / "homes/ann")
+        page = await browser.new_page(viewport=SIZES["1600"])
+        await HubPage(page, hub.url, "ann").log_in("digits.ipynb")
+        async for look in looks(page):
+            await expect(page.get_by_text("0.5 GPU", exact=False).first).to_be_visible()
+            await take(page, pictures / f"options-{look}.png", "#spawn_form")
+        await HubPage(page, hub.url, "ann").choose("0.25")
+        lab = LabPage(page)
+        await expect(lab.cells().first).to_be_visible()
+        async with Person(hub.url, "ann") as ann:
+            await send_many(ann)
+            await look_at_lab(lab, ann, pictures)
+
+
+def follow_the_browsers_theme(home: Path) -> None:
+    """Let JupyterLab be light or dark as the browser wants it."""
+    settings = home / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps({"adaptive-theme": True}))
+
+
+async def looks(page: Page) -> AsyncIterator[str]:
+    """Give the page each size and theme; yield the name of each look."""
+    for width, size in SIZES.items():
+        await page.set_viewport_size(size)
+        for theme in THEMES:
+            await page.emulate_media(color_scheme=theme)
+            # JupyterLab and the Hub say on the body, or on the root, which theme they show.
+            light, bootstrap = str(theme == "light").lower(), f'[data-bs-theme="{theme}"]'
+            await expect(page.locator(f'[data-jp-theme-light="{light}"], {bootstrap}').first).to_be_attached()
+            await page.wait_for_timeout(500)  # the page is laid out anew
+            yield f"{theme}-{width}"
+
+
+async def take(page: Page, file: Path, *selectors: str) -> None:
+    """Save a picture, then fail if something in these parts of the page is cut or cannot be read."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    await page.screenshot(path=file)
+    await assert_nothing_is_cut(page, *selectors)
+    await assert_accessible(page, *selectors)
+
+
+async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
+    """Check dialog, panel, details, the line under a cell and a notification in each look."""
+    page = lab.page
+    cell = await lab.walk_to(TRAINING)
+    await lab.open_dialog(cell)
+    async for look in looks(page):
+        await take(page, pictures / f"dialog-{look}.png", DIALOG)
+    async with unfolded(lab):
+        async for look in looks(page):
+            await take(page, pictures / f"dialog-all-{look}.png", DIALOG)
+    await lab.fill_dialog(queue="vision", gpus="1", name=LONG_NAME)
+    await lab.confirm()
+    await expect(lab.output(cell).locator(".jp-gq-status")).to_be_visible()
+    await lab.show_output(cell)
+    async for look in looks(page):
+        await lab.show_output(cell)
+        await take(page, pictures / f"cell-{look}.png", ".jp-gq-status")
+    panel = await lab.open_panel()
+    await expect(panel.get_by_role("listitem").filter(has_text="waits-0")).to_be_visible()
+    async for look in looks(page):
+        await take(page, pictures / f"panel-{look}.png", PANEL)
+    for name in ("failed-0", "done-0", "runs-0"):
+        await panel.get_by_role("button", name=f"Details of {name}").click()
+    async for look in looks(page):
+        await take(page, pictures / f"details-{look}.png", PANEL)
+    await cancel_all(ann)
+    async for look in looks(page):
+        await send_one(ann, f"{LONG_NAME} {look}", JOBS["failed"])
+        await expect(page.locator(".jp-toast-message, .Toastify__toast-body").first).to_be_visible()
+        await page.wait_for_timeout(700)  # the notification slides in
+        await take(page, pictures / f"toast-{look}.png", ".Toastify__toast")
+
+
+@asynccontextmanager
+async def unfolded(lab: LabPage) -> AsyncIterator[None]:
+    """Open all sections of the dialog."""
+    for name in ("More", "Files", "Environment"):
+        await lab.dialog().get_by_role("button", name=name).first.press("Enter")
+    yield
+
+
+async def send_many(ann: Person) -> None:
+    """Send jobs that come to be done, failed, running, paused, waiting, held and cancelled."""
+    sent: dict[str, list[str]] = {}
+    for kind, count in COUNTS.items():
+        sent[kind] = [str((await send_one(ann, f"{kind}-{number}", JOBS[kind]))["id"]) for number in range(count)]
+        if kind == "failed":
+            await until_over(ann, [*sent["done"], *sent["failed"]])
+    for job in (sent["runs"][1], *sent["waits"][2:4]):
+        await ann.ask_extension("PATCH", f"jobs/{job}", {"held": True})
+    for job in sent["waits"][4:7]:
+        await ann.ask_extension("DELETE", f"jobs/{job}")
+
+
+async def cancel_all(ann: Person) -> None:
+    """Cancel all jobs that are not over, so that the next one starts at once."""
+    listed = await ann.ask_service("GET", "jobs?limit=500")
+    for job in listed["jobs"]:
+        if job["finished_at"] is None:
+            await ann.ask_extension("DELETE", f"jobs/{job['id']}")
+
+
+async def send_one(ann: Person, name: str, source: str) -> JsonObject:
+    """Send one cell with this source as a job of one GPU."""
+    notebook = await ann.read_notebook("digits.ipynb")
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code[0]["source"] = source
+    kernel = await ann.start_kernel("digits.ipynb")
+    return await ann.send(notebook, "digits.ipynb", kernel, code[0]["id"], queue="vision", gpus="1", name=name)
+
+
+async def until_over(ann: Person, jobs: list[str]) -> None:
+    """Wait until all these jobs are over."""
+    for job in jobs:
+        while (await ann.job(job))["finished_at"] is None:
+            await asyncio.sleep(0.3)
