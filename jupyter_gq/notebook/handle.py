@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping
 from html import escape
+from numbers import Real
 
 from .clock import monotonic, now
 from .results import ResultError, load
@@ -181,8 +183,10 @@ def job(id: str) -> Job:
 def wait_until(find: Callable[[], str], timeout: float | None) -> str:
     """Call `find` about once a second until it returns a text, and return that; "" after `timeout` seconds.
 
-    While nobody answers, the pauses grow. Raises `JobError` if a request is refused.
+    While nobody answers, the pauses grow. Raises `JobError` if a request is refused, and `TypeError` or `ValueError`
+    for a `timeout` that is no number.
     """
+    _check_timeout(timeout)
     end, pause = None if timeout is None else monotonic() + timeout, INTERVAL
     while True:
         try:
@@ -196,6 +200,13 @@ def wait_until(find: Callable[[], str], timeout: float | None) -> str:
         if found or left <= 0:
             return found
         time.sleep(min(pause, left))
+
+
+def _check_timeout(timeout: float | None) -> None:
+    if timeout is not None and not isinstance(timeout, Real):
+        raise TypeError(f"timeout is a number of seconds, or None, not {timeout!r:.100}.")
+    if timeout is not None and math.isnan(timeout):
+        raise ValueError("timeout is a number of seconds, not nan.")
 
 
 def _count_gpu_seconds(view: Mapping[str, object]) -> float:

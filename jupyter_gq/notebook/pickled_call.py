@@ -74,8 +74,6 @@ def name_function(function: Function) -> str:
 
 def check_arguments(function: Function, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise `TypeError` if the function cannot be called with these arguments, as far as its signature tells."""
-    if not callable(function):
-        raise TypeError(f"submit takes a function and its arguments, not {type(function).__name__!r}.")
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):  # functions in C may have none

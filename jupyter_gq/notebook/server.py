@@ -16,6 +16,8 @@ from typing import cast
 from .server_socket import TIMEOUT, ask_server, server_socket, tell_server
 
 _RUN_DIR = "GQ_RUN_DIR"
+#: Longest id of an object; longer texts do not fit into the line of a request.
+_MAX_ID = 255
 
 
 class JobError(RuntimeError):
@@ -89,11 +91,11 @@ def find_folder() -> str:
 
 
 def check_id(id: object, what: str) -> str:
-    """Return an id if it is text that names an object; raise `JobError` with a sentence for anything else.
+    """Return an id if it is text that can name an object; raise `JobError` with a sentence for anything else.
 
     `what` describes an id that would be right, such as 'the id of a job, such as "job-4f1c"'.
     """
-    if not isinstance(id, str) or not id.strip():
+    if not isinstance(id, str) or not id.strip() or len(id) > _MAX_ID or not id.strip().isprintable():
         raise JobError(f"{id!r:.100} is not {what}.")
     return id.strip()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from .handle import Job
+from .options import MAX_NAME, check_function, list_names, make_plain
 from .pickled_call import (
     check_arguments,
     check_call,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 #: Name of the variable in the job that holds what the function returned.
 RETURNED = "returned"
-_MAX_NAME = 100
 
 
 def submit(  # noqa: PLR0913 - the options of a job are keywords of the one function that users call
@@ -67,38 +67,37 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     - `secrets`: names of stored secrets that the job finds in variables of these names.
     - `check`: whether the function is loaded in a new process before anything is sent.
 
-    Raises `TypeError` for arguments that do not fit the function, and `JobError` with the reason if the function cannot
-    be sent or the service refuses the job.
+    Raises `TypeError` for arguments that do not fit the function and for async and generator functions, `ValueError`
+    for numbers that are not finite, and `JobError` with the reason if the function cannot be sent or the service
+    refuses the job.
     """
+    check_function(function, "submit takes a function and its arguments")
     check_arguments(function, args, kwargs)
     find_folder()  # raises if it was deleted
     options: dict[str, object] = {
         "gpus": gpus,
         "gpu_memory": gpu_memory,
         "queue": queue,
-        "name": (name or name_function(function))[:_MAX_NAME],
+        "name": name,
         "cpus": cpus,
         "memory": memory,
         "gpu_model": gpu_model,
-        "preferred_gpu_models": list_names(preferred_gpu_models),
+        "preferred_gpu_models": list_names("preferred_gpu_models", preferred_gpu_models),
         "tasks": tasks,
         "within": within,
         "priority": priority,
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
-        "secrets": list_names(secrets),
+        "secrets": list_names("secrets", secrets),
     }
+    options = make_plain(options)
+    options["name"] = (name or name_function(function))[:MAX_NAME]
     server = find_server()
     find_kernel_id()  # raises in a process that is no kernel
     text = pickle_call(function, args, kwargs)
     if check:
         check_call(text)
     return send_pickled(server, text, describe_call(function, args, kwargs), options)
-
-
-def list_names(names: str | Sequence[str]) -> list[str]:
-    """Return names as a list; one name may be given alone, as text."""
-    return [names] if isinstance(names, str) else list(names)
 
 
 def send_pickled(server: Server, text: str, described: str, options: Mapping[str, object]) -> Job:

@@ -7,24 +7,29 @@ See docs/decisions/0128-limit-groups-of-jobs-in-the-input-of-the-cycle.md.
 from __future__ import annotations
 
 import importlib
-import itertools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from .grid import list_points
 from .handle import ENDED, Job, wait_until
+from .options import MAX_NAME, check_count, check_function, check_order, check_parallel, list_names, make_plain
 from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call
 from .server import JobError, Server, check_id, find_folder, find_kernel_id, find_server
-from .submit import list_names, send_pickled
+from .submit import send_pickled
 from .table import Table
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from .pickled_call import Function
 
-#: Most jobs of one sweep.
-MAX_JOBS = 1000
-_MAX_NAME = 100
-_MODES = ("max", "min")
+    #: A column of the table: whether it describes the job, an argument or a returned number; and its name.
+    _Column = tuple[str, str]
+
+_ID, _STATE = ("job", "id"), ("job", "state")
+#: Most names of numbers that an error lists.
+_MOST_NAMES = 10
 
 
 def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one function that users call
@@ -59,44 +64,50 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     - `mode`: "max" if a higher number is better, "min" if a lower one is.
     - All others are the options of `submit`, for each job.
 
-    The first point is loaded in a new process before anything is sent. Raises `ValueError` for an empty grid or one of
-    more than 1000 points, `TypeError` for points that do not fit the function, and `JobError` if the jobs cannot be
-    sent. If the service refuses a job after others were sent, those are cancelled.
+    The first point is loaded in a new process before anything is sent. Raises `ValueError` for an empty grid, one of
+    more than 1000 points and wrong options; `TypeError` for points that do not fit the function, and for async and
+    generator functions; and `JobError` if the jobs cannot be sent. If the service refuses a job after others were sent,
+    those are cancelled.
     """
+    check_function(function, "sweep takes a function and a grid of its arguments")
     points = list_points(grid)
-    _check_mode(mode)
+    check_order(metric, mode)
+    check_parallel(parallel)
     for point in points:
         check_arguments(function, (), point)
-    find_folder()  # raises if it was deleted
-    server, group = find_server(), f"sweep-{uuid.uuid4().hex[:8]}"
-    find_kernel_id()  # raises in a process that is no kernel
-    calls = [pickle_call(function, (), point) for point in points]
-    check_call(calls[0])
+    group = f"sweep-{uuid.uuid4().hex[:8]}"
     options: dict[str, object] = {
         "gpus": gpus,
         "gpu_memory": gpu_memory,
         "queue": queue,
+        "name": name,
         "cpus": cpus,
         "memory": memory,
         "gpu_model": gpu_model,
-        "preferred_gpu_models": list_names(preferred_gpu_models),
+        "preferred_gpu_models": list_names("preferred_gpu_models", preferred_gpu_models),
         "tasks": tasks,
         "within": within,
         "priority": priority,
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
-        "secrets": list_names(secrets),
+        "secrets": list_names("secrets", secrets),
         "group": group,
         "group_parallel": parallel,
         "group_metric": metric,
         "group_mode": mode,
     }
+    options = make_plain(options)
+    find_folder()  # raises if it was deleted
+    server = find_server()
+    find_kernel_id()  # raises in a process that is no kernel
+    calls = [pickle_call(function, (), point) for point in points]
+    check_call(calls[0])
     sent = Sweep(server, group, metric=metric, mode=mode)
     try:
         for call, point in zip(calls, points):  # noqa: B905 - Python 3.8 too
             described = describe_call(function, (), point)
             shown = described[len(name_function(function)) + 1 : -1]
-            named = {**options, "name": f"{name or name_function(function)} {shown}"[:_MAX_NAME]}
+            named = {**options, "name": f"{name or name_function(function)} {shown}"[:MAX_NAME]}
             sent.add(send_pickled(server, call, described, named), point)
     except (JobError, KeyboardInterrupt):
         sent.cancel()
@@ -108,10 +119,10 @@ def find_sweep(group: str, *, metric: str | None = None, mode: str | None = None
     """Return the handle of a sweep by its id, such as "sweep-4f1c", also after a restart of the kernel.
 
     `metric` and `mode` are those with which it was sent, unless they are named. The points are known by the names of
-    the jobs only. Raises `JobError` if there is no job of this group, and `ValueError` for a wrong mode.
+    the jobs only. Raises `JobError` if there is no job of this group, and `ValueError` or `TypeError` for a wrong
+    `metric` or `mode`.
     """
-    if mode is not None:
-        _check_mode(mode)
+    check_order("" if metric is None else metric, "max" if mode is None else mode)
     name = check_id(group, 'the id of a sweep, such as "sweep-4f1c"')
     server = find_server()
     views = _list_views(server, name)
@@ -157,32 +168,40 @@ class Sweep:
     def table(self) -> object:
         """Return the jobs with their arguments, states and numbers, best first; jobs without a number come last.
 
-        The table is a pandas DataFrame if pandas is installed, else a table that is shown as HTML or text. Values are
-        read from the outputs of the jobs: nothing is unpickled.
+        The columns are `id`, the arguments, `state`, and the returned entries. An argument or an entry whose name is
+        taken is shown as "argument id" or "returned id". The table is a pandas DataFrame if pandas is installed, else a
+        table that is shown as HTML or text. Values are read from the outputs of the jobs: nothing is unpickled.
         """
-        rows = self._sort_rows()
-        header = list(dict.fromkeys(key for row in rows for key in row))
+        rows = [self._make_row(job) for job in self._sort_jobs()]
+        columns = _name_columns(dict.fromkeys(column for row in rows for column in row))
+        header, lines = list(columns.values()), [[row.get(column) for column in columns] for row in rows]
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
-            return Table(header, [[row.get(key) for key in header] for row in rows], "The sweep has no jobs.")
-        frame: object = pandas.DataFrame(rows, columns=header)
+            return Table(header, lines, "The sweep has no jobs.")
+        frame: object = pandas.DataFrame(lines, columns=header)
         return frame
 
     def best(self) -> Job:
-        """Return the job with the best number so far; raise `JobError` if no job has one yet."""
-        rows = [row for row in self._sort_rows() if self._score(str(row["id"])) is not None]
-        if not rows:
+        """Return the job with the best number so far.
+
+        Raises `JobError` if no job has one yet; if jobs have returned other numbers than `metric`, it names those.
+        """
+        jobs = self._sort_jobs()
+        self._check_metric()
+        if not jobs or self._score(jobs[0].id) is None:
             raise JobError("No job of the sweep has returned a number yet.")
-        return next(job for job in self.jobs if job.id == rows[0]["id"])
+        return jobs[0]
 
     def cancel(self, keep_best: int = 0) -> int:
         """Cancel the jobs that have not ended, and return how many end; results that are there stay.
 
         With `keep_best`, nothing is cancelled until so many jobs have returned a number, which makes an early end:
-        call it again, or in a loop with `wait(60)`, until enough is known.
+        call it again, or in a loop with `wait(60)`, until enough is known. Raises `JobError` if all numbers that jobs
+        have returned have other names than `metric`.
         """
-        if sum(self._score(job.id) is not None for job in self._heard()) < keep_best:
+        check_count("keep_best", keep_best, "jobs", least=0)
+        if keep_best and not self._has_numbers(keep_best):
             return 0
         going = [str(view["id"]) for view in self.list_views() if view.get("phase") not in ENDED]
         ended = 0
@@ -208,46 +227,52 @@ class Sweep:
                 self._values[job.id] = self._server.get("jobs", job.id, "value").get("value")
         return self.jobs
 
-    def _sort_rows(self) -> list[dict[str, object]]:
-        """Return a row for each job, best first, then by the order of the grid."""
+    def _has_numbers(self, count: int) -> bool:
+        """Return whether so many jobs have returned a number; raise `JobError` if all numbers have other names."""
+        scores = [self._score(job.id) for job in self._heard()]
+        self._check_metric()
+        return sum(score is not None for score in scores) >= count
+
+    def _check_metric(self) -> None:
+        """Raise `JobError` with the names of the returned numbers if no job has the one by which it is ordered."""
+        if any(self._score(job.id) is not None for job in self.jobs):
+            return
+        values = [value for value in self._values.values() if isinstance(value, Mapping)]
+        names = list(dict.fromkeys(name for value in values for name, each in value.items() if _is_number(each)))
+        if names:
+            wrong = f"a number named {self._metric!r}" if self._metric else "a number first"
+            listed = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+            raise JobError(
+                f"No job of the sweep has returned {wrong}. The returned numbers are {listed}: choose one with "
+                f'jupyter_gq.find_sweep("{self.id}", metric={names[0]!r}).'
+            )
+
+    def _sort_jobs(self) -> list[Job]:
+        """Return the jobs, best first, then in the order of the grid."""
         sign = -1 if self._mode == "max" else 1
 
         def rank(job: Job) -> tuple[bool, float]:
             score = self._score(job.id)
             return (score is None, 0.0 if score is None else sign * score)
 
-        return [self._make_row(job) for job in sorted(self._heard(), key=rank)]
+        return sorted(self._heard(), key=rank)
 
-    def _make_row(self, job: Job) -> dict[str, object]:
+    def _make_row(self, job: Job) -> dict[_Column, object]:
         value = self._values.get(job.id)
         numbers = value if isinstance(value, Mapping) else {} if value is None else {self._metric or "value": value}
-        return {"id": job.id, **self._points[job.id], "state": job.last_status, **numbers}
+        return {
+            _ID: job.id,
+            **{("argument", name): each for name, each in self._points[job.id].items()},
+            _STATE: job.last_status,
+            **{("returned", name): each for name, each in numbers.items()},
+        }
 
     def _score(self, job: str) -> float | None:
         """Return the number by which a job is ordered; None if it has none."""
         value = self._values.get(job)
         if isinstance(value, Mapping):
             value = value.get(self._metric) if self._metric else next(iter(value.values()), None)
-        return float(value) if isinstance(value, (int, float)) else None
-
-
-def list_points(grid: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Return the points of a grid, each as a dict of arguments; raise `ValueError` if there are none or too many."""
-    if isinstance(grid, Mapping):
-        texts = [name for name, values in grid.items() if isinstance(values, str) or not hasattr(values, "__iter__")]
-        if texts:
-            raise ValueError(f"The grid needs a list of values for {texts[0]}, such as {{{texts[0]!r}: [1, 2]}}.")
-        values = [list(each) for each in grid.values()]
-        count = 1
-        for each in values:
-            count *= len(each)
-        _check_count(count if grid else 0)
-        return [dict(zip(grid, chosen)) for chosen in itertools.product(*values)]  # noqa: B905 - Python 3.8 too
-    points = list(grid)
-    if not all(isinstance(point, Mapping) for point in points):
-        raise ValueError('The grid is a dict of lists, such as {"lr": [0.1, 0.01]}, or a list of dicts.')
-    _check_count(len(points))
-    return [dict(point) for point in points]
+        return float(value) if _is_number(value) else None
 
 
 def _list_views(server: Server, group: str) -> list[Mapping[str, object]]:
@@ -255,11 +280,21 @@ def _list_views(server: Server, group: str) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", server.get("jobs", group=group).get("jobs") or [])
 
 
-def _check_mode(mode: str) -> None:
-    if mode not in _MODES:
-        raise ValueError(f'mode is "max" or "min", not {mode!r}.')
+def _name_columns(columns: Iterable[_Column]) -> dict[_Column, str]:
+    """Return the columns in their order with their headings, which differ.
+
+    A heading is the name of its column. If that is taken, "argument" or "returned" comes before it.
+    """
+    listed = list(columns)
+    arguments, returned = ([column for column in listed if column[0] == kind] for kind in ("argument", "returned"))
+    headings = {_ID: _ID[1], _STATE: _STATE[1]}
+    for column in (*arguments, *returned):
+        heading = column[1]
+        while heading in headings.values():
+            heading = f"{column[0]} {heading}"
+        headings[column] = heading
+    return {column: headings[column] for column in (_ID, *arguments, _STATE, *returned)}
 
 
-def _check_count(count: int) -> None:
-    if not 0 < count <= MAX_JOBS:
-        raise ValueError(f"The grid has {count} points, and a sweep has 1 to {MAX_JOBS}.")
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float))

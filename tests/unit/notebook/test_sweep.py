@@ -6,7 +6,6 @@ import pytest
 
 import jupyter_gq
 from jupyter_gq.notebook import handle, submit
-from jupyter_gq.notebook.sweep import list_points
 from tests.unit.notebook.socket_server import SocketServer
 
 
@@ -39,33 +38,6 @@ def returned(server, **values):
 def send(server, count, **options):
     server.answers["POST", "/jobs"] = [(200, {"job": a_view(n), "notes": []}) for n in range(count)]
     return jupyter_gq.sweep(dict, [{"lr": n} for n in range(count)], queue="vision", **options)
-
-
-def test_a_grid_is_all_combinations_or_a_list_of_points() -> None:
-    assert list_points({"a": [1, 2], "b": range(2)}) == [
-        {"a": 1, "b": 0},
-        {"a": 1, "b": 1},
-        {"a": 2, "b": 0},
-        {"a": 2, "b": 1},
-    ]
-    assert list_points([{"a": 1}, {"b": 2}]) == [{"a": 1}, {"b": 2}]
-
-
-@pytest.mark.parametrize(
-    ("grid", "words"),
-    [
-        ({}, "has 0 points"),
-        ([], "has 0 points"),
-        ({"a": []}, "has 0 points"),
-        ({"a": range(40), "b": range(40)}, "has 1600 points, and a sweep has 1 to 1000"),
-        ({"a": "text"}, "needs a list of values for a"),
-        ({"a": 0.1}, "needs a list of values for a"),
-        ([1, 2], "a dict of lists"),
-    ],
-)
-def test_a_grid_that_is_none_says_what_is_wrong(grid, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        list_points(grid)
 
 
 def test_each_point_is_a_job_of_one_group_with_its_limit(server) -> None:
@@ -158,7 +130,7 @@ def test_what_is_found_again_is_ordered_as_it_was_sent_unless_that_is_said(serve
         jupyter_gq.find_sweep("sweep-1", mode="best")
 
 
-@pytest.mark.parametrize("group", [None, "", 7])
+@pytest.mark.parametrize("group", [None, "", "  ", 7, "\ud800", "x" * 70000], ids=lambda group: repr(group)[:20])
 def test_what_is_no_id_of_a_sweep_is_said_in_a_sentence(server, group) -> None:
     with pytest.raises(jupyter_gq.JobError, match='is not the id of a sweep, such as "sweep-4f1c"'):
         jupyter_gq.find_sweep(group)
@@ -177,3 +149,102 @@ def test_each_option_of_a_job_goes_to_every_point(server) -> None:
     send(server, 2, **options)
     for body in server.bodies:
         assert {name: body[name] for name in options} == options
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_arguments_and_numbers_that_are_named_like_other_columns_stay_apart(server, monkeypatch, installed) -> None:
+    points = [{"id": n, "state": "new", "lr": n} for n in range(2)]
+    server.answers["POST", "/jobs"] = [(200, {"job": a_view(n), "notes": []}) for n in range(2)]
+    sweep = jupyter_gq.sweep(dict, points, queue="vision", metric="lr")
+    lists(server, "done", "done")
+    returned(server, job_0={"lr": 5, "id": "job-1", "state": "lost"}, job_1={"lr": 9, "id": "job-0", "state": "lost"})
+    if not installed:
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    table = sweep.table()
+    header, rows = (table.columns.tolist(), table.values.tolist()) if installed else (table.header, table.rows)
+    assert header == [
+        "id",
+        "argument id",
+        "argument state",
+        "lr",
+        "state",
+        "returned lr",
+        "returned id",
+        "returned state",
+    ]
+    assert rows == [
+        ["job-1", 1, "new", 1, "done", 9, "job-0", "lost"],
+        ["job-0", 0, "new", 0, "done", 5, "job-1", "lost"],
+    ]
+    assert sweep.best().id == "job-1"
+
+
+def test_a_name_that_is_already_a_heading_is_told_apart_too(server) -> None:
+    server.answers["POST", "/jobs"] = (200, {"job": a_view(0), "notes": []})
+    sweep = jupyter_gq.sweep(dict, [{"id": 1, "argument id": 2}], queue="vision")
+    lists(server, "failed")
+    assert sweep.table().columns.tolist() == ["id", "argument id", "argument argument id", "state"]
+
+
+def test_a_metric_that_no_job_has_is_said_with_the_numbers_that_there_are(server) -> None:
+    sweep = send(server, 2, metric="los")
+    lists(server, "done", "done")
+    returned(server, job_0={"loss": 0.5, "note": "text"}, job_1={"size": 3})
+    words = r"returned a number named 'los'. The returned numbers are loss, size: .*metric='loss'"
+    for ask in (sweep.best, lambda: sweep.cancel(keep_best=1)):
+        with pytest.raises(jupyter_gq.JobError, match=words):
+            ask()
+    assert sweep.table()["loss"].tolist()[0] == 0.5
+
+
+def test_text_before_the_first_number_is_said(server) -> None:
+    sweep = send(server, 1)
+    lists(server, "done")
+    returned(server, job_0={"note": "text", "loss": 0.5})
+    with pytest.raises(jupyter_gq.JobError, match="has returned a number first. The returned numbers are loss:"):
+        sweep.best()
+
+
+def test_no_number_yet_is_said(server) -> None:
+    sweep = send(server, 1)
+    lists(server, "running")
+    with pytest.raises(jupyter_gq.JobError, match="has returned a number yet"):
+        sweep.best()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"parallel": 0}, ValueError, "parallel is a number of jobs .*at least 1, not 0"),
+        ({"parallel": -1}, ValueError, "parallel is a number of jobs .*not -1"),
+        ({"parallel": 1.5}, TypeError, "parallel is a number of jobs .*not 1.5"),
+        ({"parallel": "two"}, TypeError, "parallel is a number of jobs .*not 'two'"),
+        ({"parallel": True}, TypeError, "parallel is a number of jobs"),
+        ({"metric": 3}, TypeError, "metric is the name of a number .*not 3"),
+        ({"metric": ["q"]}, TypeError, "metric is the name of a number"),
+        ({"metric": "x" * 101}, ValueError, "metric is a name of at most 100"),
+        ({"metric": "a\ud800"}, ValueError, "metric is a name"),
+        ({"mode": "zzz"}, ValueError, 'mode is "max" or "min", not \'zzz\''),
+        ({"mode": ["max"]}, ValueError, 'mode is "max" or "min"'),
+    ],
+)
+def test_options_of_a_sweep_are_refused_in_the_words_of_the_user(server, options, error, words) -> None:
+    with pytest.raises(error, match=words):
+        send(server, 1, **options)
+    if "parallel" not in options:
+        with pytest.raises(error, match=words):
+            jupyter_gq.find_sweep("sweep-1", **options)
+    assert server.asked == []
+
+
+def test_what_is_no_number_is_refused_by_the_handle(server) -> None:
+    sweep = send(server, 1)
+    server.asked.clear()
+    for keep, error in (("3", TypeError), (1.5, TypeError), (-1, ValueError)):
+        with pytest.raises(error, match="keep_best is a number of jobs"):
+            sweep.cancel(keep_best=keep)
+    for timeout, error in (("x", TypeError), (float("nan"), ValueError)):
+        for wait in (sweep.wait, sweep.jobs[0].wait, sweep.jobs[0].result):
+            with pytest.raises(error, match="timeout is a number of seconds"):
+                wait(timeout)
+    assert server.asked == []
