@@ -201,7 +201,7 @@ def test_text_before_the_first_number_is_said(server) -> None:
     sweep = send(server, 1)
     lists(server, "done")
     returned(server, job_0={"note": "text", "loss": 0.5})
-    with pytest.raises(jupyter_gq.JobError, match="has returned a number first. The returned numbers are loss:"):
+    with pytest.raises(jupyter_gq.JobError, match=r"has returned a number first\. The returned numbers are loss:"):
         sweep.best()
 
 
