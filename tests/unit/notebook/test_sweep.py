@@ -1,5 +1,6 @@
 """A sweep is a job for each point of a grid; its table has the best first, and its jobs end early on request."""
 
+import importlib
 import sys
 
 import pytest
@@ -15,7 +16,7 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_GQ_SOCKET", server.path)
     monkeypatch.delenv("GQ_RUN_DIR", raising=False)
     monkeypatch.setattr(handle, "INTERVAL", 0.01)
-    for module in (submit, sys.modules["jupyter_gq.notebook.sweep"]):
+    for module in (submit, importlib.import_module("jupyter_gq.notebook.sweep")):
         monkeypatch.setattr(module, "find_kernel_id", lambda: "kernel-1")
     yield server
     server.close()
