@@ -14,6 +14,7 @@ from jupyter_gq.controller.requests.job_changes import JobChanges
 from jupyter_gq.controller.requests.job_lists import JobLists
 from jupyter_gq.controller.requests.jobs import Jobs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
+from jupyter_gq.controller.requests.previews import Previews
 from jupyter_gq.controller.requests.project_files import ProjectFiles
 from jupyter_gq.controller.requests.tickets import Tickets
 from jupyter_gq.controller.views.mentions import Mentions
@@ -39,6 +40,11 @@ class Services(Protocol):
     @property
     def job_changes(self) -> JobChanges:
         """Changes of jobs that have not ended."""
+        ...
+
+    @property
+    def previews(self) -> Previews:
+        """Previews of jobs that have not been sent yet."""
         ...
 
     @property

@@ -1,18 +1,20 @@
 """`jupyter-gq submit`: send a notebook or a script to a training queue."""
 
 import argparse
+import shlex
 import sys
 import uuid
 from pathlib import Path
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.models import MAX_NAME, Bundle, JobFields, JobRequest, JobSubmission, Preview
+from jupyter_gq.client.models import MAX_NAME, Alternative, Bundle, JobFields, JobRequest, JobSubmission, Preview
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.notebook.durations import parse_duration
 
 from .answers import print_json
+from .clock import now
 from .connection import add_service_arguments, ask_service
-from .explain import describe_job
+from .explain import describe_job, describe_start
 from .files_to_send import FileToSend, make_file_bundle
 from .logs import follow_to_end
 from .printer import JsonPrinter, StatePrinter, TextPrinter
@@ -129,7 +131,7 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
     preview = await client.preview(JobRequest(**request.model_dump(), secrets=manifest.secrets, home=home))
     json = arguments.output == "json"
     if arguments.dry_run:
-        print_json(preview) if json else print_plain(_describe_preview(preview))
+        print_json(preview) if json else print_plain("\n".join([_describe_preview(preview), *_list_offers(preview)]))
         return ExitCode.OK
     submission = JobSubmission(**request.model_dump(), bundle=bundle)
     job, _ = await client.submit(submission, key=uuid.uuid4().hex)
@@ -159,5 +161,26 @@ async def _choose_queue(client: ServiceClient) -> str:
 
 
 def _describe_preview(preview: Preview) -> str:
+    """Return what would happen to a job, with its place in the queue and its start."""
     place = "" if preview.position is None else f" Place in the queue: {preview.position}."
-    return preview.sentence + place
+    return f"{preview.sentence}{place}{_describe_start(preview)}"
+
+
+def _list_offers(preview: Preview) -> list[str]:
+    """Return a line for each alternative, with the options that ask for it."""
+    return [f"  {offer.sentence} ({_describe_options(offer)})" for offer in preview.alternatives]
+
+
+def _describe_start(preview: Preview) -> str:
+    """Return when a job that would wait probably starts, or that nobody can tell; "" if it starts now."""
+    if preview.starts_now:
+        return ""
+    if preview.expected_start is None:
+        return " Its start cannot be foreseen."
+    return f" {describe_start(preview.expected_start, now())}"
+
+
+def _describe_options(offer: Alternative) -> str:
+    """Return the options of the command that ask for an alternative."""
+    model = "" if offer.gpu_model is None else f" --gpu-model {shlex.quote(offer.gpu_model)}"
+    return f"--queue {offer.queue} --gpus {offer.gpus}{model}"

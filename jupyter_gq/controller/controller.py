@@ -67,6 +67,7 @@ from .requests.job_changes import JobChanges
 from .requests.job_lists import JobLists
 from .requests.jobs import Jobs
 from .requests.pods import JobPods, NodeAgents
+from .requests.previews import Previews
 from .requests.project_files import ProjectFiles
 from .requests.status import ServiceStatus
 from .requests.tickets import Tickets
@@ -147,6 +148,7 @@ class Controller:
     jobs: Jobs = field(init=False)
     job_lists: JobLists = field(init=False)
     job_changes: JobChanges = field(init=False)
+    previews: Previews = field(init=False)
     pods: JobPods = field(init=False)
     agents: NodeAgents = field(init=False)
     tickets: Tickets = field(init=False)
@@ -209,7 +211,7 @@ class Controller:
         self.files = ProjectFiles(context)
         self.pods = JobPods(context, checks, self.files)
         self.agents = NodeAgents(context=context, changed=self._changed)
-        self.jobs = Jobs(context, self._presenter, self.pods, self._decider, self.files)
+        self.jobs = Jobs(context, self._presenter, self.pods, self.files)
         self.job_lists = JobLists(context, self._presenter)
         self.job_changes = JobChanges(context, self._presenter)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
@@ -228,6 +230,7 @@ class Controller:
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
         self.forecasts = Forecasts(context, self._presenter.announce)
+        self.previews = Previews(context, self._decider, self.forecasts)
 
     async def run(self) -> None:
         """Step whenever something has happened, and at least every `TICK` seconds, until cancelled.

@@ -37,13 +37,21 @@ class Forecaster:
 
         The first range of each workload is kept until `record_start` or `forget_withdrawn`.
         """
-        late = [(stated.expected, Seconds(now - stated.at)) for stated in self.stated.values()]
+        late = self._list_late(now)
         ranges: dict[str, WaitRange] = {}
         for name, wait in expected.items():
             if wait is not None:
                 ranges[name] = self._calibration.range(wait, late)
                 self.stated.setdefault(name, StatedForecast(at=now, expected=wait, range=ranges[name]))
         return ranges
+
+    def range_of(self, wait: Seconds, now: Instant) -> WaitRange:
+        """Return the range for an expected wait that is never compared with an actual one; nothing is kept."""
+        return self._calibration.range(wait, self._list_late(now))
+
+    def _list_late(self, now: Instant) -> list[tuple[Seconds, Seconds]]:
+        """Return (expected seconds, waited seconds so far) of all forecasts whose waits have not ended."""
+        return [(stated.expected, Seconds(now - stated.at)) for stated in self.stated.values()]
 
     def record_start(self, workload: str, at: Instant) -> StatedForecast | None:
         """Learn from a wait that has ended with a start at `at`, and forget its forecast.

@@ -155,7 +155,7 @@ export function describeJob(job: JobSummary, now: number): string {
 }
 
 /** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */
-export function describeExpectedStart(job: JobSummary, now: number): string {
+export function describeExpectedStart(job: Pick<JobSummary, 'expected_start'>, now: number): string {
   if (job.expected_start === null) {
     return '';
   }

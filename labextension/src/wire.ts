@@ -2,6 +2,24 @@
 
 export interface components {
     schemas: {
+        /** @description A change of a request with which the job would start at once or clearly earlier, or within its quota. */
+        Alternative: {
+            /** @description What differs from the request, such as "0.5 GPU" or "The queue nlp". */
+            label: string;
+            /** @description What would happen with this change. */
+            sentence: string;
+            /** @description The queue to ask for. */
+            queue: string;
+            /** @description The GPUs of each task to ask for. */
+            gpus: string;
+            /** @description The only model of GPU to ask for; None = any. */
+            gpu_model: string | null;
+            starts_now: boolean;
+            /** @description GPUs that could be reclaimed; None = none. */
+            over_quota: string | null;
+            /** @description Forecast, if it does not start now; None = it does. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
+        };
         /** @description A cell that a page hands to a kernel. */
         AnnouncedCell: {
             cell_id: string;
@@ -728,8 +746,14 @@ export interface components {
         Preview: {
             starts_now: boolean;
             sentence: string;
+            /** @description Place in the queue, from 1; None if the job starts now. */
             position: number | null;
+            /** @description Forecast, if the job would wait; None = it starts now, or its start is unknown. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
+            /** @description GPUs that could be reclaimed, beside the work that runs now; None = none. */
             over_quota: string | null;
+            /** @description At most three changes of the request, best first, that would start at once or clearly earlier than a job that waits, or within the quota instead of over it. */
+            alternatives: components["schemas"]["Alternative"][];
             /** @description GPUs that each task would have; for GPU memory, the part of a GPU. */
             gpus: string;
             /** @description CPU cores that each task would have; None = no request. */
@@ -950,6 +974,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Alternative = components['schemas']['Alternative'];
 export type AnnouncedCell = components['schemas']['AnnouncedCell'];
 export type Announcement = components['schemas']['Announcement'];
 export type Bounds = components['schemas']['Bounds'];

@@ -27,7 +27,7 @@ class Raises:
         self.acts: list[tuple[str, tuple[Any, ...]]] = []
         part = _Part(self)
         self.jobs = self.job_lists = self.job_changes = self.pods = self.files = self.tickets = self.events = part
-        self.status = self.agents = self.drains = self.audit = self.overview = part
+        self.status = self.agents = self.drains = self.audit = self.overview = self.previews = part
         self.mentions = AllNames()
 
 

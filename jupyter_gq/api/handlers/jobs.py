@@ -44,10 +44,11 @@ def requested_owner(call: Call) -> str | None:
     return owner
 
 
-def preview(call: Call) -> Reply:
+async def preview(call: Call) -> Reply:
     """Answer with what would happen if the job in the body were submitted now; nothing is stored. For readers."""
     asked = call.model(JobRequest)
-    return Reply(body=call.services.jobs.preview(call.caller, asked, secrets=asked.secrets, home=asked.home))
+    secrets, home = asked.secrets, asked.home
+    return Reply(body=await call.services.previews.preview(call.caller, asked, secrets=secrets, home=home))
 
 
 def submit(call: Call) -> Reply:

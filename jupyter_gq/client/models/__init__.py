@@ -13,6 +13,7 @@ from .files import Carried, CarriedPickle, FileParts, FileStore, FrozenFile, Par
 from .health import Health, HealthCode, Readiness
 from .jobs import (
     MAX_NAME,
+    Alternative,
     ExpectedStart,
     JobError,
     JobFields,
@@ -49,6 +50,7 @@ __all__ = [
     "MAX_NAME",
     "MOST_JOBS",
     "ActivityReport",
+    "Alternative",
     "AnyOutputEvent",
     "AuditEntryView",
     "AuditPage",

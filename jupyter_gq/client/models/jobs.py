@@ -218,13 +218,38 @@ class JobList(BaseModel):
     )
 
 
+class Alternative(BaseModel):
+    """A change of a request with which the job would start at once or clearly earlier, or within its quota."""
+
+    label: str = Field(description='What differs from the request, such as "0.5 GPU" or "The queue nlp".')
+    sentence: str = Field(description="What would happen with this change.")
+    queue: str = Field(description="The queue to ask for.")
+    gpus: str = Field(description="The GPUs of each task to ask for.")
+    gpu_model: str | None = Field(default=None, description="The only model of GPU to ask for; None = any.")
+    starts_now: bool
+    over_quota: str | None = Field(default=None, description="GPUs that could be reclaimed; None = none.")
+    expected_start: ExpectedStart | None = Field(
+        default=None, description="Forecast, if it does not start now; None = it does."
+    )
+
+
 class Preview(BaseModel):
     """The prediction for a job if it were sent now."""
 
     starts_now: bool
     sentence: str
-    position: int | None = None
-    over_quota: str | None = None
+    position: int | None = Field(default=None, description="Place in the queue, from 1; None if the job starts now.")
+    expected_start: ExpectedStart | None = Field(
+        default=None, description="Forecast, if the job would wait; None = it starts now, or its start is unknown."
+    )
+    over_quota: str | None = Field(
+        default=None, description="GPUs that could be reclaimed, beside the work that runs now; None = none."
+    )
+    alternatives: list[Alternative] = Field(
+        default_factory=list,
+        description="At most three changes of the request, best first, that would start at once or clearly earlier "
+        "than a job that waits, or within the quota instead of over it.",
+    )
     gpus: str = Field(description="GPUs that each task would have; for GPU memory, the part of a GPU.")
     cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = no request.")
     max_seconds: float | None = Field(

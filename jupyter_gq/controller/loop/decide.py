@@ -102,7 +102,8 @@ class Decider:
         """Return what the scheduler would decide about each workload if only that one were added to the snapshot."""
         now = self._context.clock.now()
         decisions = [scheduler.decide_with(admission.queued(workload), now) for workload in workloads]
-        return [admission.outlook(snapshot, *each) for each in zip(workloads, decisions, strict=True)]
+        policy = self._context.settings.policy
+        return [admission.outlook(snapshot, policy, *each) for each in zip(workloads, decisions, strict=True)]
 
     @contextmanager
     def _borrow_scheduler(self, snapshot: Snapshot) -> Iterator[Scheduler]:

@@ -9,6 +9,9 @@ waits.
 Calm moments: while much happens, a forecast would be old before it is made. So it is made in a calm moment, but
 not much later.
 
+Previews: a forecast for a job that has not been sent is bounded more tightly, since its owner waits for the answer. No
+start is compared with it.
+
 Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart.
 
 Durations: only jobs that succeeded in one run say how long jobs run. No job runs longer than its maximum running time.
@@ -19,6 +22,7 @@ See docs/decisions/0053-no-start-time-for-notebooks.md.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from jupyter_gq.client.models import ExpectedStart
@@ -43,6 +47,8 @@ LONGEST_DELAY = Seconds(30)
 FORESEEN = 50
 #: The bound of a forecast.
 AHEAD = Horizon(ends=500)
+#: The bound of a forecast for a preview.
+_AHEAD_OF_PREVIEW = Horizon(ends=100)
 #: Number of finished jobs whose durations are read at the start.
 HISTORY = 500
 #: Name of the stored document with the outcomes of forecasts.
@@ -122,6 +128,25 @@ class Forecasts:
         still = [workload.id for workload in waiting[:FORESEEN] if self._still_waits(workload)]
         self._publish(self._forecaster.state_ranges({name: expected[name] for name in still}, now), now)
 
+    async def foresee(self, workload: Workload) -> ExpectedStart | None:
+        """Return when a workload that has not been sent would probably start; None if that cannot be foreseen.
+
+        The computation runs in a thread.
+        """
+        context, now = self._context, self._context.clock.now()
+        snapshot = context.snapshot()
+        expected = await asyncio.to_thread(
+            forecast,
+            replace(snapshot, workloads=(*snapshot.workloads, workload)),
+            context.settings.policy,
+            now,
+            partial(_expect_duration, context.durations, context.settings),
+            of=[workload.id],
+            horizon=_AHEAD_OF_PREVIEW,
+        )
+        wait = expected[workload.id]
+        return None if wait is None else _make_expected_start(self._forecaster.range_of(wait, now), now)
+
     def _still_waits(self, workload: Workload) -> bool:
         """Return whether the workload is still pending, without a run since `workload` was read."""
         record = self._context.records.find_unfinished(workload.id)
@@ -130,10 +155,7 @@ class Forecasts:
     def _publish(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
         """Replace all expected starts by these ranges after `now`, and announce jobs whose expected start has moved."""
         before = self._context.expected_starts
-        after = {
-            name: ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
-            for name, found in ranges.items()
-        }
+        after = {name: _make_expected_start(found, now) for name, found in ranges.items()}
         self._context.expected_starts = after
         for name in before.keys() | after.keys():
             if _moved(before.get(name), after.get(name), now):
@@ -187,6 +209,11 @@ def _expect_duration(durations: Durations, settings: Settings, workload: Workloa
     """Return for how many seconds a run is expected to last in all; its job is ended at its maximum running time."""
     expected, limit = durations.expected(workload, elapsed), find_run_time_limit(settings, workload)
     return expected if limit is None else Seconds(min(expected, max(0.0, limit.seconds - workload.ran)))
+
+
+def _make_expected_start(found: WaitRange, now: Instant) -> ExpectedStart:
+    """Return the wire form of the range of a wait from `now` on."""
+    return ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
 
 
 def _waits(workload: Workload) -> bool:

@@ -13,25 +13,20 @@ from jupyter_gq.client.models import (
     CellRef,
     Heartbeat,
     JobError,
-    JobFields,
     JobResults,
     JobSubmission,
     JobView,
     Manifest,
     OutputPage,
-    Preview,
     RefusedJob,
 )
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
-from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
-from jupyter_gq.domain.amount import Instant, format_gpus, format_memory
+from jupyter_gq.domain.amount import Instant, format_memory
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import (
     Conflict,
@@ -73,10 +68,8 @@ _ERROR_TEXT = 500
 class Jobs:
     """The requests about jobs. A job that the caller may not see raises `NotFound`, as if there were none."""
 
-    def __init__(
-        self, context: Context, presenter: Presenter, pods: JobPods, decider: Decider, files: ProjectFiles
-    ) -> None:
-        self._context, self._presenter, self._pods, self._decider = context, presenter, pods, decider
+    def __init__(self, context: Context, presenter: Presenter, pods: JobPods, files: ProjectFiles) -> None:
+        self._context, self._presenter, self._pods = context, presenter, pods
         self._files = files
         self._output_limits = OutputLimits(context)
 
@@ -120,29 +113,6 @@ class Jobs:
         self._store_job(record, submission.bundle, entry)
         self._context.wake()
         return self._presenter.job(record), True
-
-    def preview(self, caller: Caller, request: JobFields, *, secrets: Sequence[str] = (), home: str = "") -> Preview:
-        """Return what would happen if the job were submitted now; nothing is stored.
-
-        `secrets` are names of secrets of the job, which are looked for in the folder `home`. Raises the errors of a
-        request that is wrong or can never run, as `submit` does. The limits of jobs, the disk of the user, the room of
-        the store and the bundle are not checked.
-        """
-        check_secrets(self._context, caller, secrets, {"HOME": home})
-        workload = build_workload(self._context, caller, request, "preview")
-        (outlook,) = self._decider.preview(caller, [workload])
-        limit = find_run_time_limit(self._context.settings, workload)
-        warning = "" if limit is None else limit.warn_of(workload.estimate)
-        return Preview(
-            starts_now=outlook.starts_now,
-            sentence=f"{outlook.sentence} {warning}".rstrip(),
-            max_seconds=None if limit is None else limit.seconds,
-            position=outlook.position,
-            over_quota=format_gpus(outlook.over_quota) if outlook.over_quota else None,
-            gpus=format_gpus(workload.request.milli),
-            cpus=format_optional_cpus(workload.request.cpu_milli),
-            memory=format_optional_memory(workload.request.memory),
-        )
 
     def cancel(self, caller: Caller, job: str) -> JobView:
         """Cancel a job, and return its present view. A pending job ends at once.

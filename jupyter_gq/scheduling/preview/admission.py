@@ -22,13 +22,11 @@ from jupyter_gq.scheduling.wording import (
     describe_host_amount,
     describe_host_limit,
     describe_with_amount,
-    enumerate_names,
     is_fixed_quota,
 )
 from jupyter_gq.scheduling.workloads import gang
 
-#: The most other queues that a preview names.
-NAMED_QUEUES = 2
+from .over_quota import describe_over_quota, find_over_quota
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +38,7 @@ class Outlook:
     sentence: str
     #: Place in the queue, from 1; None if the workload starts now.
     position: int | None = None
-    #: The part that could be reclaimed if the workload started now.
+    #: The part that could be reclaimed if the workload ran now, beside the work that runs.
     over_quota: MilliGpu = NO_GPU
     #: Where the workload would go; empty if it waits.
     placement: tuple[TaskPlacement, ...] = ()
@@ -183,7 +181,7 @@ def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload
     """Run a cycle on the snapshot as if the workload had been queued, and return what would become of it."""
     others = tuple(other for other in snapshot.workloads if other.id != workload.id)
     decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
-    return outlook(snapshot, workload, decision)
+    return outlook(snapshot, policy, workload, decision)
 
 
 def queued(workload: Workload) -> Workload:
@@ -191,21 +189,32 @@ def queued(workload: Workload) -> Workload:
     return replace(workload, state=State.PENDING, placement=())
 
 
-def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
+def outlook(snapshot: Snapshot, policy: Policy, workload: Workload, decision: Decision) -> Outlook:
     """Return the outlook of a workload from a decision on a snapshot that contains it.
 
     The decision must admit or explain the workload.
     """
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
+            over = describe_over_quota(snapshot, policy, workload, instruction.over_quota)
+            within = "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."
             return Outlook(
                 starts_now=True,
-                sentence=_starts_now(snapshot, workload, instruction.over_quota),
+                sentence=f"Starts now, {over}." if over else within,
                 over_quota=instruction.over_quota,
                 placement=instruction.placement,
             )
     entry = next(entry for entry in decision.pending if entry.workload == workload.id)
-    return Outlook(starts_now=False, sentence=_later(entry.why), position=entry.position, why=entry.why)
+    above = find_over_quota(snapshot, workload)
+    over = describe_over_quota(snapshot, policy, workload, above)
+    told = _later(entry.why)
+    return Outlook(
+        starts_now=False,
+        sentence=f"{told} As things stand, it would run {over}." if over else told,
+        position=entry.position,
+        over_quota=above,
+        why=entry.why,
+    )
 
 
 def _later(why: Explanation) -> str:
@@ -216,37 +225,3 @@ def _later(why: Explanation) -> str:
     if why.reason is PendingReason.WAITS_FOR_EVICTION:
         return f"Starts soon: {text}"
     return f"Would wait: {text}"
-
-
-def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) -> str:
-    """Return the sentence of a workload that would start now, with the part above its queue's quota."""
-    over = _over_quota(snapshot, workload, over_quota)
-    if not over:
-        return "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."
-    pool = next(queue.pool for queue in snapshot.queues if queue.name == workload.queue)
-    parents = {queue.parent for queue in snapshot.queues}
-    others = sorted(
-        queue.name
-        for queue in snapshot.queues
-        if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
-    )
-    owner = " or ".join(others) if 0 < len(others) <= NAMED_QUEUES else "another queue"
-    return f"Starts now, {over} over your queue's quota; may be paused when {owner} needs its GPUs back."
-
-
-def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
-    """Return the part above the queue's quota in words; "" if there is none.
-
-    `milli` are the GPUs above quota. CPU and memory are added if the queue has a quota of them.
-    """
-    queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
-    quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
-    held = [gang.held_host(other) for other in snapshot.workloads if other.queue == workload.queue]
-    host = []
-    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_host(workload), strict=True)):
-        above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
-        if above > 0:
-            host.append(describe_host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
-    if not host:
-        return format_gpus(milli) if milli else ""
-    return enumerate_names([describe_gpus(milli), *host] if milli else host)

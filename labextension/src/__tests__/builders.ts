@@ -175,3 +175,12 @@ export function aMe(given: Partial<Me> = {}): Me {
 export function aStatus(given: Partial<ServerStatus> = {}): ServerStatus {
   return { available: true, message: 'Connected.', user: 'ann', server: '', hub: true, ...given };
 }
+
+/** What the service answers about a job that would wait, of whose start nothing is known. */
+export const WOULD_WAIT = {
+  starts_now: false,
+  sentence: 'Would wait.',
+  position: 2,
+  expected_start: null,
+  alternatives: []
+};

@@ -92,7 +92,7 @@ describe('the client', () => {
       targets: ['a']
     };
     server.answer('POST send', aJob());
-    server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
+    server.answer('POST preview', { starts_now: true, sentence: 'Starts now.', alternatives: [] });
     server.answer('POST check', aPlan());
     await client.sendCells(request);
     await client.previewJob({ queue: 'vision', gpus: '1' });

@@ -1,3 +1,4 @@
+import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import type { ISendOptions } from '../send/dialog';
@@ -21,6 +22,7 @@ async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> 
     pools: me.pools,
     largest: me.largest_request,
     secrets: me,
+    trans: nullTranslator.load('jupyter_gq'),
     targets: [{ id: 'train', source: 'train()' }],
     prefix: { from: 'history', entries: [] },
     notes: [],
@@ -29,7 +31,7 @@ async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> 
       return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, notes: ['Runs alone.'] } }));
     },
     slowChanged: new Signal<unknown, boolean>({}),
-    preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.' } as never),
+    preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
     send: (_request, _prefix, _returns, _environment, files) => {
       asked.sent.push(files);
       return Promise.resolve(aJob());

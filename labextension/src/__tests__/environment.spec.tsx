@@ -1,3 +1,4 @@
+import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { SendDialog } from '../send/dialog';
@@ -79,12 +80,13 @@ describe('the section of the dialog', () => {
       pools: [],
       largest: '1',
       secrets: ALLOWED,
+      trans: nullTranslator.load('jupyter_gq'),
       targets: [],
       prefix: { entries: [], from: 'history' },
       notes: [],
       slowChanged: new Signal<unknown, boolean>({}),
       check: () => Promise.resolve(aPlan({ environment: PLANNED })),
-      preview: () => Promise.resolve({ starts_now: true, sentence: '' }) as never,
+      preview: () => Promise.resolve({ starts_now: true, sentence: '', alternatives: [] }) as never,
       send: (_request, _prefix, _returns, environment) => {
         sent.push(environment);
         return refusal === null ? Promise.resolve(aJob()) : Promise.reject(refusal);

@@ -87,7 +87,7 @@ describe('the dialog', () => {
     const { server } = training;
     server.answer('GET me', aMe());
     server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
-    server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
+    server.answer('POST preview', { starts_now: true, sentence: 'Starts now.', alternatives: [] });
     server.answer('POST check', aPlan());
     server.answer('POST send', aJob());
     await send.activate(app.frontEnd, tracker, training, history, outputs, null);

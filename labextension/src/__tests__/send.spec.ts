@@ -5,7 +5,7 @@ import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { SendRequest } from '../wire';
-import { aJob, aMe, aPlan, aPool, aQueue } from './builders';
+import { aJob, aMe, aPlan, aPool, aQueue, WOULD_WAIT } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { FakePanel, FakeTracker } from './notebooks';
 import { all, button, clearScreen, enter, perform, press, words } from './screen';
@@ -34,7 +34,7 @@ beforeEach(async () => {
   const { server } = training;
   server.answer('GET me', aMe());
   server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
-  server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
+  server.answer('POST preview', { starts_now: true, sentence: 'Starts now.', alternatives: [] });
   server.answer('POST check', aPlan());
   server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
   await activate();
@@ -207,10 +207,10 @@ describe('the dialog', () => {
     const before = training.server.asked.filter(asked => asked === 'POST preview').length;
     await enter(field('gpus'), '0.5');
     await enter(field('gpus'), '2');
-    training.server.answer('POST preview', { starts_now: false, sentence: '2nd in line.' });
+    training.server.answer('POST preview', WOULD_WAIT);
     await pause(300);
     expect(training.server.asked.filter(asked => asked === 'POST preview')).toHaveLength(before + 1);
-    expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('2nd in line.');
+    expect(words(document.querySelector('[aria-label="Forecast"]'))).toContain('2nd in line. The start');
   });
 
   it('shows each warning at its cell, and warnings about all cells at the end', async () => {

@@ -4,6 +4,8 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IStateDB } from '@jupyterlab/statedb';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
 import { METADATA_KEY, readBinding } from '../attach/metadata';
@@ -26,22 +28,27 @@ import type { CellsRequest, JobView, Me, PrefixCell } from '../wire';
 /** Key of the state database for the values of the last dialog, which survive a reload. */
 const MEMORY = 'jupyter-gq:asked';
 
+/** The required services of the plugin, then the optional ones. */
+type Services = [
+  tracker: INotebookTracker,
+  training: ITraining,
+  history: IRunHistory,
+  outputs: ICellOutputs,
+  memory: IStateDB | null,
+  translator: ITranslator | null
+];
+
 /** The command that sends cells, for the toolbars, the menus and the palette. */
 export const send = definePlugin({
   id: 'jupyter-gq:plugin',
   description: 'Sends the selected cells to training.',
   autoStart: true,
   requires: [INotebookTracker, ITraining, IRunHistory, ICellOutputs],
-  optional: [IStateDB],
-  activate: (
-    { app, owned },
-    tracker: INotebookTracker,
-    training: ITraining,
-    history: IRunHistory,
-    outputs: ICellOutputs,
-    memory: IStateDB | null
-  ): void => {
-    const sender = new Sender(training, history, outputs, memory);
+  optional: [IStateDB, ITranslator],
+  activate: ({ app, owned }, ...services: Services): void => {
+    const [tracker, training, history, outputs, memory, translator] = services;
+    const trans = (translator ?? nullTranslator).load('jupyter_gq');
+    const sender = new Sender(training, history, outputs, memory, trans);
     const isCode = (): boolean => tracker.currentWidget?.content.activeCell?.model.type === 'code';
     owned.add(
       app.commands.addCommand(CommandIDs.sendCell, {
@@ -78,7 +85,8 @@ class Sender {
     private readonly _training: ITraining,
     private readonly _history: IRunHistory,
     private readonly _outputs: ICellOutputs,
-    private readonly _memory: IStateDB | null
+    private readonly _memory: IStateDB | null,
+    private readonly _trans: TranslationBundle
   ) {}
 
   /** Send the selected cells; return the id of the accepted job, or null if the user cancelled. */
@@ -176,6 +184,7 @@ class Sender {
       slowChanged: this._training.client.slowChanged,
       preview: request => this._training.client.previewJob(request),
       secrets: me,
+      trans: this._trans,
       send: (request, replayed, returns, environment, files) =>
         this._training.client.sendCells({
           ...request,
@@ -190,11 +199,16 @@ class Sender {
     if (answer === null) {
       return null;
     }
-    this._last = selectRemembered(answer.values, panel.context.path);
-    void this._memory?.save(MEMORY, this._last);
+    this._remember(answer.values, panel.context.path);
     this._training.recordJob(answer.job);
     await this._outputs.bind(panel, answer.job);
     return answer.job;
+  }
+
+  /** Keep the values of the dialog for the next one, also after a reload. */
+  private _remember(values: IFormValues, path: string): void {
+    this._last = selectRemembered(values, path);
+    void this._memory?.save(MEMORY, this._last);
   }
 
   private async _proposeValues(panel: NotebookPanel, me: Me): Promise<IFormValues> {

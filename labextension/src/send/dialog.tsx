@@ -1,4 +1,5 @@
 import { Dialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Debouncer } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
@@ -41,6 +42,7 @@ export interface ISendOptions {
   readonly pools: readonly PoolView[];
   readonly largest: string;
   readonly secrets: ISecrets;
+  readonly trans: TranslationBundle;
   readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
   readonly notes: readonly string[];
@@ -155,7 +157,7 @@ class SendFormWidget extends ReactWidget {
   }
 
   protected render(): React.JSX.Element {
-    const { queues, pools, largest, secrets, targets, prefix, notes } = this._options;
+    const { queues, pools, largest, secrets, targets, prefix, notes, trans } = this._options;
     return (
       <SendForm
         {...this._state}
@@ -166,6 +168,7 @@ class SendFormWidget extends ReactWidget {
         targets={targets}
         prefix={prefix}
         notes={notes}
+        trans={trans}
         onValues={values => {
           if (this._state.sending) {
             return;

@@ -8,8 +8,7 @@ import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
 import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
-import type { Plan, PoolView, Preview, Problem, QueueView } from '../wire';
-import type { IFormValues } from './values';
+import type { Plan, PoolView, Problem, QueueView } from '../wire';
 import { addUnit, describeMade, describeOffer, findPool } from './values';
 import type { IEnvironmentChoice } from './environment';
 import { Environment, ENVIRONMENT_FIELDS } from './environment';
@@ -20,9 +19,10 @@ import type { ITargetCell } from './targets';
 import type { IFilesProps } from './filelist';
 import { Files } from './filelist';
 import { More, MORE_FIELDS } from './more';
+import type { IOutlookProps } from './outlook';
+import { Outlook } from './outlook';
 
-export interface IFormProps extends IFilesProps {
-  values: IFormValues;
+export interface IFormProps extends IFilesProps, IOutlookProps {
   queues: readonly QueueView[];
   pools: readonly PoolView[];
   /** The most GPUs that the user can ask for. */
@@ -35,10 +35,6 @@ export interface IFormProps extends IFilesProps {
   notes: readonly string[];
   /** What the server warns about. */
   warnings: INotes;
-  /** The prediction of the service; null until the service has answered. */
-  preview: Preview | null;
-  /** Whether the answer to a request is slow to come. */
-  slow: boolean;
   /** Why the server would refuse the cells. */
   fault: Problem | null;
   /** Names that the user wrote; null before the first change, and the proposal is shown. */
@@ -48,7 +44,6 @@ export interface IFormProps extends IFilesProps {
   planned: Plan['environment'] | null;
   onReturns: (names: string) => void;
   onEnvironment: (choice: IEnvironmentChoice) => void;
-  onValues: (values: IFormValues) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
 }
 
@@ -71,7 +66,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
       />
       <Files {...props} />
       <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
-      <Forecast preview={props.preview} problem={props.problem} slow={props.slow} />
+      <Outlook {...props} />
       <Targets targets={props.targets} warnings={props.warnings} problem={refusal} />
       <Replay {...props} />
       <FieldProblem field="prefix" problem={refusal} />
@@ -170,32 +165,6 @@ function ReturnsField({ returns, proposed, problem, onReturns }: IFormProps): Re
       problem={problem}
       onChange={onReturns}
     />
-  );
-}
-
-function Forecast({
-  preview,
-  problem,
-  slow
-}: Pick<IFormProps, 'preview' | 'problem' | 'slow'>): React.JSX.Element {
-  if (slow) {
-    return (
-      <p className="jp-gq-forecast jp-gq-mod-pending" role="status">
-        The scheduler has not answered for some seconds. Still waiting…
-      </p>
-    );
-  }
-  if (problem !== null) {
-    return <p className="jp-gq-forecast jp-gq-mod-none" />;
-  }
-  if (preview === null) {
-    return <p className="jp-gq-forecast jp-gq-mod-pending">Asking the scheduler…</p>;
-  }
-  const tone = preview.starts_now ? 'jp-gq-tone-good' : 'jp-gq-tone-warn';
-  return (
-    <p className={`jp-gq-forecast ${tone}`} role="status" aria-label="Forecast">
-      {preview.sentence}
-    </p>
   );
 }
 

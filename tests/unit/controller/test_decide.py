@@ -66,7 +66,7 @@ async def test_a_question_that_fails_spoils_nothing(world, deciding):
         deciding.preview(ANN, [known])
     context = world.controller._context
     assert deciding.decide() == run_cycle(context.snapshot(), context.settings.policy, world.clock.now())
-    assert world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25")).sentence
+    assert (await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="0.25"))).sentence
 
 
 async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
@@ -75,4 +75,4 @@ async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
         refused = world.send(ANN, "vision")
         await world.step(3)
         assert "The scheduler tries again after a pause" in world.job(refused).sentence
-        assert world.controller.jobs.preview(BOB, JobRequest(queue="nlp", gpus="1")).starts_now
+        assert (await world.controller.previews.preview(BOB, JobRequest(queue="nlp", gpus="1"))).starts_now

@@ -202,7 +202,7 @@ async def test_the_live_state_holds_the_capacity_and_replays_to_the_same_decisio
 async def test_who_asks_before_hears_that_others_are_begun_first(world):
     world.backend.left = 0
     world.send(ANN, "vision")
-    seen = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus=1))
+    seen = await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus=1))
     assert (seen.starts_now, seen.position, seen.sentence) == (False, 2, SOON)
 
 

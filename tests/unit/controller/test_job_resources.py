@@ -52,7 +52,7 @@ async def test_cpu_memory_and_models_that_no_node_has_are_refused(tmp_path, chan
     world = a_world(tmp_path, a_box())
     request = JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
     with pytest.raises(error, match=words) as refused:
-        world.controller.jobs.preview(ANN, request)
+        await world.controller.previews.preview(ANN, request)
     assert refused.value.resource == resource
     world.close()
 
@@ -74,7 +74,7 @@ async def test_what_is_taken_is_waited_for_and_the_preview_says_so(tmp_path):
     world = a_world(tmp_path, a_box())
     world.controller.jobs.submit(ANN, a_submission(gpus="0.25", cpus=6), None)
     await world.step(2)
-    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", cpus=4))
+    preview = await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="0.25", cpus=4))
     assert not preview.starts_now
     assert "no node with 0.25 GPU idle has 4 CPU cores free" in preview.sentence
     world.close()
@@ -82,7 +82,7 @@ async def test_what_is_taken_is_waited_for_and_the_preview_says_so(tmp_path):
 
 async def test_a_job_that_names_nothing_gets_what_its_queue_says(tmp_path):
     world = a_world(tmp_path, a_box(), default_cpus=3, default_memory="6 GiB")
-    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
+    preview = await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert (preview.cpus, preview.memory) == ("3", "6 GiB")
     named, _ = world.controller.jobs.submit(ANN, a_submission(cpus=1), None)
     assert (named.cpus, named.memory) == ("1", "6 GiB")
@@ -95,9 +95,9 @@ async def test_a_refusal_for_an_amount_that_the_user_did_not_name_says_whose_it_
         TrainingQueues={"queues": {"vision": {"default_cpus": 16}}}, Pools={"pools": {}}
     )
     with pytest.raises(NeverFits, match="You named no CPU cores: this is what the queue vision gives to such jobs"):
-        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
+        await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="1"))
     with pytest.raises(NeverFits) as refused:
-        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1", cpus=16))
+        await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="1", cpus=16))
     assert "You named no" not in str(refused.value)
     world.close()
 
@@ -110,7 +110,7 @@ async def test_a_queue_at_its_limit_of_memory_says_so(tmp_path):
     told = world.controller.jobs.show(ANN, waits.id)
     assert "the limit of vision is 8 GiB of memory, of which it uses 6 GiB, and this needs 6 GiB" in told.sentence
     with pytest.raises(NeverFits, match="the limit of vision is 8 GiB of memory"):
-        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", memory=9))
+        await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="0.25", memory=9))
     world.close()
 
 
@@ -143,14 +143,14 @@ async def test_gpu_memory_and_preferences_that_no_gpu_meets_are_refused(tmp_path
     world = a_world(tmp_path, a_box("A100-40GB", "H100"))
     request = JobRequest.model_validate({"queue": "vision", **changes})
     with pytest.raises(error, match=words) as refused:
-        world.controller.jobs.preview(ANN, request)
+        await world.controller.previews.preview(ANN, request)
     assert refused.value.resource == resource
     world.close()
 
 
 async def test_gpu_memory_is_a_part_of_one_gpu_which_the_job_says(tmp_path):
     world = a_world(tmp_path, a_box())
-    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpu_memory="12 GB"))
+    preview = await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpu_memory="12 GB"))
     assert (preview.gpus, preview.starts_now) == ("0.3", True)
     view, _ = world.controller.jobs.submit(ANN, a_submission(gpu_memory="12 GB"), None)
     assert (view.gpus, view.gpu_memory) == ("0.3", "12 GiB")
@@ -244,7 +244,9 @@ async def test_all_tasks_run_within_the_level_that_the_job_asks_for(tmp_path):
 async def test_a_level_that_cannot_hold_the_tasks_is_refused(tmp_path, changes, words):
     world = a_cluster(tmp_path)
     with pytest.raises(NeverFits, match=words):
-        world.controller.jobs.preview(ANN, JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes}))
+        await world.controller.previews.preview(
+            ANN, JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
+        )
     world.close()
 
 

@@ -46,7 +46,7 @@ async def test_a_job_that_could_never_run_is_refused_before_anything_is_kept(wor
         world.controller.jobs.submit(ANN, a_submission(**changes), None)
     request = JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
     with pytest.raises(error, match=words):
-        world.controller.jobs.preview(ANN, request)
+        await world.controller.previews.preview(ANN, request)
     assert not world.bundles.kept
     assert not world.sql.unfinished()
 
@@ -392,7 +392,7 @@ async def test_why_it_waits_is_the_sentence_of_the_cycle(world):
     assert view.sentence.startswith("Waiting: ")
     assert "no device is idle" in view.sentence
     assert view.position == 1
-    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
+    preview = await world.controller.previews.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert (preview.starts_now, preview.position) == (False, 2)
 
 

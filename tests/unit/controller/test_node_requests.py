@@ -83,10 +83,10 @@ async def test_what_no_node_could_serve_is_refused_while_none_may_come(growing):
 @pytest.mark.asyncio
 async def test_who_asks_before_hears_that_a_node_would_be_asked_for(growing):
     await growing.step()
-    seen = growing.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus=4))
+    seen = await growing.controller.previews.preview(ANN, JobRequest(queue="vision", gpus=4))
     assert not seen.starts_now
     assert seen.sentence.endswith("The cluster is asked for a new node of gpu.")
-    assert "new node" not in growing.controller.jobs.preview(BOB, JobRequest(queue="nlp", gpus=4)).sentence
+    assert "new node" not in (await growing.controller.previews.preview(BOB, JobRequest(queue="nlp", gpus=4))).sentence
 
 
 @pytest.mark.asyncio

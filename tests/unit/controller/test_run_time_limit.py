@@ -107,13 +107,16 @@ async def test_nobody_exceeds_the_limit_of_the_queue(world):
 async def test_a_preview_says_that_a_job_will_end_sooner_than_expected(world):
     limited(world, 300)
     asked = a_submission("vision", expected_seconds=1000)
-    preview = world.controller.jobs.preview(ANN, asked)
+    preview = await world.controller.previews.preview(ANN, asked)
     assert preview.max_seconds == 300
     assert preview.sentence.endswith(
         "It ends after the maximum running time of 5 min that an administrator set for the queue vision, sooner than "
         "expected."
     )
-    assert "It ends" not in world.controller.jobs.preview(ANN, a_submission("vision", expected_seconds=300)).sentence
+    assert (
+        "It ends"
+        not in (await world.controller.previews.preview(ANN, a_submission("vision", expected_seconds=300))).sentence
+    )
 
 
 async def test_all_runs_count_and_pauses_do_not(world):

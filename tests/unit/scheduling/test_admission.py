@@ -116,6 +116,7 @@ def test_a_preview_of_what_would_wait_says_where_and_why():
     assert outlook.position == 2
     assert reveal(outlook.sentence) == (
         "Would wait: vision uses 1 of its 0.5 guaranteed GPU and no device is idle; ann's digits (1 GPU) is in the way."
+        " As things stand, it would run 1 over your queue's quota; may be paused when nlp needs its GPUs back."
     )
 
 

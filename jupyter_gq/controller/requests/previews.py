@@ -1,0 +1,141 @@
+"""Previews of jobs that have not been sent: place in the queue, start, quota, and alternatives that start earlier.
+
+Rules
+-----
+Nothing is stored: a preview may be asked for as often as a field of the dialog changes.
+
+Two parts: the decision of the cycle is there at once. Only for a job that would wait, forecasts are made in a thread,
+one after the other for all who ask, at most `MOST_FORESEEN` for one preview.
+
+See docs/decisions/0139-let-the-scheduler-compute-alternatives.md.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from math import ceil
+
+from jupyter_gq.client.models import Alternative, ExpectedStart, JobFields, Preview
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.loop.decide import Decider
+from jupyter_gq.controller.loop.forecasts import Forecasts
+from jupyter_gq.controller.run_time_limits import find_run_time_limit
+from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
+from jupyter_gq.domain.amount import format_gpus
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.preview.admission import Outlook
+from jupyter_gq.scheduling.wording import describe_duration
+
+from .alternatives import MOST_OFFERED, Tried, choose_better, try_alternatives
+from .job_secrets import check_secrets
+from .new_workload import build_workload
+
+#: Number of forecasts for one preview: that of the request, and those of alternatives that do not start at once.
+MOST_FORESEEN = 3
+#: An alternative is clearly earlier if at least so many seconds, and this part of the wait, are saved.
+_LEAST_SAVED, _PART_SAVED = 60.0, 0.5
+
+
+class Previews:
+    """The requests of users who have not sent their job yet."""
+
+    def __init__(self, context: Context, decider: Decider, forecasts: Forecasts) -> None:
+        self._context, self._decider, self._forecasts = context, decider, forecasts
+        #: Held by the preview whose forecasts are being made.
+        self._foreseeing = asyncio.Lock()
+
+    async def preview(
+        self, caller: Caller, request: JobFields, *, secrets: Sequence[str] = (), home: str = ""
+    ) -> Preview:
+        """Return what would happen if the job were submitted now, and better alternatives; nothing is stored.
+
+        `secrets` are names of secrets of the job, which are looked for in the folder `home`. Raises the errors of a
+        request that is wrong or can never run, as a submission does. The limits of jobs, the disk of the user, the room
+        of the store and the bundle are not checked.
+        """
+        check_secrets(self._context, caller, secrets, {"HOME": home})
+        workload = build_workload(self._context, caller, request, "preview")
+        (outlook,) = self._decider.preview(caller, [workload])
+        if outlook.starts_now and not outlook.over_quota:
+            return self._describe(workload, outlook)
+        tried = await try_alternatives(self._context, self._decider, caller, request, workload)
+        better = choose_better(outlook, tried)
+        offered = [_offer(each) for each in better]
+        if outlook.starts_now:
+            return self._describe(workload, outlook, offered)
+        later = [each for each in tried if not each.outlook.starts_now] if not offered else []
+        expected, *others = await self._foresee([workload, *(each.workload for each in later[: MOST_FORESEEN - 1])])
+        offered += [
+            _offer_later(each, start, self._context.clock.now())
+            for each, start in zip(later, others, strict=False)
+            if start is not None and _is_clearly_earlier(start, expected, self._context.clock.now())
+        ]
+        return self._describe(workload, outlook, offered[:MOST_OFFERED], expected)
+
+    async def _foresee(self, workloads: Sequence[Workload]) -> list[ExpectedStart | None]:
+        """Return the probable start of each workload, as if only that one were queued; None = it cannot be foreseen."""
+        async with self._foreseeing:
+            return [await self._forecasts.foresee(workload) for workload in workloads]
+
+    def _describe(
+        self,
+        workload: Workload,
+        outlook: Outlook,
+        alternatives: Sequence[Alternative] = (),
+        expected: ExpectedStart | None = None,
+    ) -> Preview:
+        """Return the answer about a workload."""
+        limit = find_run_time_limit(self._context.settings, workload)
+        warning = "" if limit is None else limit.warn_of(workload.estimate)
+        return Preview(
+            starts_now=outlook.starts_now,
+            sentence=f"{outlook.sentence} {warning}".rstrip(),
+            max_seconds=None if limit is None else limit.seconds,
+            position=outlook.position,
+            expected_start=expected,
+            over_quota=format_gpus(outlook.over_quota) if outlook.over_quota else None,
+            gpus=format_gpus(workload.request.milli),
+            cpus=format_optional_cpus(workload.request.cpu_milli),
+            memory=format_optional_memory(workload.request.memory),
+            alternatives=list(alternatives),
+        )
+
+
+def _offer(tried: Tried) -> Alternative:
+    """Return an alternative that starts at once."""
+    quota = tried.outlook.sentence.removeprefix("Starts now, ")
+    return _make(tried, f"{tried.difference} would start now, {quota}")
+
+
+def _offer_later(tried: Tried, start: ExpectedStart, now: float) -> Alternative:
+    """Return an alternative that starts after a shorter wait."""
+    likely, surely = _describe_bound(start.p50 - now), _describe_bound(start.p90 - now)
+    wait = f"within {likely}" if likely == surely else f"within {likely}, almost surely within {surely}"
+    return _make(tried, f"{tried.difference} would probably start {wait}.", start)
+
+
+def _describe_bound(seconds: float) -> str:
+    """Return a duration within which something happens: in whole minutes, rounded up."""
+    return describe_duration(max(1, ceil(seconds / 60)) * 60)
+
+
+def _make(tried: Tried, sentence: str, start: ExpectedStart | None = None) -> Alternative:
+    over = tried.outlook.over_quota
+    return Alternative(
+        queue=tried.request.queue,
+        gpus=format_gpus(tried.workload.request.milli) if tried.request.gpu_memory is None else "1",
+        gpu_model=tried.request.gpu_model,
+        label=tried.difference,
+        starts_now=tried.outlook.starts_now,
+        over_quota=format_gpus(over) if over else None,
+        expected_start=start,
+        sentence=sentence,
+    )
+
+
+def _is_clearly_earlier(start: ExpectedStart, asked: ExpectedStart | None, now: float) -> bool:
+    """Return whether a start is clearly earlier than that of the request, whose start may be unknown."""
+    if asked is None:
+        return True
+    wait, other = max(0.0, asked.p90 - now), max(0.0, start.p90 - now)
+    return wait - other >= max(_LEAST_SAVED, _PART_SAVED * wait)

@@ -1,0 +1,80 @@
+"""The part of a workload above the quota of its queue: how much, who may take it back, how long it is protected."""
+
+from jupyter_gq.domain.amount import NO_GPU, MilliGpu, Seconds, format_gpus
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.quota.accounts import Accounts
+from jupyter_gq.scheduling.quota.min_runtime import AT_ONCE, MinRuntimes
+from jupyter_gq.scheduling.wording import describe_duration, describe_gpus, describe_host_amount, enumerate_names
+from jupyter_gq.scheduling.workloads import gang
+
+#: The most other queues that a preview names.
+NAMED_QUEUES = 2
+
+
+def find_over_quota(snapshot: Snapshot, workload: Workload) -> MilliGpu:
+    """Return the milli-GPU of a workload above its queue's quota if it ran beside the work of the queue that runs.
+
+    Work that is not preemptible is never above a quota, and work of an unknown queue is taken as within it.
+    """
+    queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
+    if queue is None or not workload.preemptible:
+        return NO_GPU
+    used = sum(other.milli for other in snapshot.workloads if other.queue == workload.queue and other.holds)
+    needed = gang.smallest(workload)
+    return MilliGpu(max(0, min(needed, used + needed - queue.quota)))
+
+
+def describe_over_quota(snapshot: Snapshot, policy: Policy, workload: Workload, milli: MilliGpu) -> str:
+    """Return a clause about the part of a workload above its queue's quota; "" if there is none.
+
+    `milli` is that part in milli-GPU. The clause says for which queues the workload may be paused, and for how long a
+    run is protected from that.
+    """
+    over = _describe_amount(snapshot, workload, milli)
+    if not over:
+        return ""
+    takers = _find_takers(snapshot, workload)
+    owner = " or ".join(takers) if 0 < len(takers) <= NAMED_QUEUES else "another queue"
+    protected = _find_protection(snapshot, policy, workload, takers)
+    when = f"but not within its first {describe_duration(protected)}" if protected else ""
+    text = f"{over} over your queue's quota; may be paused when {owner} needs its GPUs back"
+    return f"{text}, {when}" if when else text
+
+
+def _find_takers(snapshot: Snapshot, workload: Workload) -> list[str]:
+    """Return the names of the other leaf queues of the same pool that have a quota, for which work may be reclaimed."""
+    pool = next(queue.pool for queue in snapshot.queues if queue.name == workload.queue)
+    parents = {queue.parent for queue in snapshot.queues}
+    return sorted(
+        queue.name
+        for queue in snapshot.queues
+        if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
+    )
+
+
+def _find_protection(snapshot: Snapshot, policy: Policy, workload: Workload, takers: list[str]) -> Seconds:
+    """Return for how many seconds a run of the workload is protected from every one of these queues."""
+    accounts = Accounts(snapshot.queues)
+    least = MinRuntimes(accounts, policy.min_runtime)
+    own = accounts.of(workload.queue)
+    return min((least.of(own, accounts.of(taker)) for taker in takers), default=AT_ONCE)
+
+
+def _describe_amount(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
+    """Return the part above the queue's quota in words; "" if there is none.
+
+    `milli` are the GPUs above quota. CPU and memory are added if the queue has a quota of them.
+    """
+    queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
+    quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
+    held = [gang.held_host(other) for other in snapshot.workloads if other.queue == workload.queue]
+    host = []
+    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_host(workload), strict=True)):
+        above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
+        if above > 0:
+            host.append(describe_host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
+    if not host:
+        return format_gpus(milli) if milli else ""
+    return enumerate_names([describe_gpus(milli), *host] if milli else host)
