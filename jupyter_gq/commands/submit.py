@@ -172,11 +172,11 @@ def _list_offers(preview: Preview) -> list[str]:
 
 
 def _describe_start(preview: Preview) -> str:
-    """Return when a job that would wait probably starts, or that nobody can tell; "" if it starts now."""
+    """Return when a job that would wait probably starts, or that this is not known; "" if it starts now."""
     if preview.starts_now:
         return ""
     if preview.expected_start is None:
-        return " Its start cannot be foreseen."
+        return " Its start is not known."
     return f" {describe_start(preview.expected_start, now())}"
 
 

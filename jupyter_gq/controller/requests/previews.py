@@ -7,18 +7,21 @@ Nothing is stored: a preview may be asked for as often as a field of the dialog 
 Two parts: the decision of the cycle is there at once. Only for a job that would wait, forecasts are made in a thread,
 one after the other for all who ask, at most `MOST_FORESEEN` for one preview.
 
+Bounded: while others ask as well, a preview waits at most `LONGEST_WAIT` seconds for its turn. Then its answer has no
+start, so that the answer is there before the user looks for it.
+
 See docs/decisions/0139-let-the-scheduler-compute-alternatives.md.
 """
 
 import asyncio
 from collections.abc import Sequence
 from math import ceil
+from typing import Protocol
 
 from jupyter_gq.client.models import Alternative, ExpectedStart, JobFields, Preview
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Decider
-from jupyter_gq.controller.loop.forecasts import Forecasts
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import format_gpus
@@ -31,15 +34,25 @@ from .job_secrets import check_secrets
 from .new_workload import build_workload
 
 #: Number of forecasts for one preview: that of the request, and those of alternatives that do not start at once.
-MOST_FORESEEN = 3
+MOST_FORESEEN = 2
+#: Seconds for which a preview waits until forecasts for other previews have been made.
+LONGEST_WAIT = 1.0
 #: An alternative is clearly earlier if at least so many seconds, and this part of the wait, are saved.
 _LEAST_SAVED, _PART_SAVED = 60.0, 0.5
+
+
+class ForeseesStarts(Protocol):
+    """The part of the service that makes forecasts for previews."""
+
+    async def foresee(self, workload: Workload) -> ExpectedStart | None:
+        """Return when a workload that has not been sent would probably start; None if that cannot be foreseen."""
+        ...
 
 
 class Previews:
     """The requests of users who have not sent their job yet."""
 
-    def __init__(self, context: Context, decider: Decider, forecasts: Forecasts) -> None:
+    def __init__(self, context: Context, decider: Decider, forecasts: ForeseesStarts) -> None:
         self._context, self._decider, self._forecasts = context, decider, forecasts
         #: Held by the preview whose forecasts are being made.
         self._foreseeing = asyncio.Lock()
@@ -73,9 +86,16 @@ class Previews:
         return self._describe(workload, outlook, offered[:MOST_OFFERED], expected)
 
     async def _foresee(self, workloads: Sequence[Workload]) -> list[ExpectedStart | None]:
-        """Return the probable start of each workload, as if only that one were queued; None = it cannot be foreseen."""
-        async with self._foreseeing:
+        """Return the probable start of each workload, as if only that one were queued; None = it is not known."""
+        try:
+            async with asyncio.timeout(LONGEST_WAIT):
+                await self._foreseeing.acquire()
+        except TimeoutError:
+            return [None] * len(workloads)
+        try:
             return [await self._forecasts.foresee(workload) for workload in workloads]
+        finally:
+            self._foreseeing.release()
 
     def _describe(
         self,

@@ -97,8 +97,8 @@ describe('the outlook of a job that waits', () => {
     );
   });
 
-  it('says so if its start cannot be foreseen', () => {
-    expect(describeWait(aPreview({ position: null }), 1000, trans)).toBe('The start cannot be foreseen.');
+  it('says so if its start is not known', () => {
+    expect(describeWait(aPreview({ position: null }), 1000, trans)).toBe('The start is not known.');
   });
 
   it('says nothing about a wait if there is none', () => {

@@ -85,7 +85,7 @@ export function describeWait(preview: Preview, now: number, trans: TranslationBu
   const place = preview.position === null ? '' : trans.__('%1 in line.', formatOrdinal(preview.position));
   const start =
     preview.expected_start === null
-      ? trans.__('The start cannot be foreseen.')
+      ? trans.__('The start is not known.')
       : describeExpectedStart(preview, now);
   return [place, start].filter(part => part !== '').join(' ');
 }

@@ -1,5 +1,6 @@
 """What a user is told before a job is sent: its place, its start, its quota, and what would start earlier."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ from traitlets.config import Config
 
 from jupyter_gq.client.models import JobRequest, Preview
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.requests.previews import Previews
 from jupyter_gq.controller.settings.config import build_settings
 from tests.fakes import a_node
+from tests.patience import scaled
 
 from .world import ANN, BOB, World, a_submission, story_settings
 
@@ -99,6 +102,35 @@ async def test_the_start_of_a_job_that_waits_is_a_range(tmp_path):
     assert preview.expected_start.p50 - now == pytest.approx(600, abs=5)
     assert preview.expected_start.p90 > preview.expected_start.p50
     assert world.controller.forecasts._forecaster.stated == {}, "no outcome is expected of a job that was not sent"
+
+
+class ForecastsThatHang:
+    """Forecasts that come when the test says so."""
+
+    def __init__(self):
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def foresee(self, workload):
+        self.begun.set()
+        await self.go_on.wait()
+
+
+async def test_nobody_waits_long_for_the_forecasts_of_others(tmp_path, monkeypatch):
+    """The tenth dialog that is opened at the same time has its answer about as soon as the first."""
+    world = a_world(tmp_path)
+    world.send(ANN, "vision", "2")
+    await world.step(2)
+    part, hanging = world.controller.previews, ForecastsThatHang()
+    previews = Previews(part._context, part._decider, hanging)
+    request = JobRequest(queue="vision", gpus="1")
+    first = asyncio.create_task(previews.preview(ANN, request))
+    await hanging.begun.wait()
+    monkeypatch.setattr("jupyter_gq.controller.requests.previews.LONGEST_WAIT", 0.01)
+    second = await asyncio.wait_for(previews.preview(ANN, request), scaled(5))
+    assert (second.starts_now, second.position, second.expected_start) == (False, 1, None)
+    hanging.go_on.set()
+    assert (await first).position == 1
+    assert (await previews.preview(ANN, request)).position == 1, "the turn was given back"
 
 
 async def test_another_queue_whose_work_starts_much_earlier_is_offered_with_its_range(tmp_path):
