@@ -6,6 +6,7 @@ import { countdown } from './plugins/countdown';
 import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
 import { lending } from './plugins/lending';
+import { memory } from './plugins/memory';
 import { notify } from './plugins/notify';
 import { outputs } from './plugins/outputs';
 import { palette } from './plugins/palette';
@@ -28,6 +29,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   status,
   countdown,
   lending,
+  memory,
   notify,
   patience
 ];

@@ -242,7 +242,7 @@ export function formatMemory(notebook: NotebookView): string {
 }
 
 /** Return MiB as gigabytes, with one decimal below 10. */
-function formatGigabytes(mib: number): string {
+export function formatGigabytes(mib: number): string {
   const value = mib / 1024;
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }

@@ -2,13 +2,15 @@ import { Notification } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { StatusBar } from '@jupyterlab/statusbar';
 
+import { describeShare, formatShare } from '../live/share';
 import { countdown } from '../plugins/countdown';
 import { lending } from '../plugins/lending';
+import { memory } from '../plugins/memory';
 import { notify } from '../plugins/notify';
 import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs } from '../tokens';
-import type { IdleWarning } from '../wire';
+import type { IdleWarning, MemoryExcessView } from '../wire';
 import { aJob, aNotebook } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { all, attach, clearScreen, perform, press, words } from './screen';
@@ -262,6 +264,53 @@ describe('a share that is lent while its notebook is idle', () => {
     void lending.deactivate?.(app.frontEnd);
     tell('suspended');
     expect(told()).toEqual([]);
+  });
+});
+
+describe('a share that holds too much memory', () => {
+  const excess: MemoryExcessView = {
+    used_mib: 22528,
+    limit_mib: 20480,
+    over_mib: 2048,
+    done: 'warn',
+    next: 'interrupt',
+    next_at: 1060,
+    sentence: 'The programs of this share hold 22 GiB.'
+  };
+  const tell = (given: Partial<MemoryExcessView> | null): void => {
+    training.set({ notebooks: [aNotebook({ over_limit: given === null ? null : { ...excess, ...given } })] });
+  };
+  beforeEach(() => memory.activate(app.frontEnd, training));
+  afterEach(() => memory.deactivate?.(app.frontEnd));
+
+  it('is told at each step, with the amounts and what follows', () => {
+    tell({});
+    tell({ used_mib: 22600, next_at: 1059 });
+    expect(told()).toHaveLength(1);
+    expect(told()[0]).toContain(
+      'Too much GPU memory: 22 of 20 GB. Free some, or the largest program is interrupted at'
+    );
+    tell({ done: 'interrupt', next: 'terminate' });
+    expect(told()).toHaveLength(1);
+    expect(told()[0]).toContain('was interrupted, and is ended at');
+    tell({ done: 'kill', next: null, next_at: null });
+    expect(told()).toEqual([
+      'A program was ended: the share held too much GPU memory, 22 of 20 GB. Its variables are lost.'
+    ]);
+  });
+
+  it('is not told any more when memory was freed', () => {
+    tell({});
+    tell(null);
+    expect(told()).toEqual([]);
+  });
+
+  it('is in the status bar while there is an excess', () => {
+    const parts = { memory_used_mib: 22528, memory_quota_mib: 20480 };
+    expect(formatShare(aNotebook({ ...parts, over_limit: excess }), 1000)).toContain('too much memory');
+    const past = { ...excess, next: null, next_at: null };
+    expect(formatShare(aNotebook({ ...parts, over_limit: past }), 1000)).not.toContain('too much memory');
+    expect(describeShare(aNotebook({ over_limit: past }))).toContain(excess.sentence);
   });
 });
 

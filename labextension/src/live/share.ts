@@ -1,10 +1,10 @@
 /** The share of this notebook server as text. Pure. */
 
 import { formatGpus, parseMilli } from '../amounts';
-import { formatMemory } from '../jobs';
+import { formatGigabytes, formatMemory } from '../jobs';
 import { formatClock, formatCountdown, formatMinutes } from '../times';
 import { fitToast } from '../toasts';
-import type { NotebookView } from '../wire';
+import type { MemoryExcessView, NotebookView } from '../wire';
 
 /** Return the share in brief, such as "GPU 0.5 · 6.1 / 10 GB · idle 12 min". Unknown values are left out. */
 export function formatShare(notebook: NotebookView, now: number): string {
@@ -20,6 +20,10 @@ export function formatShare(notebook: NotebookView, now: number): string {
   }
   if (notebook.memory_used_mib !== null) {
     parts.push(formatMemory(notebook));
+  }
+  // An earlier release of the service does not send the field.
+  if (notebook.over_limit?.next) {
+    parts.push('too much memory');
   }
   if (notebook.idle_since !== null && now - notebook.idle_since >= 60) {
     parts.push(`idle ${formatMinutes(now - notebook.idle_since)}`);
@@ -40,6 +44,7 @@ export function describeShare(notebook: NotebookView): string {
     notebook.model === null ? '' : `On ${notebook.model}.`,
     notebook.memory_quota_mib === null ? '' : `Memory: ${formatMemory(notebook)}.`,
     formatLevel(notebook),
+    notebook.over_limit ? notebook.over_limit.sentence : '',
     notebook.utilisation === null ? '' : `In use: ${notebook.utilisation} %.`,
     // An earlier release of the service does not send the field.
     notebook.unsuspendable ? `It was not suspended while it was idle: ${notebook.unsuspendable}` : '',
@@ -54,6 +59,22 @@ export function formatLevel(notebook: NotebookView): string {
   return notebook.enforcement_sentence
     ? `Memory limit: ${notebook.enforcement}. ${notebook.enforcement_sentence}`
     : '';
+}
+
+/** Return the last step against a share that holds too much memory and the next one, as a notification shows it. */
+export function formatExcess(excess: MemoryExcessView, now: number): string {
+  const amounts = `${formatGigabytes(excess.used_mib)} of ${formatGigabytes(excess.limit_mib)} GB`;
+  const at = excess.next_at === null ? '' : ` at ${formatClock(excess.next_at, now)}`;
+  switch (excess.done) {
+    case 'warn':
+      return `Too much GPU memory: ${amounts}. Free some, or the largest program is interrupted${at}.`;
+    case 'interrupt':
+      return excess.next === null
+        ? `A program was interrupted: the share held too much GPU memory, ${amounts}.`
+        : `Too much GPU memory: ${amounts}. The largest program was interrupted, and is ended${at}.`;
+    default:
+      return `A program was ended: the share held too much GPU memory, ${amounts}. Its variables are lost.`;
+  }
 }
 
 /** Return the text of the idle warning, time first, as notifications show 140 characters; "" without a warning. */
