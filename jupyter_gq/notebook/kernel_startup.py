@@ -18,6 +18,8 @@ Rules
 | PyTorch >= 2.10 | key `per_process_memory_fraction` of PYTORCH_ALLOC_CONF, merged with the user's value |
 | PyTorch < 2.10 | after its import, lazily, so that no CUDA context is made: it would reject that key |
 | TensorFlow | after its import, a logical device with a memory limit on each GPU |
+| JAX | XLA_CLIENT_MEM_FRACTION, and its older name if the user has set that; a smaller value of the user's wins |
+| CuPy | CUPY_GPU_MEMORY_LIMIT, in per cent or bytes; a smaller value of the user's wins |
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ SOCKET = "JUPYTER_GQ_SOCKET"
 ALIAS = "jupyter_gq_kernel"
 KERNEL_CLASS = "--IPKernelApp.kernel_class="
 BYTES = "GQ_GPU_MEMORY_BYTES"
+CUPY_LIMIT = "CUPY_GPU_MEMORY_LIMIT"
+JAX_FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+#: Bytes of a CUDA context, which allocators do not count; the same as in `devices/limits.py`.
+CONTEXT_BYTES = 600 * 2**20
 TORCH_KEY = "per_process_memory_fraction"
 FIRST_TORCH_WITH_KEY = (2, 10)
 
@@ -52,6 +58,8 @@ def apply_caps(environ: MutableMapping[str, str]) -> None:
     """
     if not _share_fraction(environ):
         return
+    cap_jax(environ)
+    cap_cupy(environ)
     if (torch_version(_spec_of("torch")) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
         cap_torch_by_key(environ)
     sys.meta_path.insert(0, CapsFinder(environ))
@@ -70,6 +78,31 @@ def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
         smallest = min([fraction, *(value for value in theirs if value)])
         kept = [entry for entry in entries if not entry.strip().startswith(TORCH_KEY)]
         environ[name] = ",".join([*kept, f"{TORCH_KEY}:{smallest:g}"])
+
+
+def cap_jax(environ: MutableMapping[str, str]) -> None:
+    """Lower the fractions of JAX in `environ` to that of the share; a smaller one of the user's stays."""
+    fraction = _share_fraction(environ)
+    for name in [name for name in JAX_FRACTIONS if environ.get(name)] or JAX_FRACTIONS[:1]:
+        if not 0 < _number(environ.get(name, "")) <= fraction:
+            environ[name] = f"{fraction:g}"
+
+
+def cap_cupy(environ: MutableMapping[str, str]) -> None:
+    """Lower the limit of CuPy in `environ` to the cap of the share; a smaller one of the user's stays."""
+    theirs, fraction = environ.get(CUPY_LIMIT, "").strip(), _share_fraction(environ)
+    if theirs.endswith("%"):
+        is_smaller = 0 < _number(theirs[:-1]) / 100 <= fraction
+    else:
+        is_smaller = 0 < _number(theirs) <= usable_bytes(environ)
+    if not is_smaller:
+        environ[CUPY_LIMIT] = f"{100 * fraction:g}%"
+
+
+def usable_bytes(environ: Mapping[str, str]) -> int:
+    """Return the bytes that frameworks may allocate: the share without a CUDA context, at least half; 0 if unknown."""
+    share = int(_number(environ.get(BYTES, "")))
+    return max(share - CONTEXT_BYTES, share // 2)
 
 
 def torch_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, int] | None:
@@ -101,7 +134,7 @@ def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str,
 
     The user may configure other logical devices before TensorFlow uses a GPU.
     """
-    limit = int(environ.get(BYTES, "0")) // 2**20
+    limit = usable_bytes(environ) // 2**20
     if limit <= 0:
         return
     config = tensorflow.config

@@ -1,11 +1,15 @@
 """The real probe, the real checkpointer and a real program work together on fakes of the driver's libraries."""
 
 import select
+import signal
 
 import pytest
 
+from jupyter_gq.backends.processes import send_signal
+from jupyter_gq.devices.memory_watchdog import Act, LimitedUse, Watched, WatchRule, judge
+from jupyter_gq.devices.meter import ProbeMeter, Share
 from jupyter_gq.devices.probe import ProbeState
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import MiB, Seconds
 from tests.contract.test_checkpointer import FakeDriverWorld, libraries
 
 __all__ = ["libraries"]
@@ -53,6 +57,39 @@ def test_use_through_mps_is_an_obstacle(world):
     (world.folder / "mps").write_text(f"{process.pid}\n")
     assert "MPS" in world.probe.suspension_obstacle(world.devices[0], [process.pid])
     assert world.used(process) == 1000
+
+
+def test_watchdog_sums_the_programs_of_a_share_and_ends_only_the_largest(world):
+    """Of three programs, two are the share's: the third one holds more, and is nobody's business."""
+    largest, small, other = world.start(7000), world.start(3000), world.start(20_000)
+    acts, state = [], Watched()
+    for now in range(0, 160, 5):
+        state, act = judge(state, [sample(world, largest, small)], float(now), WatchRule())
+        if act is not None:
+            acts.append((act, state.excess.used, state.excess.largest))
+        if act is Act.KILL:
+            assert send_signal(largest.pid, largest.ticks, signal.SIGKILL)
+            world.machine.programs[largest.pid].wait()
+    assert acts == [(act, 10_000, largest) for act in Act]
+    assert (world.used(small), world.used(other)) == (3000, 20_000)
+    assert state == Watched(known=True)
+
+
+def test_watchdog_does_nothing_while_the_driver_has_lost_the_device(world):
+    program = world.start(12_000)
+    (world.folder / "lost").touch()
+    state = Watched()
+    for now in range(0, 600, 5):
+        state, act = judge(state, [sample(world, program)], float(now), WatchRule())
+        assert act is None
+    assert not state.known
+
+
+def sample(world, *programs):
+    """Return the use of the first device by these programs, which may hold 8000 MiB of it."""
+    share = Share(devices=world.devices[:1], pids=tuple(program.pid for program in programs))
+    (use,) = ProbeMeter(world.probe).measure({"share": share})["share"].devices
+    return LimitedUse(limit=MiB(8000), use=use)
 
 
 def test_lost_device_is_a_state_and_its_memory_unknown(world):

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -16,6 +17,7 @@ from tornado.web import Application, RequestHandler
 
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.backends.server_stopper import HubServerStopper
+from jupyter_gq.devices.processes import read_process
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually
@@ -49,6 +51,32 @@ async def test_a_server_that_ends_by_itself_has_succeeded(servers):
     await servers.running(workload)
     os.kill(servers.leader(workload), signal.SIGKILL)
     assert (await servers.end(workload)).outcome is Outcome.SUCCEEDED
+
+
+async def test_only_a_program_of_the_server_can_be_signalled(servers):
+    """Not the server itself, no program of others, and none that only has the same id."""
+    workload, program = servers.workload(), "import time; time.sleep(600)"
+    await servers.launch(workload)
+    await servers.running(workload)
+    leader = servers.leader(workload)
+    environment = {**os.environ, "JUPYTER_GQ_TICKET": workload.id}
+    kernel = subprocess.Popen([sys.executable, "-c", program], env=environment)  # noqa: ASYNC220
+    stranger = subprocess.Popen([sys.executable, "-c", program])  # noqa: ASYNC220
+    try:
+        own = (workload.id, 1)
+        of_kernel = read_process(kernel.pid).id
+        signalled = servers.backend.signal_process
+        assert not signalled(*own, read_process(leader).id, signal.SIGTERM)
+        assert not signalled(*own, read_process(stranger.pid).id, signal.SIGTERM)
+        assert not signalled(*own, replace(of_kernel, ticks=of_kernel.ticks - 1), signal.SIGTERM)
+        assert not signalled("another", 1, of_kernel, signal.SIGTERM)
+        assert (kernel.poll(), stranger.poll(), psutil.pid_exists(leader)) == (None, None, True)
+        await eventually(lambda: signalled(*own, of_kernel, signal.SIGTERM))
+        assert kernel.wait() == -signal.SIGTERM
+    finally:
+        for process in (kernel, stranger):
+            process.kill()
+            process.wait()
 
 
 async def test_a_process_of_another_user_is_refused(servers):

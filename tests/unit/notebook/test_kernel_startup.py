@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.client.kernel import STARTUP_FILE, prepare
-from jupyter_gq.notebook.kernel_startup import cap_torch_by_key
+from jupyter_gq.devices.limits import share_environment
+from jupyter_gq.domain.amount import MiB, MilliGpu
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.notebook.kernel_startup import cap_cupy, cap_jax, cap_torch_by_key, usable_bytes
 
 CAPPED = {"JUPYTER_GQ_MEMORY_FRACTION": "0.2458", "GQ_GPU_MEMORY_BYTES": str(10_240 * 2**20)}
 NEW_TORCH, OLD_TORCH = "2.10.0+cu128", "2.9.1+cu128"
@@ -97,7 +100,7 @@ def test_torch_installed_after_the_kernel_started(tmp_path: Path) -> None:
 
 def test_tensorflow_gets_a_memory_limit(tmp_path: Path) -> None:
     fake_tensorflow(tmp_path)
-    assert in_kernel(tmp_path, "import tensorflow as tf; print(tf.config.set)", CAPPED).strip() == "{'GPU:0': 10240}"
+    assert in_kernel(tmp_path, "import tensorflow as tf; print(tf.config.set)", CAPPED).strip() == "{'GPU:0': 9640}"
 
 
 def test_a_cap_that_cannot_be_set_says_so_and_the_import_works(tmp_path: Path) -> None:
@@ -152,6 +155,53 @@ def test_the_users_allocator_settings_stay(theirs: dict[str, str], merged: dict[
     before = dict(environ)
     cap_torch_by_key(environ)
     assert environ == before
+
+
+@pytest.mark.parametrize(
+    ("theirs", "merged"),
+    [
+        ({}, {"XLA_CLIENT_MEM_FRACTION": "0.2458"}),
+        ({"XLA_CLIENT_MEM_FRACTION": ".9"}, {"XLA_CLIENT_MEM_FRACTION": "0.2458"}),
+        ({"XLA_CLIENT_MEM_FRACTION": ".1"}, {"XLA_CLIENT_MEM_FRACTION": ".1"}),
+        ({"XLA_CLIENT_MEM_FRACTION": "all"}, {"XLA_CLIENT_MEM_FRACTION": "0.2458"}),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".9"}, {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2458"}),
+    ],
+)
+def test_the_users_fraction_for_jax_stays_if_it_is_smaller(theirs: dict[str, str], merged: dict[str, str]) -> None:
+    environ = {**CAPPED, **theirs}
+    cap_jax(environ)
+    assert {name: value for name, value in environ.items() if name.startswith("XLA")} == merged
+
+
+@pytest.mark.parametrize(
+    ("theirs", "kept"),
+    [
+        ("", "24.58%"),
+        ("20%", "20%"),
+        ("80%", "24.58%"),
+        (str(9640 * 2**20), str(9640 * 2**20)),
+        (str(9641 * 2**20), "24.58%"),
+        ("0", "24.58%"),
+    ],
+)
+def test_the_users_limit_for_cupy_stays_if_it_is_smaller(theirs: str, kept: str) -> None:
+    """0 means no limit to CuPy."""
+    environ = {**CAPPED, "CUPY_GPU_MEMORY_LIMIT": theirs}
+    cap_cupy(environ)
+    assert environ["CUPY_GPU_MEMORY_LIMIT"] == kept
+
+
+def test_jax_and_cupy_are_capped_in_a_kernel(tmp_path: Path) -> None:
+    code = "print(os.environ['XLA_CLIENT_MEM_FRACTION'], os.environ['CUPY_GPU_MEMORY_LIMIT'])"
+    theirs = {"XLA_CLIENT_MEM_FRACTION": ".95", "CUPY_GPU_MEMORY_LIMIT": "90%"}
+    assert in_kernel(tmp_path, code, {**CAPPED, **theirs}).strip() == "0.2458 24.58%"
+
+
+@pytest.mark.parametrize("quota", [256, 1000, 10_240])
+def test_kernel_leaves_the_same_room_for_a_context_as_the_share(quota: int) -> None:
+    device = Device(id="GPU-1", index=0, model="m", memory=MiB(2 * quota), pool="p")
+    environ = share_environment([device], MilliGpu(500))
+    assert str(usable_bytes(environ)) == environ["CUPY_GPU_MEMORY_LIMIT"]
 
 
 @pytest.mark.parametrize(
