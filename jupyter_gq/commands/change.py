@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs_arguments(parser)
     parser.add_argument("--priority", type=int, help="priority inside the queue, at most that which the queue allows")
     parser.add_argument("--gpus", help='GPUs of each task, such as "0.5"; only while the job waits')
+    parser.add_argument("--gpu-memory", help='instead of --gpus: GPU memory of each task, such as "12 GB"')
     parser.add_argument(
         "--max-time",
         type=_parse_limit,
@@ -30,9 +31,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises `CommandRefused` if nothing is named that should change, or if the service cannot be asked.
     """
-    wanted = {"priority": arguments.priority, "gpus": arguments.gpus, "max_seconds": arguments.max_time}
+    wanted = {
+        "priority": arguments.priority,
+        "gpus": arguments.gpus,
+        "gpu_memory": arguments.gpu_memory,
+        "max_seconds": arguments.max_time,
+    }
     if all(value is None for value in wanted.values()):
-        raise CommandRefused("Name what should change: --priority, --gpus or --max-time.")
+        raise CommandRefused("Name what should change: --priority, --gpus, --gpu-memory or --max-time.")
     # The change is made where a wrong value is refused in a sentence.
     return run_on_jobs(arguments, lambda client, job: client.change(job, JobChange.model_validate(wanted)))
 

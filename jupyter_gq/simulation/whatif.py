@@ -19,7 +19,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, Workload
-from jupyter_gq.scheduling.placement import at_its_best
+from jupyter_gq.scheduling.placement import MemoryParts, at_its_best
 from jupyter_gq.scheduling.policy import Policy
 
 if TYPE_CHECKING:
@@ -137,10 +137,11 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
     if field == "queue" and value not in {queue.name for queue in snapshot.queues}:
         raise InvalidChange(f"There is no queue {quoted(value)}. {_known(value, [q.name for q in snapshot.queues])}")
     job = _checked(lambda: setter(found[0], value), f"job.{name}.{field}", value)
-    if field == "gpus":
+    if field in ("gpus", "gpu_memory"):
         job = replace(job, request=_on_its_nodes(snapshot, job.request))
     if field in _REQUEST_FIELDS or field == "tasks":
-        job = _restarted(job)
+        pool = next((queue.pool for queue in snapshot.queues if queue.name == job.queue), "")
+        job = MemoryParts(snapshot.nodes).of_workload(_restarted(job), pool)
     return replace(snapshot, workloads=tuple(job if w is found[0] else w for w in snapshot.workloads))
 
 
@@ -152,7 +153,8 @@ def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
     other = tuple(label for label in request.node_labels if label != SHARE_LABEL)
     key, value = SHARE_LABEL
     marked = other != request.node_labels or any(node.labels.get(key) == value for node in snapshot.nodes)
-    return replace(request, node_labels=(*other, SHARE_LABEL) if marked and 0 < request.milli < ONE_GPU else other)
+    is_part = 0 < request.milli < ONE_GPU or request.device_memory is not None
+    return replace(request, node_labels=(*other, SHARE_LABEL) if marked and is_part else other)
 
 
 def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> Settings:
@@ -259,6 +261,11 @@ def _with_gpus(request: Request, text: str) -> Request:
     return replace(request, devices=amount.devices, milli_per_device=amount.milli_per_device, device_memory=None)
 
 
+def _with_gpu_memory(request: Request, text: str) -> Request:
+    """Return the request for memory of one GPU, such as "12 GB", in place of an amount of GPUs."""
+    return replace(request, devices=1, milli_per_device=ONE_GPU, device_memory=parse_memory(text))
+
+
 def _of_request(setter: Callable[[Request, str], Request]) -> Callable[[Workload, str], Workload]:
     """Return a function that changes a job's request by `setter`, given the job and the text of the new value."""
     return lambda job, text: replace(job, request=setter(job.request, text))
@@ -279,6 +286,7 @@ _QUEUE_FIELDS: dict[str, Callable[[Queue, str], Queue]] = {
 #: Fields of a job's request.
 _REQUEST_FIELDS: dict[str, Callable[[Request, str], Request]] = {
     "gpus": _with_gpus,
+    "gpu_memory": _with_gpu_memory,
     "cpus": lambda request, text: replace(request, cpu_milli=parse_cpus(text)),
     "memory": lambda request, text: replace(request, memory=parse_memory(text)),
     "gpu_model": lambda request, text: replace(request, models=() if text.lower() == NONE else (text,)),

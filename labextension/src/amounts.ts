@@ -18,6 +18,12 @@ export function formatGpus(gpus: string): string {
   return amount !== null && amount > 1000 ? `${gpus} GPUs` : `${gpus} GPU`;
 }
 
+/** Return what a text asks for: GPU memory, if it is an amount with a unit such as "12 GB", otherwise GPUs. */
+export function readDevices(text: string): { gpus: string } | { gpu_memory: string } {
+  const amount = text.trim();
+  return /^[\d.]+\s*[kmgt]i?b?$/i.test(amount) ? { gpu_memory: amount } : { gpus: amount };
+}
+
 /** Return a number of CPU cores with its unit: "1 CPU core", "4 CPU cores". */
 export function formatCores(cpus: string): string {
   return `${cpus} CPU ${parseMilli(cpus) === 1000 ? 'core' : 'cores'}`;

@@ -252,6 +252,11 @@ export interface components {
              */
             gpus?: string | number | null;
             /**
+             * @description GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "12 GB". Not while the job runs.
+             * @default null
+             */
+            gpu_memory?: string | number | null;
+            /**
              * @description Seconds that the job may run, over all runs; 0 = no limit of its own. The limit of its queue counts if it is smaller.
              * @default null
              */

@@ -37,6 +37,11 @@ class JobChange(StrictModel):
         default=None,
         description='For each task: 0, a fraction such as "0.25", or a whole number. Not while the job runs.',
     )
+    gpu_memory: Amount | None = Field(
+        default=None,
+        description="GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "
+        '"12 GB". Not while the job runs.',
+    )
 
     max_seconds: float | None = Field(
         default=None,

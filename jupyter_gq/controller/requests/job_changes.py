@@ -28,19 +28,20 @@ from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.run_time_limits import find_own_limit, set_run_time_limit
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.domain.amount import Instant, format_gpus, parse_request
+from jupyter_gq.domain.amount import Instant, format_gpus
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict, ManagersOnly
 from jupyter_gq.domain.json_types import JsonValue
 from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Hold, Kind, Stop, Workload
+from jupyter_gq.domain.workload import Hold, Stop, Workload
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import Record
 
 from .job_access import find_changeable_job, may_manage
 from .job_checks import check_limits_of_queue, check_priority, find_queue, find_usable_queue
+from .job_devices import parse_devices
 from .job_resources import with_resources_of
 
 _PAUSING = "Pausing: it has a moment to save its state, and is held until it is released."
@@ -110,8 +111,7 @@ class JobChanges:
         """Return the workload with the queue, priority, limit and GPUs that are wanted.
 
         Raises `InvalidAmount` or `NeverFits` for GPUs that the job cannot ask for, and `ManagersOnly` for a limit that
-        the caller may not exceed. An amount equal to the present one changes nothing. GPUs take the place of GPU
-        memory.
+        the caller may not exceed. An amount equal to the present one changes nothing.
         """
         changed = replace(
             workload,
@@ -121,11 +121,18 @@ class JobChanges:
         if wanted.max_seconds is not None:
             overrules = may_manage(self._context, caller, workload.queue)
             changed = set_run_time_limit(changed, wanted.max_seconds, caller, overrules=overrules)
-        gpus = None if wanted.gpus is None else parse_request(wanted.gpus)
-        if gpus is None or (gpus == workload.request.milli and workload.request.device_memory is None):
-            return changed
-        devices = self._context.request(Kind.TRAINING, gpus)
-        return replace(changed, request=with_resources_of(workload.request, devices))
+        return self._with_devices(changed, wanted)
+
+    def _with_devices(self, workload: Workload, wanted: JobChange) -> Workload:
+        """Return the workload with the GPUs or the GPU memory that are wanted; each takes the place of the other."""
+        if wanted.gpus is None and wanted.gpu_memory is None:
+            return workload
+        before = workload.request
+        devices = parse_devices(self._context, 1 if wanted.gpus is None else wanted.gpus, wanted.gpu_memory)
+        is_same_part = devices.device_memory is not None or devices.milli == before.milli
+        if devices.device_memory == before.device_memory and is_same_part:
+            return workload
+        return self._context.with_memory_part(replace(workload, request=with_resources_of(before, devices)))
 
     def _check_request(self, caller: Caller, before: Workload, after: Workload) -> None:
         """Raise a `UserError` if the caller could not send the job as it is after the change.

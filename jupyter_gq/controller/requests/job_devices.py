@@ -25,19 +25,26 @@ from jupyter_gq.scheduling.wording import enumerate_names
 def build_device_request(context: Context, asked: JobFields) -> Request:
     """Return the devices that each task asks for, without host resources.
 
-    Raises `InvalidAmount` for an invalid amount, or if both a fraction and GPU memory are named, and `NeverFits` for
-    a GPU model without a GPU.
+    Raises the errors of `parse_devices`, and `NeverFits` for a GPU model without a GPU.
     """
-    milli, memory = parse_request(asked.gpus), _parse_gpu_memory(asked.gpu_memory)
-    if memory is not None and milli != ONE_GPU:
-        _refuse_both(asked.gpus, milli, memory)
     request = replace(
-        context.request(Kind.TRAINING, milli, memory),
+        parse_devices(context, asked.gpus, asked.gpu_memory),
         models=() if asked.gpu_model is None else (asked.gpu_model,),
         preferred_models=tuple(dict.fromkeys(asked.preferred_gpu_models)),
     )
     check_models(request)
     return request
+
+
+def parse_devices(context: Context, gpus: str | int | float, gpu_memory: str | int | float | None) -> Request:
+    """Return the request for a number of GPUs, or for GPU memory beside the number 1, of any model.
+
+    Raises `InvalidAmount` for an invalid amount, or if GPU memory is named beside another number than 1.
+    """
+    milli, memory = parse_request(gpus), _parse_gpu_memory(gpu_memory)
+    if memory is not None and milli != ONE_GPU:
+        _refuse_both(gpus, milli, memory)
+    return context.request(Kind.TRAINING, milli, memory)
 
 
 def check_models(request: Request) -> None:

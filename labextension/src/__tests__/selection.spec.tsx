@@ -169,6 +169,17 @@ describe('the GPUs of a job', () => {
     expect(told()).toEqual(['That is no amount.']);
   });
 
+  it('are GPU memory if the text has a unit', async () => {
+    training.server.answer('PATCH jobs/job-0', aJob({ id: 'job-0', gpu_memory: '8 GiB' }));
+    await list(aJob({ id: 'job-0', phase: 'waiting', gpus: '0.3', gpu_memory: '12 GiB' }));
+    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-0' }));
+    const field = document.querySelector<HTMLInputElement>('.jp-Dialog input');
+    expect(field?.value).toBe('12 GiB');
+    await enter(field, ' 8 GB ');
+    await press('Change');
+    expect(training.server.bodies).toEqual([{ gpu_memory: '8 GB' }]);
+  });
+
   it('and its queue change in an unfolded row while it waits only', async () => {
     await list(aJob({ id: 'a', phase: 'running' }), aJob({ id: 'b', phase: 'waiting' }));
     panel.reveal('a');

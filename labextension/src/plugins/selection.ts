@@ -4,6 +4,7 @@ import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apput
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { readDevices } from '../amounts';
 import { describeError } from '../client';
 import { listMemberQueues } from '../jobs';
 import { definePlugin } from '../lifetime';
@@ -99,17 +100,18 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
   }
 }
 
-/** Ask the user for another number of GPUs, then change the job. */
+/** Ask the user for another number of GPUs, or for GPU memory, then change the job. */
 async function changeGpus(training: ITraining, trans: TranslationBundle, id: string): Promise<void> {
   const job = training.state.jobs.find(known => known.id === id);
+  const present = job?.gpu_memory ?? job?.gpus ?? '';
   const { value } = await InputDialog.getText({
     title: trans.__('GPUs of “%1”', job?.name ?? id),
-    label: trans.__('For each task: 0, a fraction such as 0.25, or a whole number'),
-    text: job?.gpus ?? '',
+    label: trans.__('For each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'),
+    text: present,
     okLabel: trans.__('Change')
   });
-  if (value !== null && value.trim() !== '' && value.trim() !== job?.gpus) {
-    await change(training, trans, [id], { gpus: value.trim() });
+  if (value !== null && value.trim() !== '' && value.trim() !== present) {
+    await change(training, trans, [id], readDevices(value));
   }
 }
 

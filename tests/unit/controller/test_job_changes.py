@@ -390,6 +390,36 @@ async def test_gpus_change_while_the_job_waits_and_cpu_and_memory_stay(world):
     assert (entry.details["gpus"], entry.details["gpus_before"]) == ("0.25", "1")
 
 
+async def test_gpu_memory_takes_the_place_of_gpus_and_the_other_way_round(world):
+    job = world.send(ANN, "vision", "1", gpu_model="A100-40GB")
+    changed = change(world, ANN, job, gpu_memory="12 GB")
+    assert (changed.gpus, changed.gpu_memory, changed.gpu_model) == ("0.3", "12 GiB", "A100-40GB")
+    (entry,) = acts(world, job)
+    change(world, ANN, job, gpu_memory=12)
+    assert acts(world, job) == [entry], "what is so already is no act"
+    changed = change(world, ANN, job, gpus="0.3")
+    assert (changed.gpus, changed.gpu_memory) == ("0.3", None), "a number of GPUs, which fits on other models too"
+    change(world, ANN, job, gpu_memory="20 GB")
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).gpus) == ("running", "0.5")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        ({"gpu_memory": "400 GB"}, NeverFits),
+        ({"gpu_memory": "much"}, InvalidAmount),
+        ({"gpu_memory": 0}, InvalidAmount),
+        ({"gpu_memory": 12, "gpus": "0.5"}, InvalidAmount),
+    ],
+)
+async def test_gpu_memory_that_the_job_could_not_ask_for_is_refused_whole(world, wanted, error):
+    job = world.send(ANN, "vision", "0.5")
+    with pytest.raises(error):
+        change(world, ANN, job, priority=5, **wanted)
+    assert (acts(world, job), world.job(job).gpus) == ([], "0.5")
+
+
 @pytest.mark.parametrize(
     ("gpus", "error", "words"),
     [

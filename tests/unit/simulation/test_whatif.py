@@ -41,6 +41,14 @@ def test_other_gpus_leave_the_rest_of_the_request_alone():
     assert (request.milli, request.cpu_milli, request.memory, request.models) == (500, 4000, 1024, ("H100",))
 
 
+def test_a_job_gets_gpu_memory_in_place_of_gpus():
+    snapshot = Cluster().node("box", 4).queue("vision", 4).add(a_job("j", "vision", 2)).snapshot()
+    half = snapshot.nodes[0].devices[0].memory // 2
+    (job,) = apply_change(snapshot, Policy(), f"job.j.gpu_memory={half}Mi")[0].workloads
+    assert (job.request.devices, job.request.milli, job.request.device_memory) == (1, 500, half)
+    assert (job.state, job.placement) == (State.PENDING, ())
+
+
 def test_a_job_gets_other_cpu_memory_and_model():
     assert after("job.j.cpus=0.5")[1].cpu_milli == 500
     assert after("job.j.memory=3")[1].memory == 3072
