@@ -15,7 +15,7 @@ from jupyter_gq.api.routes import describe_api
 from jupyter_gq.lab.answers import ConnectionNotice, ResultPath, ServerStatus
 from jupyter_gq.lab.carrying.models import Captured, CaptureRequest
 from jupyter_gq.lab.history import KernelHistory
-from jupyter_gq.lab.requests import Announcement, CellsRequest, Plan, SendRequest
+from jupyter_gq.lab.requests import Announcement, CellsRequest, Plan, SendRequest, SentSweep, SweepRequest
 
 Json = dict[str, Any]
 
@@ -38,8 +38,8 @@ OF_SERVICE = frozenset(
         "QueueList",
     }
 )
-READ_BY_SERVER = (Announcement, CaptureRequest, CellsRequest, SendRequest)
-SENT_BY_SERVER = (Captured, ConnectionNotice, KernelHistory, Plan, ResultPath, ServerStatus)
+READ_BY_SERVER = (Announcement, CaptureRequest, CellsRequest, SendRequest, SweepRequest)
+SENT_BY_SERVER = (Captured, ConnectionNotice, KernelHistory, Plan, ResultPath, SentSweep, ServerStatus)
 
 _REFERENCE = "#/components/schemas/"
 

@@ -335,6 +335,21 @@ class SendHandler(GQHandler):
         return job
 
 
+class SweepHandler(GQHandler):
+    """POST sweep: sends a job for each point of a grid, as one group. 201."""
+
+    @authenticated
+    @authorized
+    async def post(self) -> None:
+        """Submit the jobs of the sweep in the body and answer with their ids (201), or with 422 if it cannot run."""
+        await self.respond(self._send)
+
+    async def _send(self, connection: ServiceConnection) -> object:
+        sent = await connection.send_sweep(self.read_body())
+        self.set_status(201)
+        return sent
+
+
 class OpenResultHandler(GQHandler):
     """POST open-result/<id>: copies the executed notebook into the user's folder and returns its path."""
 
@@ -398,6 +413,7 @@ ROUTES = [
     ("jupyter-gq/check", CheckHandler),
     ("jupyter-gq/variables", VariablesHandler),
     ("jupyter-gq/send", SendHandler),
+    ("jupyter-gq/sweep", SweepHandler),
     (f"jupyter-gq/open-result/{_NAME}", OpenResultHandler),
     (f"jupyter-gq/kernels/{_NAME}/history", KernelHistoryHandler),
 ]

@@ -6,11 +6,12 @@ See docs/decisions/0127-let-kernels-send-jobs-through-the-socket.md.
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel, Field
 
-from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobView
 from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Output, fold
@@ -120,14 +121,24 @@ class KernelRequests:
         return {"text": "\n".join(lines), "error": render(errors[-1:])}
 
     async def read_value(self, job: str) -> JsonObject:
-        """Return the number, text or dict that a call has shown as its value; None if it has shown none.
+        """Return the number, text or dict that a call has shown as its value, or else the numbers that a job returns.
 
-        The value is among the last pieces of output, so a long log costs nothing.
+        None if there are none. The value is among the last pieces of output, so a long log costs nothing.
         """
         last = (await self._service.job(job)).last_seq
         page = await self._service.outputs(job, max(0, last - TAIL))
         values = [value for event in page.events if (value := _find_value(event)) is not None]
-        return {"value": values[-1] if values else None}
+        return {"value": values[-1] if values else await self._read_numbers(job)}
+
+    async def _read_numbers(self, job: str) -> JsonValue:
+        """Return the variables of a finished job that are numbers, by name; None if there are none."""
+        try:
+            variables = (await self._service.results(job)).variables
+        except ServiceError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return {each.name: each.number for each in variables if each.number is not None} or None
 
     async def _make_request(self, asked: KernelJob) -> SendRequest:
         """Return the request for cells that are in no notebook, as a page would send it."""

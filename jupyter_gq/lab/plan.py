@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from jupyter_gq.client.models import Kernel
 
 from . import cells
+from .assignments import plan_assignments
 from .bundle import Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
@@ -47,6 +48,7 @@ def describe_plan(
         targets=[cell for cell in shown if cell.why == "target"],
         warnings=[*_find_warnings(request, steps, kernel), *server.list_warnings(sources, kernel.env_names)],
         makes=made,
+        assignments=plan_assignments(steps) if is_python(kernel) else [],
         files=files,
         returns=find_needed_names(made, _list_later_sources(request)),
         environment=server.plan(sources),

@@ -90,6 +90,30 @@ class SendRequest(CellsRequest, JobFields):
     """The request of POST send: the cells and the resources of the job."""
 
 
+class SweepRequest(SendRequest):
+    """The request of POST sweep: the cells and the resources of each job, and what varies from job to job."""
+
+    grid: dict[str, list[str]] = Field(description="Literals by the name that takes them; all combinations are sent.")
+
+
+class SweptJob(BaseModel):
+    """A job of a sweep, and the literals that its cells have."""
+
+    job: str
+    values: dict[str, str]
+
+
+class SentSweep(BaseModel):
+    """The answer of POST sweep."""
+
+    group: str
+    name: str
+    queue: str
+    metric: str = Field(description='Name of the number by which the jobs are compared; "" = their first one.')
+    mode: Literal["max", "min"] = Field(description="Whether the highest or the lowest number is the best.")
+    jobs: list[SweptJob]
+
+
 #: Fields of the request from which this server makes the bundle and the key.
 _OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets"})
 #: Fields of the request that are sent to the service unchanged.
@@ -186,6 +210,15 @@ class CarryOffer(BaseModel):
     suggested: bool = Field(description="Whether the cells before took so long here that this is worth while.")
 
 
+class PlannedAssignment(BaseModel):
+    """An assignment of a literal that a sweep can vary."""
+
+    name: str
+    value: str = Field(description="Source of the literal.")
+    line: int = Field(description="Line in its cell, from 1.")
+    title: str = Field(description="First line of code of its cell.")
+
+
 class Plan(BaseModel):
     """The answer of POST check."""
 
@@ -194,6 +227,7 @@ class Plan(BaseModel):
     warnings: list[CellWarning]
     makes: list[str] = Field(description="Names of the variables that the targets make; Python only.")
     files: FilesPlan
+    assignments: list[PlannedAssignment] = Field(description="What a sweep can vary; Python only.")
     returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
     environment: PlannedEnvironment
     carry: CarryOffer

@@ -5,8 +5,9 @@ the service or plain JSON. Refusals are raised as `RefusedRequest`, the service'
 """
 
 import asyncio
+import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +17,7 @@ from tornado.web import HTTPError
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import (
     MAX_NAME,
+    MOST_JOBS,
     CancelledJobs,
     JobChange,
     JobRequest,
@@ -29,6 +31,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from . import bundle, cells
 from .activity import ActivityReporter
+from .assignments import list_points, set_values
 from .carrying.captures import Captures
 from .carrying.models import Captured, CaptureRequest
 from .clock import now
@@ -40,10 +43,23 @@ from .kernel_requests import KernelRequests
 from .origin import find_origin
 from .plan import describe_plan, list_python_sources
 from .project.plan import Project, find_project
-from .requests import JOB_FIELDS, Announcement, CellsRequest, Plan, SendRequest, parse
+from .requests import (
+    JOB_FIELDS,
+    Announcement,
+    CellsRequest,
+    Plan,
+    SendRequest,
+    SentSweep,
+    SweepRequest,
+    SweptJob,
+    parse,
+)
 from .results import save_result
 from .share import ShareNotice
 from .watch import KernelWatch
+
+#: Submits the job of a point with an idempotency key; returns the job, and whether it is new.
+SendPoint = Callable[[Mapping[str, str], str], Awaitable[tuple[JobView, bool]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,18 +165,64 @@ class ServiceConnection:
 
     async def submit(self, request: SendRequest) -> tuple[JobView, bool]:
         """Make the bundle of a checked request and submit the job; for the rest see `send`."""
+        send = await self._prepare(request)
+        return await send({}, request.key)
+
+    async def send_sweep(self, body: object) -> SentSweep:
+        """Send a job for each point of the grid in `body`, as one group, and return their ids.
+
+        If the service refuses a job after others were sent, those are cancelled. Raises `RefusedRequest` if the body is
+        no valid request or the cells cannot run, and `ServiceError` if the service refuses a job.
+        """
+        request = parse(SweepRequest, body)
+        group = f"sweep-{hashlib.sha256(request.key.encode()).hexdigest()[:8]}"  # the same when it is sent twice
+        request = request.model_copy(update={"group": group})
+        source = await self._find_origin(request)
+        points = list_points(request.grid, bundle.plan_steps(request, source.kernel))
+        send = await self._prepare(request)
+        sent: list[SweptJob] = []
+        try:
+            for number, values in enumerate(points):
+                job, _ = await send(values, f"{request.key}-{number}")
+                sent.append(SweptJob(job=job.id, values=values))
+        except (RefusedRequest, ServiceError):
+            for start in range(0, len(sent), MOST_JOBS):
+                await self.service.cancel_many([each.job for each in sent[start : start + MOST_JOBS]])
+            raise
+        return SentSweep(
+            group=group,
+            name=self._name_job(request),
+            queue=request.queue,
+            metric=request.group_metric,
+            mode=request.group_mode,
+            jobs=sent,
+        )
+
+    async def _prepare(self, request: SendRequest) -> SendPoint:
+        """Return a function that submits the job of a checked request; its files have been sent to the service."""
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
         variables = self._environment.choose(list_python_sources(steps, source.kernel), request.variables)
         source = replace(source, environment=variables, secrets=request.secrets)
-        asked = request.model_dump(include=set(JOB_FIELDS))
-        asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
-        parse(JobRequest, asked)  # a wrong request is refused before files are sent
+        name, asked = self._name_job(request), request.model_dump(include=set(JOB_FIELDS))
+        parse(JobRequest, {**asked, "name": name})  # a wrong request is refused before files are sent
         project = await self._find_project(request, steps, source)
         files = await project.send(self.service)
         carried = await self._captures.send(self.service, request)
-        made = bundle.make_bundle(request, steps, source, returns=request.returns, files=files, carried=carried)
-        return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
+
+        async def send(values: Mapping[str, str], key: str) -> tuple[JobView, bool]:
+            said = ", ".join(f"{each}={value}" for each, value in values.items())
+            varied = set_values(steps, values) if values else steps
+            made = bundle.make_bundle(request, varied, source, returns=request.returns, files=files, carried=carried)
+            fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
+            return await self.service.submit(parse(JobSubmission, fields), key)
+
+        return send
+
+    @staticmethod
+    def _name_job(request: SendRequest) -> str:
+        """Return the name of a job: as the user wrote it, or that of the notebook."""
+        return request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
 
     @staticmethod
     def read_announcement(body: object) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import pickle
 import sys
@@ -72,14 +73,16 @@ def save_one(
 ) -> dict[str, object]:
     """Save one variable to the file `path`; return its entry of the report.
 
-    The entry has `name`, `type`, `bytes` and `sha256`, and a `reason` if nothing was saved, which leaves no file.
+    The entry has `name`, `type`, `bytes`, `sha256` and, of a number, `number`. It has a `reason` if nothing was saved,
+    which leaves no file.
     """
     entry: dict[str, object] = {"name": name, "type": "", "bytes": None, "sha256": "", "path": "", "reason": ""}
+    entry["number"] = None
     if name not in namespace:
         entry["reason"] = "The cells have not defined this name."
         return entry
     value = namespace[name]
-    entry["type"] = _name_type(value)
+    entry["type"], entry["number"] = _name_type(value), find_number(value)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(handle, "wb") as file:
@@ -91,6 +94,19 @@ def save_one(
     else:
         entry["bytes"], entry["sha256"] = counted.size, counted.hash.hexdigest()
     return entry
+
+
+def find_number(value: object) -> float | int | None:
+    """Return a finite number as JSON knows it, also that of a library such as a loss in PyTorch; None for others."""
+    if not isinstance(value, (bool, int, float)):
+        item = getattr(value, "item", None)
+        try:
+            value = item() if callable(item) else None
+        except Exception:  # noqa: BLE001 - arrays of libraries raise errors of all kinds if they hold several numbers
+            return None
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
 
 
 class CountedFile:

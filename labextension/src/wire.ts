@@ -665,10 +665,22 @@ export interface components {
             /** @description Names of the variables that the targets make; Python only. */
             makes: string[];
             files: components["schemas"]["FilesPlan"];
+            /** @description What a sweep can vary; Python only. */
+            assignments: components["schemas"]["PlannedAssignment"][];
             /** @description Those of them that cells below need: a proposal of what to bring back. */
             returns: string[];
             environment: components["schemas"]["PlannedEnvironment"];
             carry: components["schemas"]["CarryOffer"];
+        };
+        /** @description An assignment of a literal that a sweep can vary. */
+        PlannedAssignment: {
+            name: string;
+            /** @description Source of the literal. */
+            value: string;
+            /** @description Line in its cell, from 1. */
+            line: number;
+            /** @description First line of code of its cell. */
+            title: string;
         };
         /** @description A cell that will run. */
         PlannedCell: {
@@ -850,6 +862,8 @@ export interface components {
             path: string;
             /** @description Why the value was not saved, one sentence. */
             reason: string;
+            /** @description The value, if it is a finite number; None = it is none. */
+            number: number | null;
         };
         /** @description The request of POST send: the cells and the resources of the job. */
         SendRequest: {
@@ -943,6 +957,20 @@ export interface components {
              */
             capture?: string | null;
         };
+        /** @description The answer of POST sweep. */
+        SentSweep: {
+            group: string;
+            name: string;
+            queue: string;
+            /** @description Name of the number by which the jobs are compared; "" = their first one. */
+            metric: string;
+            /**
+             * @description Whether the highest or the lowest number is the best.
+             * @enum {string}
+             */
+            mode: "max" | "min";
+            jobs: components["schemas"]["SweptJob"][];
+        };
         /** @description The answer of GET status. If the service cannot be used, `message` says why and what to do. */
         ServerStatus: {
             available: boolean;
@@ -971,6 +999,104 @@ export interface components {
             memory_mib: number | null;
             /** @description About how long the state takes to return to free devices; None = unknown. */
             expected_seconds: number | null;
+        };
+        /** @description The request of POST sweep: the cells and the resources of each job, and what varies from job to job. */
+        SweepRequest: {
+            /** @description Sending it twice makes one job. */
+            key: string;
+            /** @default  */
+            name?: string;
+            queue: string;
+            /** @default 1 */
+            gpus?: string | number;
+            /** @default null */
+            gpu_memory?: string | number | null;
+            /** @default null */
+            cpus?: string | number | null;
+            /** @default null */
+            memory?: string | number | null;
+            /** @default null */
+            gpu_model?: string | null;
+            preferred_gpu_models?: string[];
+            /** @default null */
+            expected_seconds?: number | null;
+            /** @default null */
+            max_seconds?: number | null;
+            /** @default 1 */
+            tasks?: number;
+            /** @default null */
+            within?: string | null;
+            /** @default 0 */
+            priority?: number;
+            /** @default  */
+            group?: string;
+            /** @default null */
+            group_parallel?: number | null;
+            /** @default  */
+            group_metric?: string;
+            /**
+             * @default max
+             * @enum {string}
+             */
+            group_mode?: "max" | "min";
+            /** @description Names of variables that the job brings back. */
+            returns?: string[];
+            /**
+             * @description Names of environment variables that go along beside the usual ones; null = those that the plan proposes.
+             * @default null
+             */
+            variables?: string[] | null;
+            /** @description Names of the secrets that the job has. */
+            secrets?: string[];
+            /**
+             * @description Relative to the root folder of this server.
+             * @default
+             */
+            notebook_path?: string;
+            /**
+             * @description None: the kernel that the notebook names.
+             * @default null
+             */
+            kernel_id?: string | null;
+            /**
+             * @description Absolute working folder. None: the folder of the notebook.
+             * @default null
+             */
+            cwd?: string | null;
+            /**
+             * @description notebook: every code cell, in the order of the document, is a target.
+             * @default replay
+             * @enum {string}
+             */
+            mode?: "replay" | "notebook";
+            /** @description nbformat JSON of the model, with unsaved edits. */
+            notebook: {
+                [key: string]: unknown;
+            };
+            /** @description Ids of the cells to run; for mode replay. */
+            targets?: string[];
+            /** @description In run order; for mode replay. */
+            prefix?: components["schemas"]["PrefixCell"][];
+            /** @description Files of the notebook's folder that go along beside those that the code names, as in .gitignore. */
+            file_patterns?: string[];
+            /** @description Paths of files that do not go along. */
+            left_out_files?: string[];
+            /**
+             * @description True: no file goes along; the job runs in the notebook's folder, if it reaches it.
+             * @default false
+             */
+            live_folder?: boolean;
+            /** @description Literals by the name that takes them; all combinations are sent. */
+            grid: {
+                [key: string]: string[];
+            };
+        };
+        /** @description A job of a sweep, and the literals that its cells have. */
+        SweptJob: {
+            job: string;
+            values: {
+                [key: string]: string;
+            };
         };
     };
     responses: never;
@@ -1014,6 +1140,7 @@ export type OutputEvent = components['schemas']['OutputEvent'];
 export type OutputNotice = components['schemas']['OutputNotice'];
 export type OutputPage = components['schemas']['OutputPage'];
 export type Plan = components['schemas']['Plan'];
+export type PlannedAssignment = components['schemas']['PlannedAssignment'];
 export type PlannedCell = components['schemas']['PlannedCell'];
 export type PlannedEnvironment = components['schemas']['PlannedEnvironment'];
 export type PlannedFile = components['schemas']['PlannedFile'];
@@ -1032,6 +1159,9 @@ export type ResultFile = components['schemas']['ResultFile'];
 export type ResultPath = components['schemas']['ResultPath'];
 export type ResultVariable = components['schemas']['ResultVariable'];
 export type SendRequest = components['schemas']['SendRequest'];
+export type SentSweep = components['schemas']['SentSweep'];
 export type ServerStatus = components['schemas']['ServerStatus'];
 export type StayingFile = components['schemas']['StayingFile'];
 export type SuspensionView = components['schemas']['SuspensionView'];
+export type SweepRequest = components['schemas']['SweepRequest'];
+export type SweptJob = components['schemas']['SweptJob'];

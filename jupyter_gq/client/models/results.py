@@ -30,6 +30,9 @@ class ResultVariable(BaseModel):
     sha256: str = Field(default="", max_length=64, description="SHA-256 of the pickle, hex.")
     path: ResultPath = Field(default="", description="Path of the pickle among the results.")
     reason: Text = Field(default="", description="Why the value was not saved, one sentence.")
+    number: float | None = Field(
+        default=None, allow_inf_nan=False, description="The value, if it is a finite number; None = it is none."
+    )
 
 
 class ResultFile(BaseModel):

@@ -1,0 +1,153 @@
+"""Top-level assignments of a literal, such as `lr = 0.1`, which a sweep varies. For Python cells only. Pure.
+
+Rules
+-----
+- A literal is a number, a text, True, False or None on one line. An f-string, a list or an expression is none.
+- Only the literal is replaced, by its position in the syntax tree: formatting and comments of the cell stay.
+- A name varies in every cell that assigns a literal to it: the replayed cells then agree with the target.
+
+See docs/decisions/0136-vary-literals-by-their-position.md.
+"""
+
+import ast
+import itertools
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from . import cells
+from .bundle import Step
+from .refusal import RefusedRequest
+from .requests import PlannedAssignment
+
+#: Most jobs of one sweep that a page sends.
+MAX_JOBS = 200
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+#: Lines that IPython reads as magics, commands or questions, and that Python does not know.
+_NO_PYTHON = re.compile(r"^([ \t]*)(?:[%!].*|[\w., \t]+=[ \t]*[%!].*|.*\?[ \t]*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """An assignment of a literal to a name, at the top level of a cell."""
+
+    name: str
+    #: Source of the literal.
+    text: str
+    #: Number of the line in the cell, from 1.
+    line: int
+    #: First byte of the literal, and the byte after its last one, in the UTF-8 text of the cell.
+    start: int
+    end: int
+
+
+def find_assignments(source: str) -> list[Assignment]:
+    """Return the top-level assignments of a literal in a cell, in order; none if the cell cannot be read as Python."""
+    tree = _parse(source)
+    if tree is None:
+        return []
+    content = source.encode("utf-8", "surrogatepass")
+    lines = [0, *(match.end() for match in _LINE_END.finditer(content))]
+    found = []
+    for node in tree.body:
+        target, value = _read_assignment(node)
+        if target is None or value is None or not _is_literal(value):
+            continue
+        start, end = lines[value.lineno - 1] + value.col_offset, lines[value.lineno - 1] + (value.end_col_offset or 0)
+        text = content[start:end].decode("utf-8", "surrogatepass")
+        found.append(Assignment(name=target, text=text, line=value.lineno, start=start, end=end))
+    return found
+
+
+def replace_literals(source: str, values: Mapping[str, str]) -> str:
+    """Return a cell in which each name of `values` is assigned that literal wherever a literal was assigned to it."""
+    content = source.encode("utf-8", "surrogatepass")
+    for found in reversed(find_assignments(source)):
+        if found.name in values:
+            new = values[found.name].encode("utf-8", "surrogatepass")
+            content = content[: found.start] + new + content[found.end :]
+    return content.decode("utf-8", "surrogatepass")
+
+
+def is_literal(text: str) -> bool:
+    """Return whether a text is the source of one literal."""
+    try:
+        return _is_literal(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+
+
+def plan_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
+    """Return what can vary in the cells that will run: each name once, as it is assigned last."""
+    found: dict[str, PlannedAssignment] = {}
+    for step in steps:
+        for each in find_assignments(step.source):
+            found[each.name] = PlannedAssignment(
+                name=each.name, value=each.text, line=each.line, title=cells.make_title(step.source)
+            )
+    return list(found.values())
+
+
+def set_values(steps: Sequence[Step], values: Mapping[str, str]) -> list[Step]:
+    """Return the steps with these literals in place of their own."""
+    return [replace(step, source=replace_literals(step.source, values)) for step in steps]
+
+
+def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> list[dict[str, str]]:
+    """Return all combinations of the values in a grid; raise `RefusedRequest` if a name or a value cannot vary."""
+    known = {each.name for each in plan_assignments(steps)}
+    for name, values in grid.items():
+        if name not in known:
+            raise _refuse(
+                f"{name} cannot vary: no cell that is sent assigns a number, text, True, False or None to it."
+            )
+        wrong = next((value for value in values if not is_literal(value)), None)
+        if wrong is not None:
+            raise _refuse(f"{name}: {wrong[:60]} is not a number, a text in quotes, True, False or None.")
+    points = 1
+    for values in grid.values():
+        points *= len(values)
+    if not grid or not 0 < points <= MAX_JOBS:
+        raise _refuse(f"The values make {points if grid else 0} jobs, and a sweep has 1 to {MAX_JOBS}.")
+    return [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
+
+
+def _refuse(message: str) -> RefusedRequest:
+    return RefusedRequest("invalid_grid", message, field="grid")
+
+
+def _parse(source: str) -> ast.Module | None:
+    """Return the syntax tree of a cell, in which magics and commands are empty statements; None if it has an error."""
+    if source.lstrip().startswith("%%"):
+        return None
+    for text in (source, _NO_PYTHON.sub(r"\1pass", source)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # such as an invalid escape
+                tree = compile(text, "<cell>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue
+        return tree if isinstance(tree, ast.Module) else None
+    return None
+
+
+def _read_assignment(node: ast.stmt) -> tuple[str | None, ast.expr | None]:
+    """Return the name and the value of an assignment to one name; None for every other statement."""
+    if isinstance(node, ast.Assign):
+        target, value = (node.targets[0] if len(node.targets) == 1 else None), node.value
+    elif isinstance(node, ast.AnnAssign):
+        target, value = node.target, node.value
+    else:
+        return None, None
+    return (target.id, value) if isinstance(target, ast.Name) else (None, None)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """Return whether an expression is a literal on one line; a sign before a number belongs to the number."""
+    if node.lineno != node.end_lineno:
+        return False
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        number = node.operand
+        return isinstance(number, ast.Constant) and type(number.value) in (int, float)
+    return isinstance(node, ast.Constant) and (node.value is None or type(node.value) in (int, float, str, bool))

@@ -1,0 +1,142 @@
+"""Only the literals that a sweep varies change in a cell; each cell stays Python, with its formatting and comments."""
+
+import ast
+import io
+import tokenize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_gq.lab.assignments import MAX_JOBS, find_assignments, is_literal, list_points, replace_literals
+from jupyter_gq.lab.bundle import Step
+from jupyter_gq.lab.refusal import RefusedRequest
+
+CELL = '''\
+# Größe
+%matplotlib inline
+!ls
+out = !ls
+lr: float=  (0.1)  # the step
+depth=-2; name = "é" ; flag = True
+a = b = 1
+total = 1 + 1
+if depth:
+    inner = 3
+def train(lr=5):
+    lr = 7
+text = """
+two = 2
+"""
+f = f"{lr}"
+obj.size = 4
+nothing = None
+what = "é"; last = 0x10\\
+'''
+
+
+def found(source):
+    return [(each.name, each.text, each.line) for each in find_assignments(source)]
+
+
+def test_top_level_assignments_of_a_literal_can_vary() -> None:
+    assert found(CELL.replace("\\\n", "\n")) == [
+        ("lr", "0.1", 5),
+        ("depth", "-2", 6),
+        ("name", '"é"', 6),
+        ("flag", "True", 6),
+        ("nothing", "None", 18),
+        ("what", '"é"', 19),
+        ("last", "0x10", 19),
+    ]
+
+
+@pytest.mark.parametrize(
+    "source", ["%%bash\nlr = 0.1", "lr = ", "lr = (\n0.1,)", "\0", "lr = 1j", "lr = b'1'", "del lr"]
+)
+def test_what_is_no_python_or_no_literal_cannot_vary(source) -> None:
+    assert found(source) == []
+
+
+def test_only_the_literal_is_replaced() -> None:
+    assert (
+        replace_literals("é = 1; lr = (0.1) # lr = 0.1\r\nlr=2\r\nn = lr", {"lr": "-3e-4", "n": "5"})
+        == "é = 1; lr = (-3e-4) # lr = 0.1\r\nlr=-3e-4\r\nn = lr"
+    )
+
+
+NAMES = st.sampled_from(["lr", "depth", "größe"])
+TEXTS = st.one_of(
+    st.integers(-(10**6), 10**6).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8).map(repr),
+    st.sampled_from(["True", "False", "None", "1_000", "'#'", '"""x"""', "0b1", "+1."]),
+).filter(is_literal)
+OTHER = st.sampled_from(
+    [
+        "",
+        "# lr = 1",
+        "if lr:\n    lr = 1",
+        "x = [\n  1,\n]",
+        "größe += 1",
+        "s = '''\nlr = 1\n'''",
+        "lr.x = 1",
+        "\x0cy = f(lr)",
+    ]
+)
+FORMS = st.sampled_from(
+    ["{} = {}", "{}={}", "{}  =\t({})", "{}: int = {}  # why", "x = 1; {} = {} ; y = 'é'", "é = 'ü'; {} = \\\n  {}"]
+)
+LINES = st.one_of(OTHER, st.builds(lambda form, name, text: form.format(name, text), FORMS, NAMES, TEXTS))
+
+
+@given(st.lists(LINES, max_size=6), st.dictionaries(NAMES, TEXTS), st.sampled_from(["\n", "\r\n"]))
+def test_the_replaced_cell_is_python_that_differs_in_these_literals_only(lines, values, newline) -> None:
+    source = newline.join(lines).replace("\r\n", "\n").replace("\n", newline)
+    new = replace_literals(source, values)
+    before, after = ast.parse(source), ast.parse(new)
+    for tree in (before, after):
+        for node in tree.body:
+            for target in getattr(node, "targets", [getattr(node, "target", None)]):
+                if isinstance(target, ast.Name) and target.id in values and is_literal(ast.unparse(node.value)):
+                    if tree is after:
+                        assert ast.literal_eval(node.value) == ast.literal_eval(values[target.id])
+                    node.value = ast.Constant(0)
+    assert ast.dump(before) == ast.dump(after)
+    assert comments(source) == comments(new)
+    assert replace_literals(source, {}) == source
+
+
+def comments(source):
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [token.string for token in tokens if token.type == tokenize.COMMENT]
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1 # no", " 1", "1 ", "1\n", "(1)", "x", "1, 2", "1; x = 2", "f'x'", "", "[1]", "1j", "not 1"]
+)
+def test_what_is_more_than_a_literal_takes_no_part(text) -> None:
+    assert not is_literal(text)
+
+
+STEPS = [Step(id="a", cell_id="a", source="lr = 0.1\ndepth = 2", seconds=None, why="target")]
+
+
+def test_a_grid_is_all_combinations_in_order() -> None:
+    points = list_points({"lr": ["0.1", "0.2"], "depth": ["1", "2"]}, STEPS)
+    assert points == [{"lr": lr, "depth": depth} for lr in ("0.1", "0.2") for depth in ("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({}, "make 0 jobs"),
+        ({"lr": []}, "make 0 jobs"),
+        ({"lr": ["1"] * (MAX_JOBS + 1)}, f"make {MAX_JOBS + 1} jobs, and a sweep has 1 to {MAX_JOBS}"),
+        ({"rate": ["1"]}, "rate cannot vary: no cell assigns"),
+        ({"lr": ["fast"]}, "lr: fast is not a number, a text in quotes"),
+    ],
+)
+def test_a_grid_that_is_none_says_what_is_wrong(grid, words) -> None:
+    with pytest.raises(RefusedRequest, match=words):
+        list_points(grid, STEPS)
