@@ -71,11 +71,13 @@ def replace_literals(source: str, values: Mapping[str, str]) -> str:
 
 
 def is_literal(text: str) -> bool:
-    """Return whether a text is the source of one literal."""
+    """Return whether a text is the source of one literal and nothing else, such as a comment."""
     try:
-        return _is_literal(ast.parse(text, mode="eval").body)
+        node = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
+    place = (node.lineno, node.col_offset, node.end_col_offset)
+    return _is_literal(node) and place == (1, 0, len(text.encode("utf-8", "surrogatepass")))
 
 
 def plan_assignments(steps: Iterable[Step]) -> list[PlannedAssignment]:
@@ -99,9 +101,7 @@ def list_points(grid: Mapping[str, Sequence[str]], steps: Sequence[Step]) -> lis
     known = {each.name for each in plan_assignments(steps)}
     for name, values in grid.items():
         if name not in known:
-            raise _refuse(
-                f"{name} cannot vary: no cell that is sent assigns a number, text, True, False or None to it."
-            )
+            raise _refuse(f"{name} cannot vary: no cell assigns a number, a text, True, False or None to it.")
         wrong = next((value for value in values if not is_literal(value)), None)
         if wrong is not None:
             raise _refuse(f"{name}: {wrong[:60]} is not a number, a text in quotes, True, False or None.")
@@ -134,13 +134,11 @@ def _parse(source: str) -> ast.Module | None:
 
 def _read_assignment(node: ast.stmt) -> tuple[str | None, ast.expr | None]:
     """Return the name and the value of an assignment to one name; None for every other statement."""
-    if isinstance(node, ast.Assign):
-        target, value = (node.targets[0] if len(node.targets) == 1 else None), node.value
-    elif isinstance(node, ast.AnnAssign):
-        target, value = node.target, node.value
-    else:
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
         return None, None
-    return (target.id, value) if isinstance(target, ast.Name) else (None, None)
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    target = targets[0]
+    return (target.id, node.value) if isinstance(target, ast.Name) and len(targets) == 1 else (None, None)
 
 
 def _is_literal(node: ast.expr) -> bool:

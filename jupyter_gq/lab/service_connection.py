@@ -43,6 +43,7 @@ from .kernel_requests import KernelRequests
 from .origin import find_origin
 from .plan import describe_plan, list_python_sources
 from .project.plan import Project, find_project
+from .refusal import RefusedRequest
 from .requests import (
     JOB_FIELDS,
     Announcement,

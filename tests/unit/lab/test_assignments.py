@@ -81,7 +81,7 @@ OTHER = st.sampled_from(
         "größe += 1",
         "s = '''\nlr = 1\n'''",
         "lr.x = 1",
-        "\x0cy = f(lr)",
+        "\x0cy = 0",
     ]
 )
 FORMS = st.sampled_from(
