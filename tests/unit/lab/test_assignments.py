@@ -96,7 +96,7 @@ def test_the_replaced_cell_is_python_that_differs_in_these_literals_only(lines, 
     new = replace_literals(source, values)
     before, after = ast.parse(source), ast.parse(new)
     for tree in (before, after):
-        for node in tree.body:
+        for node in (each for each in tree.body if isinstance(each, (ast.Assign, ast.AnnAssign))):
             for target in getattr(node, "targets", [getattr(node, "target", None)]):
                 if isinstance(target, ast.Name) and target.id in values and is_literal(ast.unparse(node.value)):
                     if tree is after:
