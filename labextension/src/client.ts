@@ -15,6 +15,7 @@ import type {
   JobList,
   JobRequest,
   JobResults,
+  JobSummary,
   JobView,
   KernelHistory,
   Me,
@@ -28,7 +29,9 @@ import type {
   QueueView,
   ResultPath,
   SendRequest,
-  ServerStatus
+  SentSweep,
+  ServerStatus,
+  SweepRequest
 } from './wire';
 
 const NAMESPACE = 'jupyter-gq';
@@ -142,6 +145,16 @@ export class Client {
   /** Submit a job; return it. Sending the same key again returns the same job. */
   sendCells(request: SendRequest): Promise<JobView> {
     return this._post('send', { ...request });
+  }
+
+  /** Submit the jobs of a sweep; return their ids. Sending the same key again returns the same jobs. */
+  sendSweep(request: SweepRequest): Promise<SentSweep> {
+    return this._post('sweep', { ...request });
+  }
+
+  /** Return up to 500 jobs of a group, newest first. */
+  async listGroup(group: string): Promise<JobSummary[]> {
+    return (await this._get<JobList>('jobs', { limit: 500, group })).jobs;
   }
 
   /** Keep the share of this server for longer; return the notebook with its new warning. */

@@ -7,7 +7,7 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { Client } from './client';
 import type { ILiveState } from './live/state';
-import type { JobSummary, JobView, NotebookView, OutputNotice, RanCell } from './wire';
+import type { JobSummary, JobView, NotebookView, OutputNotice, RanCell, SentSweep } from './wire';
 
 /** A live view of the user's jobs, notebooks and queues. */
 export interface ITraining {
@@ -59,6 +59,8 @@ export const IRunHistory = new Token<IRunHistory>(
 export interface ICellOutputs {
   /** Bind the target cells of a job that was just sent: placeholder, metadata, and output as it arrives. */
   bind(panel: NotebookPanel, job: JobView): Promise<void>;
+  /** Show the jobs of a sweep that was just sent as a table under a cell. */
+  showSweep(panel: NotebookPanel, cell: string, sweep: SentSweep): Promise<void>;
 }
 
 export const ICellOutputs = new Token<ICellOutputs>(

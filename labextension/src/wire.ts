@@ -1086,6 +1086,11 @@ export interface components {
              * @default false
              */
             live_folder?: boolean;
+            /**
+             * @description Id of the answer of POST variables whose variables go along; null = none go along.
+             * @default null
+             */
+            capture?: string | null;
             /** @description Literals by the name that takes them; all combinations are sent. */
             grid: {
                 [key: string]: string[];

@@ -66,12 +66,30 @@ export function aJob(given: Partial<JobView> = {}): JobView {
 export function aPlan(given: Partial<Plan> = {}): Plan {
   const environment = { always: ['PATH'], variables: [], secrets: [] };
   const files = { going: [], staying: [], notes: [] };
-  return { prefix: [], targets: [], warnings: [], makes: [], returns: [], environment, files, ...given };
+  return {
+    prefix: [],
+    targets: [],
+    warnings: [],
+    makes: [],
+    assignments: [],
+    returns: [],
+    environment,
+    files,
+    ...given
+  };
 }
 
 /** What a job brings back: one variable of this name. */
 export function someResults(name = 'model', given: Partial<JobResults> = {}): JobResults {
-  const variable = { name, type: 'dict', bytes: 12_300_000, sha256: 'ab', path: 'vars/0.pickle', reason: '' };
+  const variable = {
+    name,
+    type: 'dict',
+    bytes: 12_300_000,
+    sha256: 'ab',
+    path: 'vars/0.pickle',
+    reason: '',
+    number: null
+  };
   return { python: '3.12', variables: [variable], files: [], omitted_files: 0, ...given };
 }
 

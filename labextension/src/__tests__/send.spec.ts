@@ -48,7 +48,8 @@ afterEach(async () => {
 });
 
 async function activate(): Promise<void> {
-  const outputs: ICellOutputs = { bind: (_, job) => Promise.resolve(void bound.push(job.id)) };
+  const show = (id: string): Promise<void> => Promise.resolve(void bound.push(id));
+  const outputs: ICellOutputs = { bind: (_, job) => show(job.id), showSweep: (_, cell) => show(cell) };
   const memory = {
     fetch: (id: string) => Promise.resolve(database.get(id)),
     save: (id: string, value: unknown) => Promise.resolve(void database.set(id, value))
@@ -72,7 +73,7 @@ async function choose(): Promise<{ result: Promise<unknown> }> {
   return { result };
 }
 
-/** Let time pass for what the dialog does by itself: it asks for a preview and for warnings. */
+/** Let time pass for what the dialog does by itself. */
 const pause = (milliseconds = 0): Promise<void> => perform(() => jest.advanceTimersByTimeAsync(milliseconds));
 
 const dialog = (): string => words(document.querySelector('.jp-Dialog'));

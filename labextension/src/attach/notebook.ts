@@ -5,11 +5,12 @@ import type { IDisposable } from '@lumino/disposable';
 
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { JobSummary, JobView } from '../wire';
+import type { JobSummary, JobView, SentSweep } from '../wire';
 import type { Refusal } from './cell';
 import { BoundCell } from './cell';
 import { Saver } from './saver';
 import type { JobStream } from './stream';
+import { makeSweepOutput } from './sweep';
 
 /** The services that the bindings of a notebook need. */
 export interface IBindingServices {
@@ -77,6 +78,21 @@ export class NotebookBindings implements IDisposable {
     });
     this._follow(job);
     this._scrollToJob(job);
+    await (save ? this._saver.save() : this._saver.saveOwnChanges());
+  }
+
+  /** Show a sweep that was just sent as the only output of a cell; for `save` see `bind`. */
+  async showSweep(cellId: string, sweep: SentSweep, save: boolean): Promise<void> {
+    const model = this._findCodeCell(cellId);
+    if (model === null) {
+      return;
+    }
+    this._saver.runOwnChange(() => {
+      this._cells.get(cellId)?.unbind();
+      this._cells.delete(cellId);
+      model.outputs.fromJSON([makeSweepOutput(sweep)]);
+      model.executionCount = null;
+    });
     await (save ? this._saver.save() : this._saver.saveOwnChanges());
   }
 

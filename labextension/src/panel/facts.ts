@@ -29,6 +29,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
         ? null
         : trans.__('%1 over all runs, without pauses', formatSpan(job.max_seconds))
     ],
+    [trans.__('Sweep'), stripControls(job.group) || null],
     [trans.__('Disk'), job.disk],
     [trans.__('Sent'), formatInstant(job.submitted_at)],
     [trans.__('Ended'), job.finished_at === null ? null : formatInstant(job.finished_at)],

@@ -47,6 +47,15 @@ export function Filters({ jobs, query, onChange, trans }: IFiltersProps): React.
         options={listValues(jobs, 'notebook_path').map(path => [path, path])}
         onChoose={notebook => change({ notebook })}
       />
+      {(query.group !== null || jobs.some(job => job.group !== '')) && (
+        <Choice
+          label={trans.__('Sweep')}
+          all={trans.__('All sweeps')}
+          value={query.group}
+          options={listValues(jobs, 'group').map(group => [group, group])}
+          onChoose={group => change({ group })}
+        />
+      )}
       <Order query={query} onChange={change} trans={trans} />
     </div>
   );

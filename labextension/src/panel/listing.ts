@@ -13,12 +13,14 @@ export type SortKey = 'state' | 'newest' | 'name' | 'notebook' | 'queue' | 'gpus
 
 /** What the user looks for. An empty text and null restrict nothing. */
 export interface IJobQuery {
-  /** Words that must all be in the name, notebook, queue or sentence of a job, or begin its id. */
+  /** Words that must all be in the name, notebook, queue, group or sentence of a job, or begin its id. */
   readonly search: string;
   readonly state: StateFilter | null;
   readonly queue: string | null;
   /** Path of a notebook. */
   readonly notebook: string | null;
+  /** Id of a group, such as a sweep. */
+  readonly group: string | null;
   readonly sort: SortKey;
   /** Whether the order is turned around. */
   readonly reversed: boolean;
@@ -32,6 +34,7 @@ export const ALL_JOBS: IJobQuery = {
   state: null,
   queue: null,
   notebook: null,
+  group: null,
   sort: 'state',
   reversed: false
 };
@@ -65,7 +68,11 @@ export const STATE_FILTERS = Object.keys(FILTERS) as readonly StateFilter[];
 /** Return whether the query leaves out jobs. */
 export function isRestricting(query: IJobQuery): boolean {
   return (
-    query.search.trim() !== '' || query.state !== null || query.queue !== null || query.notebook !== null
+    query.search.trim() !== '' ||
+    query.state !== null ||
+    query.queue !== null ||
+    query.notebook !== null ||
+    query.group !== null
   );
 }
 
@@ -77,6 +84,7 @@ export function selectJobs(jobs: readonly JobSummary[], query: IJobQuery): JobSu
       (query.state === null || FILTERS[query.state](job)) &&
       (query.queue === null || job.queue === query.queue) &&
       (query.notebook === null || job.notebook_path === query.notebook) &&
+      (query.group === null || job.group === query.group) &&
       hasWords(job, wanted)
   );
   found.sort(COMPARATORS[query.sort]); // stable: equal jobs stay newest first
@@ -84,7 +92,10 @@ export function selectJobs(jobs: readonly JobSummary[], query: IJobQuery): JobSu
 }
 
 /** Return the distinct values of a property of the jobs, in alphabetical order, without empty ones. */
-export function listValues(jobs: readonly JobSummary[], property: 'queue' | 'notebook_path'): string[] {
+export function listValues(
+  jobs: readonly JobSummary[],
+  property: 'queue' | 'notebook_path' | 'group'
+): string[] {
   return [...new Set(jobs.map(job => job[property]))].filter(value => value !== '').sort(compareText);
 }
 
@@ -97,7 +108,7 @@ function hasWords(job: JobSummary, wanted: readonly string[]): boolean {
   if (wanted.length === 0) {
     return true;
   }
-  const text = [job.name, job.notebook_path, job.queue, job.sentence].join('\n').toLowerCase();
+  const text = [job.name, job.notebook_path, job.queue, job.group, job.sentence].join('\n').toLowerCase();
   return wanted.every(word => text.includes(word) || beginsId(job, word));
 }
 

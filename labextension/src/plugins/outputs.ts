@@ -5,6 +5,7 @@ import { CodeCell } from '@jupyterlab/cells';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { DisposableSet } from '@lumino/disposable';
@@ -15,12 +16,14 @@ import { findPlaceholder, JOB_MIME } from '../attach/metadata';
 import type { IBindingServices } from '../attach/notebook';
 import { NotebookBindings } from '../attach/notebook';
 import { JobRenderer } from '../attach/renderer';
+import { SWEEP_MIME } from '../attach/sweep';
+import { SweepRenderer } from '../attach/sweeptable';
 import { JobStream } from '../attach/stream';
 import { connect, definePlugin, NotebookAttachments } from '../lifetime';
 import { readSettings } from '../settings';
 import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ICellOutputs, ITraining } from '../tokens';
-import type { JobView } from '../wire';
+import type { JobView, SentSweep } from '../wire';
 
 /** The link between jobs and cells, also for notebooks that are opened again. */
 export const outputs = definePlugin({
@@ -38,15 +41,9 @@ export const outputs = definePlugin({
     registry: ISettingRegistry | null,
     translator: ITranslator | null
   ): ICellOutputs => {
-    rendermime.addFactory(
-      {
-        safe: true,
-        mimeTypes: [JOB_MIME],
-        createRenderer: () => new JobRenderer(training, app.commands, translator ?? nullTranslator)
-      },
-      0
-    );
-    owned.add(new DisposableDelegate(() => rendermime.removeMimeType(JOB_MIME)));
+    const words = translator ?? nullTranslator;
+    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(training, app.commands, words));
+    addRenderer(rendermime, owned, SWEEP_MIME, () => new SweepRenderer(training, app.commands, words));
     const services = makeServices(owned, app, training);
     const bindings = new NotebookAttachments(tracker, panel => new NotebookBindings(panel, services));
     owned.add(bindings);
@@ -76,9 +73,24 @@ export const outputs = definePlugin({
         }
       )
     );
-    return { bind };
+    const showSweep = async (panel: NotebookPanel, cell: string, sweep: SentSweep): Promise<void> => {
+      const settings = await readSettings(registry);
+      await bindings.get(panel)?.showSweep(cell, sweep, settings.saveOnSend);
+    };
+    return { bind, showSweep };
   }
 });
+
+/** Show outputs of a media type by a renderer of this extension, until `owned` is disposed. */
+function addRenderer(
+  rendermime: IRenderMimeRegistry,
+  owned: DisposableSet,
+  type: string,
+  createRenderer: () => IRenderMime.IRenderer
+): void {
+  rendermime.addFactory({ safe: true, mimeTypes: [type], createRenderer }, 0);
+  owned.add(new DisposableDelegate(() => rendermime.removeMimeType(type)));
+}
 
 /** Return the job that a cell which has just run has sent itself, by its magic; null if it has sent none. */
 async function findSentJob(training: ITraining, cell: CodeCell): Promise<JobView | null> {

@@ -14,6 +14,7 @@ import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
+import type { IEnvironmentNames } from '../send/environment';
 import { describeEnvironment } from '../send/environment';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
@@ -23,7 +24,7 @@ import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
 import { proposePrefix, findTargets } from '../send/targets';
 import { CommandIDs, ICellOutputs, IRunHistory, ITraining } from '../tokens';
-import type { CellsRequest, JobView, Me, PrefixCell } from '../wire';
+import type { CellsRequest, JobRequest, JobView, Me, PrefixCell, SendRequest, SentSweep } from '../wire';
 
 /** Key of the state database for the values of the last dialog, which survive a reload. */
 const MEMORY = 'jupyter-gq:asked';
@@ -109,14 +110,11 @@ class Sender {
     if (choice === null) {
       return null;
     }
-    const job = await this._openDialog(panel, targets, me);
-    if (job === null) {
-      return null;
-    }
-    if (old !== undefined && choice === 'replace') {
+    const sent = await this._openDialog(panel, targets, me);
+    if (sent !== null && old !== undefined && choice === 'replace') {
       await this._cancel(old);
     }
-    return job.id;
+    return sent;
   }
 
   /**
@@ -154,23 +152,17 @@ class Sender {
     }
   }
 
+  /** Ask what to send, and send it; return the id of the job or of the sweep, or null if the user cancelled. */
   private async _openDialog(
     panel: NotebookPanel,
     targets: Extract<Targets, { models: unknown }>,
     me: Me
-  ): Promise<JobView | null> {
+  ): Promise<string | null> {
     const ids = targets.models.map(model => model.id);
     const known = { history: this._history, client: this._training.client };
     const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
-    const key = UUID.uuid4();
-    const cells = (replayed: PrefixCell[]): CellsRequest => ({
-      notebook_path: panel.context.path,
-      kernel_id: targets.kernelId,
-      mode: 'replay',
-      notebook: readContent(panel.context.model),
-      targets: ids,
-      prefix: replayed
-    });
+    const { client } = this._training;
+    const { cells, rest } = prepareRequest(panel, targets.kernelId, ids);
     const dialog = new SendDialog({
       values: await this._proposeValues(panel, me),
       queues: listMemberQueues(me.queues),
@@ -179,30 +171,36 @@ class Sender {
       targets: targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() })),
       prefix,
       notes: listNotes(targets.models),
-      check: (replayed: PrefixCell[], files: IFileChoice) =>
-        this._training.client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
-      slowChanged: this._training.client.slowChanged,
-      preview: request => this._training.client.previewJob(request),
+      check: (replayed, files) => client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
+      slowChanged: client.slowChanged,
+      preview: request => client.previewJob(request),
       secrets: me,
       trans: this._trans,
       send: (request, replayed, returns, environment, files) =>
-        this._training.client.sendCells({
-          ...request,
-          ...cells(replayed),
-          ...describeChoice(files),
-          ...describeEnvironment(environment),
-          returns,
-          key
-        })
+        client.sendCells({ ...request, ...cells(replayed), ...rest(files, environment, returns) }),
+      sweep: {
+        trans: this._trans,
+        send: (request, replayed, returns, environment, files) =>
+          client.sendSweep({ ...request, ...cells(replayed), ...rest(files, environment, returns) })
+      }
     });
     const answer = await dialog.ask();
     if (answer === null) {
       return null;
     }
     this._remember(answer.values, panel.context.path);
-    this._training.recordJob(answer.job);
-    await this._outputs.bind(panel, answer.job);
-    return answer.job;
+    return this._show(panel, ids[ids.length - 1], answer.sent);
+  }
+
+  /** Show what was sent under its cells, a sweep under `last`; return the id of the job or of the sweep. */
+  private async _show(panel: NotebookPanel, last: string, sent: JobView | SentSweep): Promise<string> {
+    if ('group_parallel' in sent) {
+      this._training.recordJob(sent);
+      await this._outputs.bind(panel, sent);
+      return sent.id;
+    }
+    await this._outputs.showSweep(panel, last, sent);
+    return sent.group;
   }
 
   /** Keep the values of the dialog for the next one, also after a reload. */
@@ -228,6 +226,37 @@ class Sender {
   }
 
   private _last: IRememberedValues | null = null;
+}
+
+/** The part of a request beside the cells and the resources. */
+type RestOfRequest = Omit<SendRequest, keyof JobRequest | keyof CellsRequest> & Partial<CellsRequest>;
+
+/** Return functions for the parts of the requests of one dialog, which all have the same key. */
+function prepareRequest(
+  panel: NotebookPanel,
+  kernelId: string,
+  targets: string[]
+): {
+  cells: (prefix: PrefixCell[]) => CellsRequest;
+  rest: (files: IFileChoice, environment: IEnvironmentNames, returns: string[]) => RestOfRequest;
+} {
+  const key = UUID.uuid4();
+  return {
+    cells: prefix => ({
+      notebook_path: panel.context.path,
+      kernel_id: kernelId,
+      mode: 'replay',
+      notebook: readContent(panel.context.model),
+      targets,
+      prefix
+    }),
+    rest: (files, environment, returns) => ({
+      ...describeChoice(files),
+      ...describeEnvironment(environment),
+      returns,
+      key
+    })
+  };
 }
 
 const NO_QUEUE =

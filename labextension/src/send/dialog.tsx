@@ -17,9 +17,10 @@ import type {
   PrefixCell,
   Preview,
   Problem,
-  QueueView
+  QueueView,
+  SentSweep
 } from '../wire';
-import type { IEnvironmentChoice } from './environment';
+import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
 import { AS_PROPOSED } from './environment';
 import type { INotes } from './notes';
 import type { ISecrets } from './secrets';
@@ -31,6 +32,8 @@ import { describeOffer, makeRequest, parseNames } from './values';
 import { NO_CHOICE } from './files';
 import type { IFileChoice } from './files';
 import { SendForm } from './form';
+import type { ISweepChoice, SweepFields } from './sweep';
+import { makeSweep, NO_SWEEP } from './sweep';
 
 /** Milliseconds from the last change of a field to the request for a preview. */
 const PREVIEW_DELAY = 200;
@@ -49,6 +52,18 @@ export interface ISendOptions {
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
   check(prefix: PrefixCell[], files: IFileChoice): Promise<Plan>;
   preview(request: JobRequest): Promise<Preview>;
+  /** The way to send several jobs at once; without it the dialog sends one. */
+  readonly sweep?: {
+    readonly trans: TranslationBundle;
+    /** Send the jobs, which bring back the variables of the names `returns`. */
+    send(
+      request: JobRequest & SweepFields,
+      prefix: PrefixCell[],
+      returns: string[],
+      environment: IEnvironmentNames,
+      files: IFileChoice
+    ): Promise<SentSweep>;
+  };
   /** Emits true while an answer is slow to come. */
   readonly slowChanged: ISignal<unknown, boolean>;
   /** Send the job, which brings back the variables of the names `returns`. */
@@ -56,7 +71,7 @@ export interface ISendOptions {
     request: JobRequest,
     prefix: PrefixCell[],
     returns: string[],
-    environment: { readonly variables: readonly string[] | null; readonly secrets: readonly string[] },
+    environment: IEnvironmentNames,
     files: IFileChoice
   ): Promise<JobView>;
 }
@@ -73,6 +88,9 @@ interface IFormState {
   readonly returns: string | null;
   /** What the server proposes to bring back, and what else the cells make. */
   readonly proposed: Pick<Plan, 'returns' | 'makes'>;
+  readonly sweep: ISweepChoice;
+  /** What a sweep can vary. */
+  readonly assignments: Plan['assignments'];
   readonly environment: IEnvironmentChoice;
   readonly planned: Plan['environment'] | null;
   /** The files that would go along; null until the server has answered. */
@@ -98,6 +116,8 @@ class SendFormWidget extends ReactWidget {
       warnings: NO_NOTES,
       returns: null,
       proposed: { returns: [], makes: [] },
+      sweep: NO_SWEEP,
+      assignments: [],
       environment: AS_PROPOSED,
       planned: null,
       files: null,
@@ -115,6 +135,11 @@ class SendFormWidget extends ReactWidget {
   /** The accepted job; null before the service has accepted one. */
   get job(): JobView | null {
     return this._job;
+  }
+
+  /** The accepted sweep; null if none was sent. */
+  get sweep(): SentSweep | null {
+    return this._sweep;
   }
 
   /** The present values of the fields. */
@@ -136,8 +161,10 @@ class SendFormWidget extends ReactWidget {
     }
     void this._asking.stop();
     const request = this._makeRequest();
-    if (isProblem(request)) {
-      this._set({ preview: null, problem: request });
+    const sweep = this._makeSweep();
+    const wrong = [request, sweep].find(isProblem);
+    if (isProblem(request) || isProblem(sweep)) {
+      this._set({ preview: null, problem: wrong ?? null });
       return false;
     }
     this._set({ sending: true, problem: null });
@@ -148,7 +175,19 @@ class SendFormWidget extends ReactWidget {
         variables: environment.variables,
         secrets: takeSecrets(environment.secrets, this._state.planned, this._options.secrets)
       };
-      this._job = await this._options.send(request, selectCells(entries), names, chosen, fileChoice);
+      const prefix = selectCells(entries);
+      if (sweep !== null && this._options.sweep !== undefined) {
+        const all = addName(names, sweep.group_metric ?? '');
+        this._sweep = await this._options.sweep.send(
+          { ...request, ...sweep },
+          prefix,
+          all,
+          chosen,
+          fileChoice
+        );
+      } else {
+        this._job = await this._options.send(request, prefix, names, chosen, fileChoice);
+      }
       return true;
     } catch (reason) {
       this._set({ sending: false, problem: toProblem(reason) });
@@ -179,6 +218,12 @@ class SendFormWidget extends ReactWidget {
         onReturns={returns => {
           if (!this._state.sending) {
             this._set({ returns, problem: null });
+          }
+        }}
+        sweepWords={this._options.sweep?.trans ?? null}
+        onSweep={sweep => {
+          if (!this._state.sending) {
+            this._set({ sweep, problem: null });
           }
         }}
         onEnvironment={environment => this._set({ environment, problem: null })}
@@ -223,6 +268,7 @@ class SendFormWidget extends ReactWidget {
       change = {
         warnings: placeWarnings(plan.warnings, sent, targets),
         proposed: plan,
+        assignments: plan.assignments,
         planned: plan.environment,
         files: plan.files,
         fault: null
@@ -248,6 +294,12 @@ class SendFormWidget extends ReactWidget {
     return makeRequest(values, describeOffer(queue, this._options.pools));
   }
 
+  /** Return what makes several jobs of one; null if nothing varies. */
+  private _makeSweep(): SweepFields | Problem | null {
+    const { sweep } = this._options;
+    return sweep === undefined ? null : makeSweep(this._state.sweep, sweep.trans);
+  }
+
   private _set(change: Partial<IFormState>): void {
     this._state = { ...this._state, ...change };
     this.update();
@@ -255,12 +307,18 @@ class SendFormWidget extends ReactWidget {
 
   private _state: IFormState;
   private _job: JobView | null = null;
+  private _sweep: SentSweep | null = null;
   private readonly _asking: Debouncer;
   private readonly _checking: Debouncer;
 }
 
-function isProblem(request: JobRequest | Problem): request is Problem {
-  return 'code' in request;
+function isProblem(request: object | null): request is Problem {
+  return request !== null && 'code' in request;
+}
+
+/** Return the names with one more, unless it is empty or among them. */
+function addName(names: string[], name: string): string[] {
+  return name === '' || names.includes(name) ? names : [...names, name];
 }
 
 function toProblem(reason: unknown): Problem {
@@ -284,11 +342,12 @@ export class SendDialog extends Dialog<unknown> {
     this.node.setAttribute('aria-label', 'Send to training');
   }
 
-  /** Open the dialog; return the accepted job with the values of the fields, or null if the user cancelled. */
-  async ask(): Promise<{ job: JobView; values: IFormValues } | null> {
+  /** Open the dialog; return the accepted job or sweep with the values of the fields, or null if the user cancelled. */
+  async ask(): Promise<{ sent: JobView | SentSweep; values: IFormValues } | null> {
     await this.launch();
-    const { job, values } = this._form;
-    return job === null ? null : { job, values };
+    const { job, sweep, values } = this._form;
+    const sent = job ?? sweep;
+    return sent === null ? null : { sent, values };
   }
 
   /** Let Enter press a button inside the form, as everywhere. Outside of buttons, Enter sends. */

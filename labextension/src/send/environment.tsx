@@ -31,11 +31,17 @@ export interface IEnvironmentProps {
 /** Fields of this section, as a problem names them. */
 export const ENVIRONMENT_FIELDS = ['variables', 'secrets'];
 
-/** Return the fields of the request to send; variables of null are as the server proposes. */
-export function describeEnvironment(chosen: {
+/** Names of variables and secrets that go along. */
+export interface IEnvironmentNames {
   readonly variables: readonly string[] | null;
   readonly secrets: readonly string[];
-}): { variables: string[] | null; secrets: string[] } {
+}
+
+/** Return the fields of the request to send; variables of null are as the server proposes. */
+export function describeEnvironment(chosen: IEnvironmentNames): {
+  variables: string[] | null;
+  secrets: string[];
+} {
   return {
     variables: chosen.variables === null ? null : [...chosen.variables],
     secrets: [...chosen.secrets]

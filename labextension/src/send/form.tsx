@@ -1,5 +1,6 @@
 /** The body of the send dialog: props in, no requests. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
@@ -9,7 +10,7 @@ import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } fro
 import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
 import type { Plan, PoolView, Problem, QueueView } from '../wire';
-import { addUnit, describeMade, describeOffer, findPool } from './values';
+import { addUnit, describeMade, describeOffer, findPool, parseNames } from './values';
 import type { IEnvironmentChoice } from './environment';
 import { Environment, ENVIRONMENT_FIELDS } from './environment';
 import { Field, TextField } from './field';
@@ -21,6 +22,8 @@ import { Files } from './filelist';
 import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
+import type { ISweepChoice } from './sweep';
+import { SWEEP_FIELDS, SweepSection } from './sweepfields';
 
 export interface IFormProps extends IFilesProps, IOutlookProps {
   queues: readonly QueueView[];
@@ -42,6 +45,11 @@ export interface IFormProps extends IFilesProps, IOutlookProps {
   proposed: Pick<Plan, 'returns' | 'makes'>;
   environment: IEnvironmentChoice;
   planned: Plan['environment'] | null;
+  sweep: ISweepChoice;
+  assignments: Plan['assignments'];
+  /** The words of the section for sweeps; null if no sweep can be sent. */
+  sweepWords: TranslationBundle | null;
+  onSweep: (choice: ISweepChoice) => void;
   onReturns: (names: string) => void;
   onEnvironment: (choice: IEnvironmentChoice) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
@@ -64,6 +72,16 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         pool={findPool(queue, props.pools)}
         offer={describeOffer(queue, props.pools)}
       />
+      {props.sweepWords !== null && (
+        <SweepSection
+          choice={props.sweep}
+          assignments={props.assignments}
+          returns={props.returns === null ? props.proposed.returns : parseNames(props.returns)}
+          problem={props.problem}
+          trans={props.sweepWords}
+          onChoice={props.onSweep}
+        />
+      )}
       <Files {...props} />
       <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
       <Outlook {...props} />
@@ -90,7 +108,8 @@ const FIELDS = [
   'prefix',
   'file_patterns',
   ...MORE_FIELDS,
-  ...ENVIRONMENT_FIELDS
+  ...ENVIRONMENT_FIELDS,
+  ...SWEEP_FIELDS
 ];
 
 function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element {

@@ -1,0 +1,177 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { MimeModel } from '@jupyterlab/rendermime';
+import { Signal } from '@lumino/signaling';
+
+import { makeSweepOutput, readSweep, sortRows } from '../attach/sweep';
+import { SweepRenderer } from '../attach/sweeptable';
+import type { ISendOptions } from '../send/dialog';
+import { SendDialog } from '../send/dialog';
+import { countJobs, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/sweep';
+import { proposeValues } from '../send/values';
+import { CommandIDs } from '../tokens';
+import type { SentSweep } from '../wire';
+import { aJob, aMe, aPlan, aQueue } from './builders';
+import { FakeApp, FakeTraining } from './fakes';
+import { all, attach, clearScreen, draw, enter, perform, press, words } from './screen';
+
+const trans = nullTranslator.load('jupyter_gq');
+const choose = (values: Record<string, string>, parallel = ''): typeof NO_SWEEP => ({
+  ...NO_SWEEP,
+  values,
+  parallel
+});
+const SWEEP: SentSweep = {
+  group: 'sweep-1',
+  name: 'Digits',
+  queue: 'vision',
+  metric: 'loss',
+  mode: 'min',
+  jobs: ['0.1', '0.2', '0.3'].map((lr, number) => ({ job: `job-${number}`, values: { lr } }))
+};
+
+describe('the values of a sweep', () => {
+  it.each([
+    ['0.1, 0.01', ['0.1', '0.01']],
+    [' 1,,2 , ', ['1', '2']],
+    [`"a, b", 'c\\', d', rb"e,"`, ['"a, b"', `'c\\', d'`, 'rb"e,"']],
+    ['', []],
+    ['True', ['True']],
+    ['"open, 1', ['"open', '1']]
+  ])('%s', (text, values) => {
+    expect(splitValues(text)).toEqual(values);
+  });
+
+  it('make a job for each combination of the names that have some', () => {
+    const choice = choose({ lr: '0.1, 0.2', depth: '1, 2, 3', name: ' ' });
+    expect(listGrid(choice)).toEqual({ lr: ['0.1', '0.2'], depth: ['1', '2', '3'] });
+    expect(countJobs(choice)).toBe(6);
+    expect(makeSweep(NO_SWEEP, trans)).toBeNull();
+  });
+
+  it.each([
+    [choose({ n: Array(201).fill('1').join(',') }), 'These values make 201 jobs; a sweep has at most 200.'],
+    [choose({ n: '1' }, 'two'), '“two” is not a number of jobs.'],
+    [choose({ n: '1' }, '0'), '“0” is not a number of jobs.']
+  ])('that cannot be sent are a problem', (choice, message) => {
+    expect(makeSweep(choice, trans)).toMatchObject({ message: expect.stringContaining(message) as string });
+  });
+});
+
+describe('the rows', () => {
+  const numbers = new Map([
+    ['job-0', { loss: 3 }],
+    ['job-2', { loss: 1, size: 5 }]
+  ]);
+
+  it.each([
+    ['min', 'loss', ['job-2', 'job-0', 'job-1']],
+    ['max', 'loss', ['job-0', 'job-2', 'job-1']],
+    ['max', '', ['job-0', 'job-2', 'job-1']],
+    ['max', 'size', ['job-2', 'job-0', 'job-1']]
+  ] as const)('have the best first: %s of "%s"', (mode, metric, order) => {
+    expect(sortRows({ ...SWEEP, mode, metric }, new Map(), numbers).map(({ id }) => id)).toEqual(order);
+  });
+
+  it('survive the file', () => {
+    const { data } = makeSweepOutput(SWEEP);
+    expect(readSweep(JSON.parse(JSON.stringify(data)) as typeof data)).toEqual(SWEEP);
+    expect(readSweep({})).toBeNull();
+  });
+});
+
+describe('the table under a cell', () => {
+  afterEach(clearScreen);
+
+  it('is live, has the best first, and cancels the rest', async () => {
+    const training = new FakeTraining();
+    const app = new FakeApp();
+    const cancelled = app.addForeignCommand(CommandIDs.cancelJobs);
+    const jobs = SWEEP.jobs.map(({ job }) => aJob({ id: job, group: 'sweep-1', phase: 'running' }));
+    training.server.answer('GET jobs?limit=500&group=sweep-1', { jobs });
+    const value = { type: 'float', bytes: 9, sha256: '', path: '', reason: '' };
+    const loss = (number: number): object => ({
+      variables: [{ ...value, name: 'loss', number }],
+      files: [],
+      python: '3.12',
+      omitted_files: 0
+    });
+    training.server.answer('GET jobs/job-1/results', loss(0.25));
+    training.server.answer('GET jobs/job-2/results', loss(0.014731));
+    const renderer = await attach(new SweepRenderer(training, app.commands));
+    await renderer.renderModel(new MimeModel({ data: makeSweepOutput(SWEEP).data }));
+    await draw(renderer);
+    await perform(() => undefined);
+    expect(words(renderer.node)).toContain('3 jobs: 3 running');
+    await perform(() => [1, 2].forEach(n => training.recordJob({ ...jobs[n], phase: 'done' })));
+    await perform(() => training.recordJob(aJob({ id: 'other', group: 'sweep-2' })));
+    await perform(() => undefined);
+    expect(words(renderer.node)).toContain('3 jobs: 2 done, 1 running');
+    expect(all('tbody tr', renderer.node).map(row => words(row))).toEqual([
+      '0.3Done0.01473LogDetails',
+      '0.2Done0.25LogDetails',
+      '0.1RunningLogDetails'
+    ]);
+    await press('Cancel the rest');
+    expect(cancelled).toEqual([{ jobs: ['job-0'] }]);
+  });
+});
+
+describe('the section of the dialog', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => {
+    clearScreen();
+    jest.useRealTimers();
+  });
+
+  it('says how many jobs are sent, and sends them with the number that is compared', async () => {
+    const me = aMe({ queues: [aQueue()] });
+    const sent: unknown[] = [];
+    const assignments = [{ name: 'lr', value: '0.5', line: 1, title: 'lr = 0.5' }];
+    const options: ISendOptions = {
+      values: proposeValues({}, me, 'a.ipynb', 'a'),
+      queues: me.queues,
+      pools: me.pools,
+      largest: me.largest_request,
+      secrets: me,
+      targets: [{ id: 'train', source: 'train()' }],
+      prefix: { from: 'history', entries: [] },
+      notes: [],
+      check: () => Promise.resolve(aPlan({ assignments, returns: ['model'] })),
+      slowChanged: new Signal<unknown, boolean>({}),
+      preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.' } as never),
+      send: () => Promise.reject(new Error('one job was sent')),
+      sweep: {
+        trans,
+        send: (request, _prefix, returns) => {
+          sent.push([
+            request.grid,
+            request.group_parallel,
+            request.group_metric,
+            request.group_mode,
+            returns
+          ]);
+          return Promise.resolve(SWEEP);
+        }
+      }
+    };
+    await perform(() => {
+      new SendDialog(options).ask().catch(() => undefined);
+    });
+    await perform(() => jest.advanceTimersByTimeAsync(300));
+    const section = all('[aria-label="Send as sweep"]')[0];
+    expect(words(section)).toContain('several jobs with other values of lr');
+    await perform(() => section.querySelector('button')?.click());
+    await enter(all('#jp-gq-send-sweep-lr')[0], '0.1, 0.01');
+    expect(words(section)).toContain('Sends 2 jobs as one group. As many run at the same time as the queue');
+    await enter(all('#jp-gq-send-group_parallel')[0], '0');
+    await press('Send to training');
+    expect(all('[role=alert]').map(words)).toEqual([
+      '“0” is not a number of jobs. Write 1 or more, or leave it empty.'
+    ]);
+    await enter(all('#jp-gq-send-group_parallel')[0], '1');
+    await enter(all('#jp-gq-send-group_metric')[0], 'loss');
+    expect(words(section)).toContain('At most 1 of them runs at the same time');
+    await press('Send to training');
+    expect(sent).toEqual([[{ lr: ['0.1', '0.01'] }, 1, 'loss', 'max', ['model', 'loss']]]);
+  });
+});

@@ -1,0 +1,92 @@
+/** The sweep under a cell as the notebook file has it, and the rows of its table. Pure. */
+
+import type { IDisplayData } from '@jupyterlab/nbformat';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+
+import type { JobSummary, SentSweep } from '../wire';
+
+/** Media type of a sweep. */
+export const SWEEP_MIME = 'application/vnd.jupyter-gq.sweep+json';
+
+/** Numbers that a job has brought back, by name. */
+export type Numbers = Readonly<Record<string, number>>;
+
+/** A job of a sweep as a row of the table. */
+export interface ISweepRow {
+  readonly id: string;
+  readonly values: Readonly<Record<string, string>>;
+  /** Null while the job is not known. */
+  readonly job: JobSummary | null;
+  readonly numbers: Numbers;
+}
+
+/** Return the output that shows a sweep. */
+export function makeSweepOutput(sweep: SentSweep): IDisplayData {
+  const text = `Sweep ${sweep.name} (${sweep.group}) of ${sweep.jobs.length} jobs in ${sweep.queue}`;
+  return {
+    output_type: 'display_data',
+    data: { [SWEEP_MIME]: { ...sweep, jobs: sweep.jobs.map(job => ({ ...job })) }, 'text/plain': text },
+    metadata: {}
+  };
+}
+
+/** Return the sweep in the data of an output; null if this version cannot read it. */
+export function readSweep(data: ReadonlyPartialJSONObject): SentSweep | null {
+  const found = data[SWEEP_MIME] as Partial<SentSweep> | null | undefined;
+  if (typeof found !== 'object' || found === null || typeof found.group !== 'string') {
+    return null;
+  }
+  const jobs = Array.isArray(found.jobs) ? found.jobs : [];
+  return {
+    group: found.group,
+    name: found.name ?? '',
+    queue: found.queue ?? '',
+    metric: found.metric ?? '',
+    mode: found.mode === 'min' ? 'min' : 'max',
+    jobs: jobs
+      .filter(each => typeof each?.job === 'string')
+      .map(each => ({ job: each.job, values: { ...each.values } }))
+  };
+}
+
+/** Return the name of the number by which the rows are compared; empty if no job has brought a number back. */
+export function findMetric(sweep: SentSweep, numbers: ReadonlyMap<string, Numbers>): string {
+  if (sweep.metric !== '') {
+    return sweep.metric;
+  }
+  const first = sweep.jobs.map(({ job }) => Object.keys(numbers.get(job) ?? {})[0]);
+  return first.find(name => name !== undefined) ?? '';
+}
+
+/** Return the rows of the table: best first, then those without a number, each in the order of the sweep. */
+export function sortRows(
+  sweep: SentSweep,
+  jobs: ReadonlyMap<string, JobSummary>,
+  numbers: ReadonlyMap<string, Numbers>
+): ISweepRow[] {
+  const metric = findMetric(sweep, numbers);
+  const sign = sweep.mode === 'max' ? -1 : 1;
+  const rank = (row: ISweepRow): number =>
+    metric in row.numbers ? sign * row.numbers[metric] : Number.POSITIVE_INFINITY;
+  const rows = sweep.jobs.map(({ job, values }) => ({
+    id: job,
+    values,
+    job: jobs.get(job) ?? null,
+    numbers: numbers.get(job) ?? {}
+  }));
+  return rows.sort((one, other) => {
+    const [first, second] = [rank(one), rank(other)];
+    return first === second ? 0 : first - second;
+  });
+}
+
+/** Return the names of all numbers in the rows, the compared one first. */
+export function listNumbers(rows: readonly ISweepRow[], metric: string): string[] {
+  const names = new Set(rows.flatMap(row => Object.keys(row.numbers)));
+  return [...(metric === '' ? [] : [metric]), ...[...names].filter(name => name !== metric)];
+}
+
+/** Return a number with four digits that count, such as 0.01473 or 1.2e-7. */
+export function formatNumber(value: number): string {
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
+}

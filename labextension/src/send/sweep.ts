@@ -1,0 +1,88 @@
+/** The values that a sweep gives to names of the cells, as the user writes them. Pure. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { Problem, SweepRequest } from '../wire';
+
+/** What the user wrote into the section; "" is an empty field. */
+export interface ISweepChoice {
+  /** Values by name, separated by commas. */
+  readonly values: Readonly<Record<string, string>>;
+  /** Jobs that may run at the same time. */
+  readonly parallel: string;
+  /** Name of the number by which the jobs are compared. */
+  readonly metric: string;
+  readonly mode: 'max' | 'min';
+}
+
+export const NO_SWEEP: ISweepChoice = { values: {}, parallel: '', metric: '', mode: 'max' };
+
+/** The part of a request that makes several jobs of one. */
+export type SweepFields = Pick<SweepRequest, 'grid' | 'group_parallel' | 'group_metric' | 'group_mode'>;
+
+/** The most jobs of a sweep that the server takes. */
+export const MOST_JOBS = 200;
+
+/** A literal in quotes, or text without a comma. */
+const VALUE = /\s*((?:[a-zA-Z]{0,2}(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|[^,])*)\s*(?:,|$)/gy;
+
+/** Return the values in a field; a comma in quotes separates nothing. */
+export function splitValues(text: string): string[] {
+  return Array.from(text.matchAll(VALUE), match => match[1].trim()).filter(value => value !== '');
+}
+
+/** Return the values by name, without names for which the field is empty. */
+export function listGrid(choice: ISweepChoice): Record<string, string[]> {
+  const entries = Object.entries(choice.values).map(([name, text]) => [name, splitValues(text)] as const);
+  return Object.fromEntries(entries.filter(([, values]) => values.length > 0));
+}
+
+/** Return the number of jobs: one for each combination; 1 if nothing varies. */
+export function countJobs(choice: ISweepChoice): number {
+  return Object.values(listGrid(choice)).reduce((count, values) => count * values.length, 1);
+}
+
+/** Return the fields of the sweep, null if nothing varies, or the problem of a field. */
+export function makeSweep(choice: ISweepChoice, trans: TranslationBundle): SweepFields | Problem | null {
+  const grid = listGrid(choice);
+  if (Object.keys(grid).length === 0) {
+    return null;
+  }
+  if (countJobs(choice) > MOST_JOBS) {
+    const message = trans.__(
+      'These values make %1 jobs; a sweep has at most %2.',
+      countJobs(choice),
+      MOST_JOBS
+    );
+    return { code: 'invalid_grid', field: 'grid', message };
+  }
+  const parallel = choice.parallel.trim();
+  if (parallel !== '' && !/^[1-9]\d{0,4}$/.test(parallel)) {
+    const message = trans.__('“%1” is not a number of jobs. Write 1 or more, or leave it empty.', parallel);
+    return { code: 'invalid_parallel', field: 'group_parallel', message };
+  }
+  return {
+    grid,
+    group_parallel: parallel === '' ? null : Number(parallel),
+    group_metric: choice.metric.trim(),
+    group_mode: choice.mode
+  };
+}
+
+/** Return a sentence about what is sent; empty if nothing varies. */
+export function describeSweep(choice: ISweepChoice, trans: TranslationBundle): string {
+  if (Object.keys(listGrid(choice)).length === 0) {
+    return '';
+  }
+  const jobs = trans._n('Sends %1 job.', 'Sends %1 jobs as one group.', countJobs(choice));
+  const parallel = choice.parallel.trim();
+  const cap =
+    parallel === ''
+      ? trans.__('As many run at the same time as the queue lets run.')
+      : trans._n(
+          'At most %1 of them runs at the same time; the others wait for their turn.',
+          'At most %1 of them run at the same time; the others wait for their turn.',
+          Number(parallel) || 0
+        );
+  return `${jobs} ${cap}`;
+}

@@ -1,0 +1,129 @@
+/** The section in which the user sends several jobs with different values: props in, no requests. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { HTMLSelect } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { Caret } from '../panel/parts';
+import type { Plan, Problem } from '../wire';
+import { Field, TextField } from './field';
+import type { ISweepChoice } from './sweep';
+import { describeSweep } from './sweep';
+
+export interface ISweepProps {
+  choice: ISweepChoice;
+  assignments: Plan['assignments'];
+  /** Names that the job brings back, of which one may be the number to compare. */
+  returns: readonly string[];
+  problem: Problem | null;
+  trans: TranslationBundle;
+  onChoice: (choice: ISweepChoice) => void;
+}
+
+/** Fields of this section, as a problem names them. */
+export const SWEEP_FIELDS = ['grid', 'group_parallel', 'group_metric', 'group_mode'];
+
+export function SweepSection(props: ISweepProps): React.JSX.Element | null {
+  const { choice, assignments, problem, trans } = props;
+  const wrong = SWEEP_FIELDS.includes(problem?.field ?? '');
+  const [open, setOpen] = React.useState(false);
+  const said = describeSweep(choice, trans);
+  if (assignments.length === 0) {
+    return null;
+  }
+  const isOpen = open || wrong;
+  return (
+    <section className="jp-gq-extras" aria-label={trans.__('Send as sweep')}>
+      <button
+        type="button"
+        className="jp-gq-extras-head"
+        aria-expanded={isOpen}
+        aria-controls="jp-gq-send-sweep"
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Caret open={isOpen} />
+        {trans.__('Send as sweep')}
+        {!isOpen && <span className="jp-gq-hint">{said || describeNames(assignments, trans)}</span>}
+      </button>
+      <div id="jp-gq-send-sweep" className="jp-gq-send-fields" hidden={!isOpen}>
+        <p className="jp-gq-hint">
+          {trans.__('One job for each combination. Write several values, separated by commas.')}
+        </p>
+        <div className="jp-gq-sweep-names">
+          <Values {...props} />
+        </div>
+        {problem?.field === 'grid' && (
+          <p className="jp-gq-problem" role="alert">
+            {problem.message}
+          </p>
+        )}
+        {said !== '' && <Options {...props} />}
+        {said !== '' && <p role="status">{said}</p>}
+      </div>
+    </section>
+  );
+}
+
+/** A field for the values of each name. */
+function Values({ choice, assignments, trans, onChoice }: ISweepProps): React.JSX.Element {
+  return (
+    <>
+      {assignments.map(({ name, value, line, title }) => (
+        <TextField
+          key={name}
+          id={`sweep-${name}`}
+          label={name}
+          hint={trans.__('line %1 of “%2”', line, title)}
+          placeholder={value}
+          maxLength={2000}
+          value={choice.values[name] ?? ''}
+          problem={null}
+          onChange={text => onChoice({ ...choice, values: { ...choice.values, [name]: text } })}
+        />
+      ))}
+    </>
+  );
+}
+
+/** The fields for the jobs as a whole: how many at once, and how they are compared. */
+function Options({ choice, returns, problem, trans, onChoice }: ISweepProps): React.JSX.Element {
+  return (
+    <>
+      <TextField
+        id="group_parallel"
+        label={trans.__('At once')}
+        hint={trans.__('jobs that run at the same time at most')}
+        placeholder={trans.__('all')}
+        maxLength={5}
+        value={choice.parallel}
+        problem={problem}
+        onChange={parallel => onChoice({ ...choice, parallel })}
+      />
+      <TextField
+        id="group_metric"
+        label={trans.__('Compare by')}
+        hint={trans.__('variable with the number of each job, such as loss')}
+        placeholder={returns[0]}
+        maxLength={100}
+        value={choice.metric}
+        problem={problem}
+        onChange={metric => onChoice({ ...choice, metric })}
+      />
+      <Field id="group_mode" label={trans.__('Best is')} problem={problem}>
+        <HTMLSelect
+          id="jp-gq-send-group_mode"
+          value={choice.mode}
+          onChange={event => onChoice({ ...choice, mode: event.target.value === 'min' ? 'min' : 'max' })}
+        >
+          <option value="max">{trans.__('the highest number')}</option>
+          <option value="min">{trans.__('the lowest number')}</option>
+        </HTMLSelect>
+      </Field>
+    </>
+  );
+}
+
+/** Return the names that can vary, as a hint. */
+function describeNames(assignments: Plan['assignments'], trans: TranslationBundle): string {
+  return trans.__('several jobs with other values of %1', assignments.map(({ name }) => name).join(', '));
+}
