@@ -85,9 +85,10 @@ describe('the table under a cell', () => {
   it('is live, has the best first, and cancels the rest', async () => {
     const training = new FakeTraining();
     const app = new FakeApp();
-    const cancelled = app.addForeignCommand(CommandIDs.cancelJobs);
+    const cancelled: unknown[] = [];
+    app.addForeignCommand(CommandIDs.cancelJobs, args => cancelled.push(args));
     const jobs = SWEEP.jobs.map(({ job }) => aJob({ id: job, group: 'sweep-1', phase: 'running' }));
-    training.server.answer('GET jobs?limit=500&group=sweep-1', { jobs });
+    training.server.answer('GET jobs', { jobs });
     const value = { type: 'float', bytes: 9, sha256: '', path: '', reason: '' };
     const loss = (number: number): object => ({
       variables: [{ ...value, name: 'loss', number }],
