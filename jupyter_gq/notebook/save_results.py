@@ -73,7 +73,7 @@ def save_one(
 ) -> dict[str, object]:
     """Save one variable to the file `path`; return its entry of the report.
 
-    The entry has `name`, `type`, `bytes`, `sha256` and, of a number, `number`. It has a `reason` if nothing was saved,
+    The entry has `name`, `type`, `bytes` and `sha256`, the `number` of a number, and a `reason` if nothing was saved,
     which leaves no file.
     """
     entry: dict[str, object] = {"name": name, "type": "", "bytes": None, "sha256": "", "path": "", "reason": ""}

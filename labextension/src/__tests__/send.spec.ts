@@ -54,10 +54,7 @@ async function activate(): Promise<void> {
     fetch: (id: string) => Promise.resolve(database.get(id)),
     save: (id: string, value: unknown) => Promise.resolve(void database.set(id, value))
   };
-  const history: IRunHistory = {
-    isComplete: kernel => runs.isComplete(kernel),
-    listRuns: kernel => runs.listRuns(kernel)
-  };
+  const history: IRunHistory = { isComplete: id => runs.isComplete(id), listRuns: id => runs.listRuns(id) };
   await send.activate(app.frontEnd, tracker, training, history, outputs, memory);
 }
 

@@ -5,7 +5,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
-import { describeJob, isFinal, lookOf } from '../jobs';
+import { describeJob, isCancellable, lookOf } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -58,7 +58,7 @@ function LiveSweep({ sweep, training, run, trans }: ILiveSweepProps): React.JSX.
   const jobs = useJobs(sweep, training);
   const numbers = useNumbers(jobs, training);
   const rows = sortRows(sweep, jobs, numbers);
-  const left = rows.filter(({ job }) => job !== null && !isFinal(job.phase)).map(({ id }) => id);
+  const left = rows.filter(({ job }) => job !== null && isCancellable(job)).map(({ id }) => id);
   return (
     <div className="jp-gq-sweep" role="group" aria-label={trans.__('Sweep %1', sweep.name)}>
       <div className="jp-gq-status">
@@ -153,8 +153,13 @@ function Rows({ rows, metric, run, trans }: IRowsProps): React.JSX.Element {
       <table>
         <thead>
           <tr>
-            {[...names, trans.__('State'), ...numbers].map(name => (
+            {[...names, trans.__('State')].map(name => (
               <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+            {numbers.map(name => (
+              <th key={`number ${name}`} scope="col" className="jp-gq-sweep-number">
                 {name}
               </th>
             ))}
