@@ -134,6 +134,7 @@ describe('the section of the dialog', () => {
       pools: me.pools,
       largest: me.largest_request,
       secrets: me,
+      trans,
       targets: [{ id: 'train', source: 'train()' }],
       prefix: { from: 'history', entries: [] },
       notes: [],
