@@ -140,7 +140,8 @@ describe('the section of the dialog', () => {
       notes: [],
       check: () => Promise.resolve(aPlan({ assignments, returns: ['model'] })),
       slowChanged: new Signal<unknown, boolean>({}),
-      preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.' } as never),
+      preview: () =>
+        Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
       send: () => Promise.reject(new Error('one job was sent')),
       sweep: {
         trans,
