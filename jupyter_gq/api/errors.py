@@ -6,6 +6,12 @@ from jupyter_gq.client.models import Problem
 from jupyter_gq.domain import errors
 from jupyter_gq.domain.errors import HttpRefusal
 
+from .access import ADMIN_SCOPE
+
+_HOW_TO_ADMIN = (
+    " On one machine, configure(c, admins=[...]) in the configuration of the Hub names administrators; on Kubernetes, "
+    "the chart's admins does."
+)
 #: The status of each domain error, and the field of the request that it concerns. The first match counts.
 STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.InvalidAmount, 422, None),
@@ -121,7 +127,8 @@ def missing_scope(scope: str) -> ApiRefusal:
     return refusal(
         403,
         "missing_scope",
-        f"This token lacks the scope {scope!r}. Use a token that has it, or ask your administrator for it.",
+        f"This token lacks the scope {scope!r}. Use a token that has it, or ask your administrator for it."
+        + (_HOW_TO_ADMIN if scope == ADMIN_SCOPE else ""),
     )
 
 

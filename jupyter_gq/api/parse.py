@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from jupyter_gq.client.model_errors import describe_errors, show_value
 from jupyter_gq.domain import bounded_json
-from jupyter_gq.domain.errors import InvalidJson
+from jupyter_gq.domain.errors import InvalidJson, TooMuchJson
 from jupyter_gq.domain.json_types import JsonValue
 
 from .errors import ApiRefusal, refusal
@@ -36,6 +36,8 @@ def parse_json(body: bytes, max_values: int = bounded_json.MAX_NODES) -> JsonVal
             json.dumps(document, ensure_ascii=False).encode("utf-8")
     except UnicodeError as error:
         raise bad_json("it is not valid Unicode text in UTF-8") from error
+    except TooMuchJson as error:
+        raise refusal(400, "bad_json", f"The body of this request is too much: {error}. Send less at once.") from error
     except InvalidJson as error:
         raise bad_json(str(error)) from error
     return document

@@ -15,6 +15,10 @@ _ONE_LINE = rf"^[^{_CONTROLS}]*$"
 
 #: The name of a user's object, a queue, a server, a cell, a device.
 Name = Annotated[str, Field(max_length=255, pattern=rf"^{NAME_CHARACTER}*$")]
+#: The most characters of a short name.
+MAX_NAME = 100
+#: A name that is shown in lists: of a group, a number, a GPU model.
+ShortName = Annotated[str, Field(max_length=MAX_NAME, pattern=rf"^{NAME_CHARACTER}*$")]
 #: A path, an argument of a command, a sentence.
 Line = Annotated[str, Field(max_length=4096, pattern=_ONE_LINE)]
 #: Text that a person or a program wrote, of one line or several.

@@ -1,6 +1,7 @@
 """The cells that a job runs, each with its code. Pure, standard library only: each start of a job imports this."""
 
 import keyword
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -84,6 +85,9 @@ def explain_invalid_names(names: Sequence[str]) -> str:
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name):
             return f"{name!r} is not the name of a variable. Write names such as model, separated by commas"
+        plain = unicodedata.normalize("NFKC", name)
+        if plain != name:  # Python stores the variable under the plain name only
+            return f"{name!a} is not how Python keeps the name of a variable. Write {plain}"
     repeated = next((name for name in names if names.count(name) > 1), None)
     return "" if repeated is None else f"the name {repeated} is there twice"
 

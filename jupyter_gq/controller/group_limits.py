@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Hold, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import Record
 
 
@@ -33,6 +34,18 @@ def hold_beyond_limits(records: Sequence[Record], views: Sequence[Workload]) -> 
             groups[view.owner, record.detail.group].append(view)
     held = {name: hold for members in groups.values() for name, hold in _find_held(members, limits).items()}
     return tuple(replace(view, hold=held[view.id]) if view.id in held else view for view in views)
+
+
+def hold_newcomer(records: Sequence[Record], workload: Workload, group: str, parallel: int | None) -> Workload:
+    """Return a workload that has not been sent as it would be seen in a group of its owner: held, if it is beyond it.
+
+    `records` are those of all unfinished workloads.
+    """
+    if not group or not parallel:
+        return workload
+    newcomer = Record(workload=workload, detail=WorkloadDetail(group=group, group_parallel=parallel))
+    together = [*records, newcomer]
+    return hold_beyond_limits(together, [record.workload for record in together])[-1]
 
 
 def _find_held(members: Sequence[Workload], limits: dict[str, int]) -> dict[str, Hold]:

@@ -13,7 +13,7 @@ import re
 from math import isfinite
 from typing import NoReturn
 
-from .errors import InvalidJson
+from .errors import InvalidJson, TooMuchJson
 from .json_types import JsonValue
 
 #: Deeper than any notebook or message: those of today nest some twenty levels.
@@ -130,11 +130,11 @@ def _check_depth(document: JsonValue) -> None:
 
 
 def _too_many(most: int) -> InvalidJson:
-    return InvalidJson(f"it has more than {most} values")
+    return TooMuchJson(f"it has more than {most} values")
 
 
 def _nested_too_deeply(most: int = MAX_DEPTH) -> InvalidJson:
-    return InvalidJson(f"it is nested more than {most} levels deep")
+    return TooMuchJson(f"it is nested more than {most} levels deep")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -199,6 +199,10 @@ class InvalidJson(UserError, ValueError):
     code = "bad_json"
 
 
+class TooMuchJson(InvalidJson):
+    """A JSON document that is beyond the bounds of its reader; the text is a phrase that says why."""
+
+
 class UnusableFile(UserError):
     """A file that user code can write and that cannot be read within the bounds of its reader; the text says why."""
 

@@ -257,7 +257,7 @@ export interface components {
              */
             gpu_memory?: string | number | null;
             /**
-             * @description Seconds that the job may run, over all runs; 0 = no limit of its own. The limit of its queue counts if it is smaller.
+             * @description Seconds that the job may run, over all runs, at least 1; 0 = no limit of its own. The limit of its queue counts if it is smaller.
              * @default null
              */
             max_seconds?: number | null;
@@ -338,7 +338,7 @@ export interface components {
              */
             group?: string;
             /**
-             * @description Jobs of the group that may run at the same time. Default: all.
+             * @description Jobs of the group that may run at the same time; needs `group`. Default: all.
              * @default null
              */
             group_parallel?: number | null;

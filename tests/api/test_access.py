@@ -144,6 +144,9 @@ async def test_a_missing_scope_is_403_and_named(serve):
     status, problem = await served.problem("GET", "api/v1/me", token="ann-elsewhere")
     assert (status, problem["code"]) == (403, "missing_scope")
     assert "access:services!service=jupyter-gq" in problem["message"]
+    assert "configure(c, admins=[...])" not in problem["message"]
+    _, problem = await served.problem("GET", "api/v1/audit", token="ann")
+    assert "configure(c, admins=[...]) in the configuration of the Hub" in problem["message"]
 
 
 @pytest.mark.parametrize(

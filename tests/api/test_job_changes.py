@@ -84,6 +84,7 @@ async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_t
         ({"hold": True}, "hold: there is no such field here", "hold"),
         ({"held": "perhaps"}, "held: ", "held"),
         ({"priority": 101}, "priority: ", "priority"),
+        ({"max_seconds": 1e-9}, "a job runs for at least 1 second, not 1e-09; 0 removes its own limit", "max_seconds"),
         ({"queue": "a\nb"}, "queue: control characters", "queue"),
     ],
 )

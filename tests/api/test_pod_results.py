@@ -126,6 +126,17 @@ async def test_a_path_that_leads_elsewhere_is_refused(serve, world, path):
         {"contents": [{"path": "files/x", "bytes": 0, "parts": []}] * 2},
         {"contents": [{"path": "files/x", "bytes": -1, "parts": []}]},
         {"owner": "bob"},
+        {"results": {"files": [{"path": "x", "bytes": 999}]}},
+        {
+            "results": {"files": [{"path": "x", "bytes": 0}, {"path": "x/y", "bytes": 0}]},
+            "contents": [{"path": f"files/{path}", "bytes": 0, "parts": []} for path in ("x", "x/y")],
+        },
+        {
+            "results": {
+                "variables": [{"name": "v", "type": "", "bytes": 0, "path": "v.pickle", "reason": "Too large."}]
+            },
+            "contents": [{"path": "v.pickle", "bytes": 0, "parts": []}],
+        },
     ],
     ids=str,
 )
@@ -133,6 +144,21 @@ async def test_a_report_whose_contents_are_not_those_of_its_list_is_refused(serv
     served = await serve(world.controller)
     job, token = await start(served, world)
     assert await put_report(served, job, token, report_of({"x": b""}) | forged) == 422
+
+
+async def test_as_many_files_as_the_list_may_have_are_taken_and_one_more_is_said(serve, world):
+    served = await serve(world.controller)
+    job, token = await start(served, world)
+    most = {f"f{number}": b"" for number in range(1000)}
+    assert await put_report(served, job, token, report_of(most)) == 204
+    answer = await served.ask("PUT", f"api/v1/jobs/{job}/results", body=report_of({**most, "g": b""}), token=token)
+    assert answer.code == 422
+    assert "1000" in json.loads(answer.body)["message"]
+    answer = await served.ask(
+        "PUT", f"api/v1/jobs/{job}/results", body=report_of(dict.fromkeys(map(str, range(10_000)), b"")), token=token
+    )
+    assert answer.code == 400
+    assert "is too much: it has more than 50000 values. Send less" in json.loads(answer.body)["message"]
 
 
 async def test_a_new_report_replaces_the_one_before_and_deletion_takes_all(serve, world):

@@ -3,6 +3,8 @@
 Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI document is made from these models.
 """
 
+from jupyter_gq.client.bounds import MAX_NAME
+
 from .audit import AuditEntryView, AuditPage
 from .bundles import Bundle, CellRef, Kernel, Manifest
 from .changes import MOST_JOBS, CancelledJobs, JobChange, JobSelection, RefusedJob
@@ -12,7 +14,6 @@ from .evictions import Eviction
 from .files import Carried, CarriedPickle, FileParts, FileStore, FrozenFile, PartsQuestion
 from .health import Health, HealthCode, Readiness
 from .jobs import (
-    MAX_NAME,
     Alternative,
     ExpectedStart,
     JobError,

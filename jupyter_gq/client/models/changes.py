@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import Amount, Name
@@ -47,9 +47,18 @@ class JobChange(StrictModel):
         default=None,
         ge=0,
         le=10 * 366 * 24 * 3600,
-        description="Seconds that the job may run, over all runs; 0 = no limit of its own. The limit of its queue "
-        "counts if it is smaller.",
+        description="Seconds that the job may run, over all runs, at least 1; 0 = no limit of its own. The limit "
+        "of its queue counts if it is smaller.",
     )
+
+    @field_validator("max_seconds")
+    @classmethod
+    def _check_max_seconds(cls, seconds: float | None) -> float | None:
+        """Refuse a limit of less than a second other than 0."""
+        if seconds is not None and 0 < seconds < 1:
+            why = f"a job runs for at least 1 second, not {seconds:g}; 0 removes its own limit"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return seconds
 
     @model_validator(mode="after")
     def _names_a_change(self) -> Self:

@@ -1,17 +1,17 @@
 """Jobs: requests, previews, and jobs as people see them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from jupyter_gq.client.bounds import MOST_SECRETS, Amount, Name, Text
-from jupyter_gq.client.strict_model import StrictModel
+from jupyter_gq.client.bounds import MAX_NAME, MOST_SECRETS, Amount, Line, Name, ShortName, Text
+from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .bundles import Bundle, CellRef
 from .evictions import Eviction
 
-MAX_NAME = 100
 #: The most GPU models that a job may prefer.
 MOST_MODELS = 10
 #: The name of a GPU model.
@@ -74,23 +74,31 @@ class JobFields(StrictModel):
     )
     max_seconds: float | None = Field(
         default=None,
-        gt=0,
+        ge=1,
         le=10 * 366 * 24 * 3600,
         description="Seconds that the job may run, over all runs and not counting pauses; then it saves its state and "
         "ends. The limit of its queue counts if it is smaller. Default: no limit of its own.",
     )
-    group: Name = Field(
-        default="", max_length=MAX_NAME, description="Name of a group of the owner's jobs, such as a sweep."
-    )
+    group: ShortName = Field(default="", description="Name of a group of the owner's jobs, such as a sweep.")
     group_parallel: int | None = Field(
-        default=None, ge=1, le=100_000, description="Jobs of the group that may run at the same time. Default: all."
+        default=None,
+        ge=1,
+        le=100_000,
+        description="Jobs of the group that may run at the same time; needs `group`. Default: all.",
     )
-    group_metric: Name = Field(
+    group_metric: ShortName = Field(
         default="",
-        max_length=MAX_NAME,
         description='Name of the number by which the jobs of the group are compared; "" = their first one.',
     )
     group_mode: GroupMode = Field(default="max", description="Whether the highest or the lowest number is the best.")
+
+    @model_validator(mode="after")
+    def _check_group(self) -> Self:
+        """Refuse a limit of a group that is not named."""
+        if self.group_parallel is not None and not self.group:
+            why = "group_parallel limits the jobs of a group: name it with group"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return self
 
 
 class JobRequest(JobFields):
@@ -99,9 +107,8 @@ class JobRequest(JobFields):
     secrets: list[Name] = Field(
         default_factory=list, max_length=MOST_SECRETS, description="Names of the secrets of the job."
     )
-    home: Name = Field(
+    home: Line = Field(
         default="",
-        max_length=4096,
         description='Absolute home folder of the user, where secrets are looked for; "" = that of their account.',
     )
 

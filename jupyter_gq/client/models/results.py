@@ -1,12 +1,13 @@
 """The results of a job: the variables that it returns, and the files that its cells put into its result folder."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from jupyter_gq.client.bounds import Name, Text
-from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path
+from jupyter_gq.client.frozen_files import PART_SIZE, explain_unsafe_path, find_clash
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -17,8 +18,9 @@ ResultPath = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$
 Size = Annotated[int, Field(ge=0, lt=2**63)]
 #: Folder of the files among the results; the variables are beside it.
 FILES = "files/"
-#: Most results with a content in one report.
-MOST_KEPT = 11_000
+_STRANGE = "the contents are not those of the results that have no reason"
+#: Most variables, and most files, in one report: a report of as many is within the bounds of a request.
+MOST_VARIABLES, MOST_FILES = 1000, 1000
 
 
 class ResultVariable(BaseModel):
@@ -47,8 +49,8 @@ class JobResults(BaseModel):
     """The results of a job that has ended."""
 
     python: str = Field(default="", max_length=20, description='Python of the job\'s kernel, such as "3.12".')
-    variables: list[ResultVariable] = Field(default_factory=list, max_length=1000)
-    files: list[ResultFile] = Field(default_factory=list, max_length=10_000)
+    variables: list[ResultVariable] = Field(default_factory=list, max_length=MOST_VARIABLES)
+    files: list[ResultFile] = Field(default_factory=list, max_length=MOST_FILES)
     omitted_files: int = Field(
         default=0, ge=0, description="Number of files that are not listed, because of their number."
     )
@@ -67,28 +69,45 @@ class ResultsReport(StrictModel):
 
     # Not the model: a model that is both sent and received would have two schemas.
     results: JsonObject = Field(description="The list of the results, a `JobResults`.")
-    contents: list[KeptResult] = Field(max_length=MOST_KEPT, description="The contents of the results that have one.")
+    contents: list[KeptResult] = Field(
+        max_length=MOST_VARIABLES + MOST_FILES, description="The contents of the results that have one."
+    )
 
     @model_validator(mode="after")
     def _check_contents(self) -> "ResultsReport":
         """Refuse contents that are not those of the results, each once, and parts that do not fit their size."""
-        found, wanted = [kept.path for kept in self.contents], _list_contents(JobResults.model_validate(self.results))
-        strange = set(found).symmetric_difference(wanted)
-        unsafe = next((path for path in found if explain_unsafe_path(path)), None)
-        sizes = next((kept.path for kept in self.contents if len(kept.parts) != -(-kept.bytes // PART_SIZE)), None)
-        why = ""
-        if strange or len(set(found)) != len(found):
-            why = "the contents are not those of the results that have no reason"
-        elif unsafe is not None:
-            why = f"{explain_unsafe_path(unsafe)}: {unsafe[:60]!r}"
-        elif sizes is not None:
-            why = f"the parts of {sizes[:60]!r} do not fit its size"
+        results = JobResults.model_validate(self.results)
+        why = _explain_list(results) or _explain_contents(self.contents, _list_contents(results))
         if why:
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
         return self
 
 
-def _list_contents(results: JobResults) -> list[str]:
-    """Return the paths of all results that have a content."""
-    variables = [variable.path for variable in results.variables if variable.bytes is not None]
-    return [*variables, *(FILES + file.path for file in results.files if not file.reason)]
+def _explain_list(results: JobResults) -> str:
+    """Return as a clause what is wrong with a list of results; "" if nothing is."""
+    both = next((variable.name for variable in results.variables if variable.bytes is not None and variable.reason), "")
+    if both:
+        return f"the variable {both[:60]!r} has a size and a reason why there is none"
+    clash = find_clash([file.path for file in results.files])
+    return "" if clash is None else f"{clash[:60]!r} is a file and a folder"
+
+
+def _explain_contents(contents: Sequence[KeptResult], wanted: Sequence[tuple[str, int]]) -> str:
+    """Return as a clause what is wrong with the contents of results of these paths and sizes; "" if nothing is."""
+    sizes = dict(wanted)
+    for kept in contents:
+        unsafe = explain_unsafe_path(kept.path)
+        if unsafe:
+            return f"{unsafe}: {kept.path[:60]!r}"
+        if len(kept.parts) != -(-kept.bytes // PART_SIZE):
+            return f"the parts of {kept.path[:60]!r} do not fit its size"
+        if sizes.get(kept.path, kept.bytes) != kept.bytes:
+            return f"{kept.path[:60]!r} is listed with {sizes[kept.path]} bytes, and its content has {kept.bytes}"
+    found = sorted(kept.path for kept in contents)
+    return "" if found == sorted(path for path, _ in wanted) else _STRANGE
+
+
+def _list_contents(results: JobResults) -> list[tuple[str, int]]:
+    """Return the paths and sizes of all results that have a content."""
+    variables = [(variable.path, variable.bytes) for variable in results.variables if variable.bytes is not None]
+    return [*variables, *((FILES + file.path, file.bytes) for file in results.files if not file.reason)]

@@ -21,6 +21,7 @@ from typing import Protocol
 from jupyter_gq.client.models import Alternative, ExpectedStart, JobFields, Preview
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.group_limits import hold_newcomer
 from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
@@ -68,8 +69,10 @@ class Previews:
         """
         check_secrets(self._context, caller, secrets, {"HOME": home})
         workload = build_workload(self._context, caller, request, "preview")
+        unfinished = tuple(self._context.records.unfinished())
+        workload = hold_newcomer(unfinished, workload, request.group, request.group_parallel)
         (outlook,) = self._decider.preview(caller, [workload])
-        if outlook.starts_now and not outlook.over_quota:
+        if workload.hold is not None or (outlook.starts_now and not outlook.over_quota):
             return self._describe(workload, outlook)
         tried = await try_alternatives(self._context, self._decider, caller, request, workload)
         better = choose_better(outlook, tried)

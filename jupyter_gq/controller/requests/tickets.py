@@ -298,7 +298,8 @@ class Tickets:
         record = self._newest_open_ticket(caller.user, server)
         record = record or max(self._tickets_of(caller.user, server), key=_age, default=None)
         if record is None:
-            raise NotFound(f"There is no notebook server {server!r} of yours with a ticket.")
+            named = f"notebook server {server!r}" if server else "default notebook server"
+            raise NotFound(f"There is no {named} of yours with a ticket. Start it on the page of the Hub.")
         return record
 
     def _tickets_of(self, user: str, server: str) -> list[Record]:

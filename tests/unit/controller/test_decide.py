@@ -76,3 +76,14 @@ async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
         await world.step(3)
         assert "The scheduler tries again after a pause" in world.job(refused).sentence
         assert (await world.controller.previews.preview(BOB, JobRequest(queue="nlp", gpus="1"))).starts_now
+
+
+async def test_a_preview_says_that_the_group_has_to_wait_for_its_turn(world):
+    request = JobRequest(queue="vision", gpus="0.25", group="sweep-1", group_parallel=1)
+    assert (await world.controller.previews.preview(ANN, request)).starts_now
+    world.send(ANN, "vision", "0.25", group="sweep-1", group_parallel=1)
+    seen = await world.controller.previews.preview(ANN, request)
+    assert not seen.starts_now
+    assert "its group may run at most 1 at the same time" in seen.sentence
+    assert seen.alternatives == []
+    assert (await world.controller.previews.preview(BOB, request.model_copy(update={"queue": "nlp"}))).starts_now
