@@ -210,3 +210,9 @@ async def test_several_kernels_are_busy_when_one_is(world):
 async def test_a_report_of_an_unknown_server_is_refused(world):
     with pytest.raises(NotFound):
         world.report(BOB)
+
+
+@pytest.mark.parametrize(("server", "named"), [("", "no default notebook server"), ("gpu", "no notebook server 'gpu'")])
+async def test_a_server_that_is_not_there_is_named(crowded, server, named):
+    with pytest.raises(NotFound, match=f"There is {named} of yours with a ticket. Start it"):
+        crowded.controller.tickets.keep(CAROL, server)
