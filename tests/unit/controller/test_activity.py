@@ -7,7 +7,7 @@ from jupyter_gq.client.models import ActivityReport, KernelActivity
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.mentions import reveal
 
-from .world import ANN, BOB, CAROL, World, story_settings
+from .world import ADMIN, ANN, BOB, CAROL, World, story_settings
 
 pytestmark = pytest.mark.asyncio
 
@@ -215,4 +215,4 @@ async def test_a_report_of_an_unknown_server_is_refused(world):
 @pytest.mark.parametrize(("server", "named"), [("", "no default notebook server"), ("gpu", "no notebook server 'gpu'")])
 async def test_a_server_that_is_not_there_is_named(crowded, server, named):
     with pytest.raises(NotFound, match=f"There is {named} of yours with a ticket. Start it"):
-        crowded.controller.tickets.keep(CAROL, server)
+        crowded.controller.tickets.keep(ADMIN, server)
