@@ -29,8 +29,8 @@ export function formatCores(cpus: string): string {
   return `${cpus} CPU ${parseMilli(cpus) === 1000 ? 'core' : 'cores'}`;
 }
 
-/** Return the amounts that the user can choose: none, fractions, and whole GPUs up to `largest`. */
-export function listGpuChoices(largest: string): string[] {
+/** Return the amounts that the user can choose: none, fractions, and whole GPUs up to `largest`, and `kept` in its place. */
+export function listGpuChoices(largest: string, kept = '0'): string[] {
   const most = parseMilli(largest) ?? 0;
   const whole: string[] = [];
   for (let count = 1; count * 1000 <= most; count = count < LAST_STEP_OF_ONE ? count + 1 : count * 2) {
@@ -40,7 +40,9 @@ export function listGpuChoices(largest: string): string[] {
   if (most >= 1000 && !whole.includes(top)) {
     whole.push(top);
   }
-  return ['0', ...FRACTIONS.filter(fraction => (parseMilli(fraction) ?? 0) <= most), ...whole];
+  const usual = ['0', ...FRACTIONS.filter(fraction => (parseMilli(fraction) ?? 0) <= most), ...whole];
+  const all = usual.includes(kept) ? usual : [...usual, kept];
+  return all.sort((one, other) => (parseMilli(one) ?? 0) - (parseMilli(other) ?? 0));
 }
 
 /** Return which portion of `whole` the amount `part` is, from 0 to 1; 0 if `whole` is 0. */

@@ -2,7 +2,9 @@
 
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { again } from './plugins/again';
 import { countdown } from './plugins/countdown';
+import { desktop } from './plugins/desktop';
 import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
 import { lending } from './plugins/lending';
@@ -22,6 +24,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   history,
   outputs,
   send,
+  again,
   jobs,
   selection,
   panel,
@@ -31,6 +34,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   lending,
   memory,
   notify,
+  desktop,
   patience
 ];
 

@@ -74,6 +74,11 @@ export function nameHold(job: JobSummary): 'Hold' | 'Pause' | 'Release' {
   return isWaiting(job.phase) ? 'Hold' : 'Pause';
 }
 
+/** Return the word of the button that sends a job which has ended once more. */
+export function nameAgain(phase: JobPhase, trans: TranslationBundle): string {
+  return phase === 'failed' ? trans.__('Fix and resend') : trans.__('Send again');
+}
+
 /** Return whether the job can still be cancelled. */
 export function isCancellable(job: JobSummary): boolean {
   return !isFinal(job.phase) && job.phase !== 'cancelling';

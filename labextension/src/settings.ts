@@ -9,19 +9,26 @@ export interface ISettings {
   readonly saveOnSend: boolean;
   /** Notify the user when a job is done, failed or was paused. */
   readonly notifyWhenDone: boolean;
+  /** Notify the user on the desktop as well, while the page cannot be seen. */
+  readonly notifyOnDesktop: boolean;
 }
 
-const DEFAULTS: ISettings = { saveOnSend: true, notifyWhenDone: true };
+const DEFAULTS: ISettings = { saveOnSend: true, notifyWhenDone: true, notifyOnDesktop: false };
 
 /** Return the user's settings; without a registry, and for values that are not boolean, the defaults. */
 export async function readSettings(registry: ISettingRegistry | null): Promise<ISettings> {
-  if (registry === null) {
-    return DEFAULTS;
-  }
-  const { composite } = await registry.load(SETTINGS_ID);
+  return registry === null ? DEFAULTS : selectSettings((await registry.load(SETTINGS_ID)).composite);
+}
+
+/** Return the settings among these values; for values that are not boolean, the defaults. */
+export function selectSettings(values: ISettingRegistry.ISettings['composite']): ISettings {
+  const read = (name: keyof ISettings): boolean => {
+    const value = values[name];
+    return typeof value === 'boolean' ? value : DEFAULTS[name];
+  };
   return {
-    saveOnSend: typeof composite.saveOnSend === 'boolean' ? composite.saveOnSend : DEFAULTS.saveOnSend,
-    notifyWhenDone:
-      typeof composite.notifyWhenDone === 'boolean' ? composite.notifyWhenDone : DEFAULTS.notifyWhenDone
+    saveOnSend: read('saveOnSend'),
+    notifyWhenDone: read('notifyWhenDone'),
+    notifyOnDesktop: read('notifyOnDesktop')
   };
 }

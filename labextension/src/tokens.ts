@@ -7,6 +7,7 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { Client } from './client';
 import type { ILiveState } from './live/state';
+import type { ISendOrigin } from './send/opening';
 import type { JobSummary, JobView, NotebookView, OutputNotice, RanCell, SentSweep } from './wire';
 
 /** A live view of the user's jobs, notebooks and queues. */
@@ -68,9 +69,19 @@ export const ICellOutputs = new Token<ICellOutputs>(
   'Puts the output of jobs under their cells.'
 );
 
+/** The dialog that sends cells. */
+export interface ISender {
+  /** Send cells; return the id of the accepted job, or null if the user cancelled. */
+  send(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null>;
+}
+
+export const ISender = new Token<ISender>('jupyter-gq:ISender', 'The dialog that sends cells to training.');
+
 /** Ids of the commands of this extension. */
 export namespace CommandIDs {
   export const sendCell = 'jupyter-gq:send-cell';
+  export const sendAgain = 'jupyter-gq:send-again';
+  export const fixAndResend = 'jupyter-gq:fix-and-resend';
   export const openPanel = 'jupyter-gq:open-panel';
   export const refresh = 'jupyter-gq:refresh';
   export const cancelJob = 'jupyter-gq:cancel-job';
@@ -88,6 +99,11 @@ export namespace CommandIDs {
   export const goToCell = 'jupyter-gq:go-to-cell';
   export const showJob = 'jupyter-gq:show-job';
   export const keepShare = 'jupyter-gq:keep-share';
+}
+
+/** Return the command that sends a job which ended in this phase once more. */
+export function commandOfAgain(phase: JobSummary['phase']): string {
+  return phase === 'failed' ? CommandIDs.fixAndResend : CommandIDs.sendAgain;
 }
 
 /** JSON schema of the arguments of commands that have none. */

@@ -1,4 +1,5 @@
 import { Notification } from '@jupyterlab/apputils';
+import type { IDocumentManager } from '@jupyterlab/docmanager';
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 
 import { METADATA_KEY } from '../attach/metadata';
@@ -14,6 +15,8 @@ import { all, clearScreen, perform, press, words } from './screen';
 let app: FakeApp;
 let training: FakeTraining;
 let tracker: FakeTracker;
+/** What the document manager of JupyterLab was asked to open. */
+let opened: unknown[][];
 
 const TARGET = { cell_id: '', source_hash: '', seconds: null };
 
@@ -22,8 +25,12 @@ beforeEach(async () => {
   app = new FakeApp();
   training = new FakeTraining();
   tracker = new FakeTracker();
+  opened = [];
+  const documents = {
+    openOrReveal: (...args: unknown[]) => void opened.push(args)
+  } as unknown as IDocumentManager;
   const rendermime = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
-  await jobs.activate(app.frontEnd, training, rendermime, null, tracker.tracker);
+  await jobs.activate(app.frontEnd, training, rendermime, null, tracker.tracker, documents);
   await panel.activate(app.frontEnd, training, null);
 });
 afterEach(async () => {
@@ -120,12 +127,12 @@ it('a job that nobody knows any more is told as such', async () => {
 });
 
 describe('the result of a job', () => {
-  it('is copied into the user’s folder and opened', async () => {
+  it('is copied into the user’s folder and opened without a kernel', async () => {
     training.state = { ...training.state, jobs: [aJob()] };
     training.server.answer('POST open-result/job-1', { path: 'digits-job-1.ipynb' });
-    app.addForeignCommand('docmanager:open');
     await execute(CommandIDs.openResult, 'job-1');
-    expect(app.executed).toContainEqual(['docmanager:open', { path: 'digits-job-1.ipynb' }]);
+    const noKernel = { shouldStart: false, autoStartDefault: false };
+    expect(opened).toEqual([['digits-job-1.ipynb', undefined, undefined, undefined, noKernel]]);
   });
 });
 

@@ -1,6 +1,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
+import type { IStart } from '../send/opening';
+import { NEW_JOB } from '../send/opening';
 import type { ISendOptions } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
 import type { IFileChoice } from '../send/files';
@@ -12,9 +14,18 @@ import { all, clearScreen, enter, perform, press, words } from './screen';
 const GOING = [{ path: 'net.py', bytes: 10, why: 'imported' as const }];
 const STAYING = [{ path: '/x.csv', bytes: 5, message: 'is not reachable', reached: false }];
 
-/** Open a dialog; return the choices of files that it asks about, and those with which it sends. */
-async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> {
-  const asked = { checked: [] as IFileChoice[], sent: [] as IFileChoice[] };
+interface IAsked {
+  /** Choices of files about which the dialog asked. */
+  readonly checked: IFileChoice[];
+  /** Choices of files with which it sent. */
+  readonly sent: IFileChoice[];
+  /** All else that it sent. */
+  readonly requests: unknown[];
+}
+
+/** Open a dialog; return what it asks and sends. */
+async function open(start: IStart = NEW_JOB): Promise<IAsked> {
+  const asked: IAsked = { checked: [], sent: [], requests: [] };
   const me = aMe({ queues: [aQueue()] });
   const options: ISendOptions = {
     values: proposeValues({}, me, 'a.ipynb', 'a'),
@@ -25,6 +36,7 @@ async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> 
     trans: nullTranslator.load('jupyter_gq'),
     targets: [{ id: 'train', source: 'train()' }],
     prefix: { from: 'history', entries: [] },
+    start,
     notes: [],
     check: (_, files) => {
       asked.checked.push(files);
@@ -32,7 +44,8 @@ async function open(): Promise<{ checked: IFileChoice[]; sent: IFileChoice[] }> 
     },
     slowChanged: new Signal<unknown, boolean>({}),
     preview: () => Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
-    send: (_request, _prefix, _returns, _environment, files) => {
+    send: (request, _prefix, returns, environment, files) => {
+      asked.requests.push({ ...request, returns, ...environment });
       asked.sent.push(files);
       return Promise.resolve(aJob());
     }
@@ -76,4 +89,17 @@ describe('the files in the dialog', () => {
     await press('Send to training');
     expect(sent.map(describeChoice)).toEqual([chosen]);
   });
+});
+
+it('sends what it started with, also what has no field', async () => {
+  const { requests } = await open({
+    returns: 'model, loss',
+    environment: { variables: null, secrets: [] },
+    unshown: { max_seconds: 60, within: 'rack', preferred_gpu_models: ['H100'] }
+  });
+  expect((all('#jp-gq-send-returns')[0] as HTMLInputElement).value).toBe('model, loss');
+  await perform(() => all('.jp-Dialog .jp-mod-accept')[0].click());
+  expect(requests).toMatchObject([
+    { max_seconds: 60, within: 'rack', preferred_gpu_models: ['H100'], returns: ['model', 'loss'] }
+  ]);
 });

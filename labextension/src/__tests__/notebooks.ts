@@ -17,6 +17,7 @@ interface IFakeCell {
 /** The connection of a notebook to its kernel. */
 class FakeSession {
   session: { kernel: { id: string } | null } | null = { kernel: { id: 'kernel-1' } };
+  readonly ready = Promise.resolve();
   readonly statusChanged: Signal<FakeSession, string> = new Signal<FakeSession, string>(this);
 }
 
@@ -56,6 +57,7 @@ export class FakePanel {
   readonly content = {
     activeCellIndex: 0,
     scrolledTo: -1,
+    mode: 'command',
     /** Indexes of selected cells. */
     selected: [0],
     widgets: [] as IFakeCell[],

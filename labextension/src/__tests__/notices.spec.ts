@@ -41,16 +41,14 @@ function settings(composite: Record<string, unknown>): ISettingRegistry {
 
 describe('the settings', () => {
   it('are the defaults if there is no registry, or if it has something else', async () => {
-    const defaults = { saveOnSend: true, notifyWhenDone: true };
+    const defaults = { saveOnSend: true, notifyWhenDone: true, notifyOnDesktop: false };
     expect(await readSettings(null)).toEqual(defaults);
     expect(await readSettings(settings({ saveOnSend: 'yes' }))).toEqual(defaults);
   });
 
   it('are those of the user', async () => {
-    expect(await readSettings(settings({ saveOnSend: false, notifyWhenDone: false }))).toEqual({
-      saveOnSend: false,
-      notifyWhenDone: false
-    });
+    const theirs = { saveOnSend: false, notifyWhenDone: false, notifyOnDesktop: true };
+    expect(await readSettings(settings(theirs))).toEqual(theirs);
   });
 });
 

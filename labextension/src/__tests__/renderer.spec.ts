@@ -29,7 +29,7 @@ afterEach(clearScreen);
 describe('the status line under a cell', () => {
   it('says what the file says while the job is not known', async () => {
     const { node } = await aLine(aJob({ phase: 'done', ran_seconds: 123 }));
-    expect(words(node)).toBe('DonedigitsTrained in vision on 1 GPU for 2 min 3 sDetails');
+    expect(words(node)).toBe('DonedigitsTrained in vision on 1 GPU for 2 min 3 sSend againDetails');
   });
 
   it('is live while the job is known', async () => {
@@ -40,7 +40,7 @@ describe('the status line under a cell', () => {
     await perform(() =>
       training.recordJob({ ...job, phase: 'failed', sentence: 'The node was lost.', run: 2 })
     );
-    expect(words(node)).toBe('FaileddigitsThe node was lost.LogDetails');
+    expect(words(node)).toBe('FaileddigitsThe node was lost.LogFix and resendDetails');
     expect(all('[role=progressbar]', node)).toEqual([]);
   });
 
@@ -62,6 +62,17 @@ describe('the status line under a cell', () => {
       [CommandIDs.openLog, { job: 'job-1' }],
       [CommandIDs.showJob, { job: 'job-1' }]
     ]);
+  });
+
+  it.each([
+    ['failed' as const, 'Fix and resend', CommandIDs.fixAndResend],
+    ['done' as const, 'Send again', CommandIDs.sendAgain],
+    ['cancelled' as const, 'Send again', CommandIDs.sendAgain]
+  ])('of a job that is %s offers: %s', async (phase, label, command) => {
+    app.addForeignCommand(command);
+    await aLine(aJob({ phase }));
+    await press(`${label} job digits`);
+    expect(app.executed).toEqual([[command, { job: 'job-1' }]]);
   });
 
   it('says so if a later version of the extension wrote something else', async () => {

@@ -4,6 +4,7 @@ import { Signal } from '@lumino/signaling';
 
 import { makeSweepOutput, readSweep, sortRows } from '../attach/sweep';
 import { SweepRenderer } from '../attach/sweeptable';
+import { NEW_JOB } from '../send/opening';
 import type { ISendOptions } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
 import { countJobs, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/sweep';
@@ -137,6 +138,7 @@ describe('the section of the dialog', () => {
       trans,
       targets: [{ id: 'train', source: 'train()' }],
       prefix: { from: 'history', entries: [] },
+      start: NEW_JOB,
       notes: [],
       check: () => Promise.resolve(aPlan({ assignments, returns: ['model'] })),
       slowChanged: new Signal<unknown, boolean>({}),

@@ -7,11 +7,11 @@ import * as React from 'react';
 
 import type { Client } from '../client';
 import type { JobPhase } from '../jobs';
-import { describeAmount, isCancellable, isFinal, JOB_LOOKS, describeJob } from '../jobs';
+import { describeAmount, isCancellable, isFinal, JOB_LOOKS, describeJob, nameAgain } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import { BroughtBack } from '../panel/results';
 import type { ITraining } from '../tokens';
-import { CommandIDs } from '../tokens';
+import { CommandIDs, commandOfAgain } from '../tokens';
 import type { JobSummary } from '../wire';
 import { formatGpus } from '../amounts';
 import type { IPlaceholder } from './metadata';
@@ -161,6 +161,14 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
       {status.children}
       <span className="jp-gq-status-actions">
         {status.buttons}
+        {isFinal(status.phase) && (
+          <Action
+            label={nameAgain(status.phase, trans)}
+            about={trans.__('job %1', status.name)}
+            title={trans.__('Send the cells as they are now, with the settings of this job.')}
+            onClick={() => status.run(commandOfAgain(status.phase), status.id)}
+          />
+        )}
         <Action
           label={trans.__('Details')}
           about={trans.__('of job %1', status.name)}

@@ -10,6 +10,7 @@ import {
   isFinal,
   isWaiting,
   lookOf,
+  nameAgain,
   nameHold,
   describeJob
 } from '../jobs';
@@ -29,6 +30,8 @@ export interface IJobActions {
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
   loadResults(job: JobSummary): void;
+  /** Send a job that has ended once more; the cell of a failed one is shown first. */
+  resend(job: JobSummary): void;
   move(job: JobSummary): void;
   changeGpus(job: JobSummary): void;
   readonly client: Client;
@@ -158,6 +161,14 @@ function Actions({
         />
       )}
       {isWaiting(job.phase) && <WaitingActions job={job} actions={actions} trans={trans} />}
+      {isFinal(job.phase) && (
+        <Action
+          label={nameAgain(job.phase, trans)}
+          about={name}
+          title={trans.__('Send the cells as they are now, with the settings of this job.')}
+          onClick={() => actions.resend(job)}
+        />
+      )}
       {!isFinal(job.phase) && (
         <Action
           label="Cancel"

@@ -9,7 +9,7 @@ import * as React from 'react';
 import { describeError } from '../client';
 import { panelIcon } from '../icons';
 import type { ITraining } from '../tokens';
-import { CommandIDs, PANEL_ID } from '../tokens';
+import { CommandIDs, commandOfAgain, PANEL_ID } from '../tokens';
 import type { JobSummary } from '../wire';
 import { TrainingPanel } from './panel';
 import type { IJobActions } from './row';
@@ -42,6 +42,7 @@ export class PanelWidget extends ReactWidget {
       openResult: job => this._run(CommandIDs.openResult, job),
       goToCell: job => this._run(CommandIDs.goToCell, job),
       loadResults: job => this._run(CommandIDs.loadResults, job),
+      resend: job => this._run(commandOfAgain(job.phase), job),
       move: job => this._runOnMany(CommandIDs.moveJobs, [job]),
       changeGpus: job => this._run(CommandIDs.changeGpus, job),
       client: _training.client

@@ -1,23 +1,22 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
 import { Dialog, MainAreaWidget, Notification, showDialog, WidgetTracker } from '@jupyterlab/apputils';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
-import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { DisposableDelegate } from '@lumino/disposable';
 
-import { METADATA_KEY, readBinding } from '../attach/metadata';
+import { actOnJob } from '../acts';
+import { goToCell } from '../attach/locate';
 import { describeError } from '../client';
 import { panelIcon } from '../icons';
 import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
-import { stripControls } from '../plain';
 import { listLoadable, makeLoadingCode } from '../results';
 import { fitToast } from '../toasts';
-import { CommandIDs, ITraining, JOB_ARGS, readJobId } from '../tokens';
+import { CommandIDs, ITraining, JOB_ARGS } from '../tokens';
 import type { JobView } from '../wire';
 
 /** The most jobs of one request; the service refuses more. */
@@ -29,13 +28,14 @@ export const jobs = definePlugin({
   description: 'Adds the commands about jobs: hold, release, cancel, log, result, cell.',
   autoStart: true,
   requires: [ITraining, IRenderMimeRegistry],
-  optional: [ILayoutRestorer, INotebookTracker],
+  optional: [ILayoutRestorer, INotebookTracker, IDocumentManager],
   activate: (
     { app, owned },
     training: ITraining,
     rendermime: IRenderMimeRegistry,
     restorer: ILayoutRestorer | null,
-    tracker: INotebookTracker | null
+    tracker: INotebookTracker | null,
+    documents: IDocumentManager | null
   ): void => {
     const addCommand = (id: string, label: string, act: (job: JobView) => Promise<void>): void => {
       const command = app.commands.addCommand(id, {
@@ -58,7 +58,7 @@ export const jobs = definePlugin({
         execute: () => cancelWaiting(training)
       })
     );
-    addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));
+    addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, documents, training, job));
     addCommand(CommandIDs.loadResults, 'Load Results of Job into Notebook', job =>
       loadResults(app, tracker, training, job)
     );
@@ -77,23 +77,6 @@ export const jobs = definePlugin({
     }
   }
 });
-
-/** Look up the job of a command and act on it. A failure is shown in one notification. */
-async function actOnJob(
-  training: ITraining,
-  args: ReadonlyPartialJSONObject,
-  act: (job: JobView) => Promise<void>
-): Promise<void> {
-  try {
-    const job = await training.findJob(readJobId(args));
-    if (job === null) {
-      throw new Error('The scheduler no longer knows this job.');
-    }
-    await act(job);
-  } catch (reason) {
-    Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
-  }
-}
 
 /** Ask the user, then cancel the job. */
 async function cancel(training: ITraining, job: JobView): Promise<void> {
@@ -143,39 +126,22 @@ async function cancelWaiting(training: ITraining): Promise<void> {
   }
 }
 
-/** Copy the executed notebook into the user's folder and open it. */
-async function openResult(app: JupyterFrontEnd, training: ITraining, job: JobView): Promise<void> {
-  const path = await training.client.copyResult(job.id);
-  await app.commands.execute('docmanager:open', { path });
-}
+/** Preference for a notebook that is only read: no kernel starts, and none is asked for. */
+const NO_KERNEL = { shouldStart: false, autoStartDefault: false };
 
-/**
- * Open the notebook and select the first target cell; return the notebook, or null if it was not opened.
- *
- * Raises an error if either no longer exists.
- */
-async function goToCell(
+/** Copy the executed notebook into the user's folder and open it, without a kernel where JupyterLab can do so. */
+async function openResult(
   app: JupyterFrontEnd,
-  tracker: INotebookTracker | null,
+  documents: IDocumentManager | null,
+  training: ITraining,
   job: JobView
-): Promise<NotebookPanel | null> {
-  const path = await findNotebook(app, tracker, job);
-  const panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
-  if (panel === undefined) {
-    return null;
+): Promise<void> {
+  const path = await training.client.copyResult(job.id);
+  if (documents === null) {
+    await app.commands.execute('docmanager:open', { path });
+  } else {
+    documents.openOrReveal(path, undefined, undefined, undefined, NO_KERNEL);
   }
-  await panel.context.ready;
-  const ids = new Set(job.targets.map(target => target.cell_id));
-  const index = panel.content.widgets.findIndex(cell => ids.has(cell.model.id));
-  if (index < 0) {
-    throw new Error(
-      `The cell is no longer in ${stripControls(job.notebook_path)}. “Open result” shows what the job made.`
-    );
-  }
-  panel.content.deselectAll();
-  panel.content.activeCellIndex = index;
-  await panel.content.scrollToItem(index, 'smart');
-  return panel;
 }
 
 /**
@@ -208,33 +174,6 @@ async function loadResults(
     content.activeCell?.model.sharedModel.setSource(code);
   }
   await NotebookActions.run(content, panel.sessionContext);
-}
-
-/** Return the path of the job's notebook, also if it is open and was renamed. Raises an error if there is none. */
-async function findNotebook(
-  app: JupyterFrontEnd,
-  tracker: INotebookTracker | null,
-  job: JobView
-): Promise<string> {
-  try {
-    await app.serviceManager.contents.get(job.notebook_path, { content: false });
-    return job.notebook_path;
-  } catch {
-    const renamed = tracker?.find(panel => showsJob(panel, job));
-    if (renamed !== undefined) {
-      return renamed.context.path;
-    }
-    throw new Error(
-      `${stripControls(job.notebook_path)} no longer exists. “Open result” shows what the job made.`
-    );
-  }
-}
-
-/** Return whether a cell of this notebook is bound to the job. */
-function showsJob(panel: NotebookPanel, job: JobView): boolean {
-  return Array.from(panel.model?.cells ?? []).some(
-    cell => readBinding(cell.getMetadata(METADATA_KEY) as unknown)?.job === job.id
-  );
 }
 
 /** Show the log of a job: an open one, or a new one that `makeView` makes. */

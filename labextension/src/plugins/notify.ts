@@ -2,9 +2,8 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
-import type { JobPhase } from '../jobs';
-import { isFinal, summarizeJob } from '../jobs';
-import { connect, definePlugin } from '../lifetime';
+import { definePlugin } from '../lifetime';
+import { connectNews, describeNews } from '../news';
 import { readSettings } from '../settings';
 import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ITraining } from '../tokens';
@@ -18,27 +17,17 @@ export const notify = definePlugin({
   requires: [ITraining],
   optional: [ISettingRegistry],
   activate: ({ app, owned }, training: ITraining, registry: ISettingRegistry | null): void => {
-    const phases = new Map<string, JobPhase>();
-    owned.add(
-      connect(training.jobChanged, (_, job) => {
-        const before = phases.get(job.id);
-        phases.set(job.id, job.phase);
-        if (before !== undefined && before !== job.phase && !isFinal(before)) {
-          void notifyUser(app, registry, job);
-        }
-      })
-    );
+    owned.add(connectNews(training, job => void notifyUser(app, registry, job)));
   }
 });
 
-/** Notify the user of the job's new phase, if the settings and the phase ask for it. */
+/** Notify the user of the job's new phase, if the settings ask for it. */
 async function notifyUser(
   app: JupyterFrontEnd,
   registry: ISettingRegistry | null,
   job: JobSummary
 ): Promise<void> {
-  const isOfInterest = job.phase === 'done' || job.phase === 'failed' || job.phase === 'paused';
-  if (!isOfInterest || !(await readSettings(registry)).notifyWhenDone) {
+  if (!(await readSettings(registry)).notifyWhenDone) {
     return;
   }
   const actions = [
@@ -51,8 +40,7 @@ async function notifyUser(
       callback: (): void => void app.commands.execute(CommandIDs.showJob, { job: job.id })
     }
   ];
-  const text = job.phase === 'paused' ? job.sentence : summarizeJob(job, job.finished_at ?? job.submitted_at);
-  const message = fitToast(`${quoteName(job.name)}: ${text}`);
+  const message = fitToast(`${quoteName(job.name)}: ${describeNews(job)}`);
   switch (job.phase) {
     case 'done':
       Notification.success(message, { autoClose: 6000, actions });

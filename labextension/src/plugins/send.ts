@@ -16,14 +16,16 @@ import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
 import { describeEnvironment } from '../send/environment';
+import type { ISendOrigin } from '../send/opening';
+import { SELECTED_CELLS } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
 import { SendDialog } from '../send/dialog';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
-import { proposePrefix, findTargets } from '../send/targets';
-import { CommandIDs, ICellOutputs, IRunHistory, ITraining } from '../tokens';
+import { proposePrefix } from '../send/targets';
+import { CommandIDs, ICellOutputs, IRunHistory, ISender, ITraining } from '../tokens';
 import type { CellsRequest, JobRequest, JobView, Me, PrefixCell, SendRequest, SentSweep } from '../wire';
 
 /** Key of the state database for the values of the last dialog, which survive a reload. */
@@ -46,7 +48,8 @@ export const send = definePlugin({
   autoStart: true,
   requires: [INotebookTracker, ITraining, IRunHistory, ICellOutputs],
   optional: [IStateDB, ITranslator],
-  activate: ({ app, owned }, ...services: Services): void => {
+  provides: ISender,
+  activate: ({ app, owned }, ...services: Services): ISender => {
     const [tracker, training, history, outputs, memory, translator] = services;
     const trans = (translator ?? nullTranslator).load('jupyter_gq');
     const sender = new Sender(training, history, outputs, memory, trans);
@@ -61,13 +64,14 @@ export const send = definePlugin({
         describedBy: { args: SEND_ARGS },
         execute: async () => {
           const panel = tracker.currentWidget;
-          return panel === null ? null : sender.send(panel);
+          return panel === null ? null : sender.send(panel, SELECTED_CELLS);
         }
       })
     );
     const refresh = (): void => app.commands.notifyCommandChanged(CommandIDs.sendCell);
     owned.add(connect(tracker.activeCellChanged, refresh));
     owned.add(connect(tracker.currentChanged, refresh));
+    return sender;
   }
 });
 
@@ -81,7 +85,7 @@ const SEND_ARGS = {
 } as const;
 
 /** The way from the selected cells to a job: questions to the user, the dialog, the cells of the output. */
-class Sender {
+class Sender implements ISender {
   constructor(
     private readonly _training: ITraining,
     private readonly _history: IRunHistory,
@@ -90,9 +94,9 @@ class Sender {
     private readonly _trans: TranslationBundle
   ) {}
 
-  /** Send the selected cells; return the id of the accepted job, or null if the user cancelled. */
-  async send(panel: NotebookPanel): Promise<string | null> {
-    const targets = findTargets(panel);
+  /** Send cells; return the id of the accepted job, or null if the user cancelled. */
+  async send(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null> {
+    const targets = origin.findTargets(panel);
     if (!('models' in targets)) {
       await showMessage(targets.title, targets.message);
       return null;
@@ -110,7 +114,7 @@ class Sender {
     if (choice === null) {
       return null;
     }
-    const sent = await this._openDialog(panel, targets, me);
+    const sent = await this._openDialog(panel, targets, me, origin);
     if (sent !== null && old !== undefined && choice === 'replace') {
       await this._cancel(old);
     }
@@ -156,21 +160,24 @@ class Sender {
   private async _openDialog(
     panel: NotebookPanel,
     targets: Extract<Targets, { models: unknown }>,
-    me: Me
+    me: Me,
+    origin: ISendOrigin
   ): Promise<string | null> {
     const ids = targets.models.map(model => model.id);
+    const sources = targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() }));
     const known = { history: this._history, client: this._training.client };
     const prefix = await proposePrefix(panel, targets.kernelId, new Set(ids), known);
     const { client } = this._training;
     const { cells, rest } = prepareRequest(panel, targets.kernelId, ids);
+    const opening = origin.open(sources, await this._proposeValues(panel, me), me);
     const dialog = new SendDialog({
-      values: await this._proposeValues(panel, me),
+      ...opening,
       queues: listMemberQueues(me.queues),
       pools: me.pools,
       largest: me.largest_request,
-      targets: targets.models.map(model => ({ id: model.id, source: model.sharedModel.getSource() })),
+      targets: sources,
       prefix,
-      notes: listNotes(targets.models),
+      notes: [...listNotes(targets.models), ...opening.notes],
       check: (replayed, files) => client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
       slowChanged: client.slowChanged,
       preview: request => client.previewJob(request),

@@ -21,7 +21,7 @@ import type {
   SentSweep
 } from '../wire';
 import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
-import { AS_PROPOSED } from './environment';
+import type { IStart } from './opening';
 import type { INotes } from './notes';
 import type { ISecrets } from './secrets';
 import { takeSecrets } from './secrets';
@@ -48,6 +48,8 @@ export interface ISendOptions {
   readonly trans: TranslationBundle;
   readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
+  /** What the dialog starts with beside `values`. */
+  readonly start: IStart;
   readonly notes: readonly string[];
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
   check(prefix: PrefixCell[], files: IFileChoice): Promise<Plan>;
@@ -106,7 +108,7 @@ class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
-    const { values, prefix } = _options;
+    const { values, prefix, start } = _options;
     this._state = {
       values,
       entries: prefix.entries,
@@ -114,11 +116,11 @@ class SendFormWidget extends ReactWidget {
       problem: null,
       fault: null,
       warnings: NO_NOTES,
-      returns: null,
+      returns: start.returns,
       proposed: { returns: [], makes: [] },
       sweep: NO_SWEEP,
       assignments: [],
-      environment: AS_PROPOSED,
+      environment: start.environment,
       planned: null,
       files: null,
       fileChoice: NO_CHOICE,
@@ -291,7 +293,8 @@ class SendFormWidget extends ReactWidget {
   private _makeRequest(): JobRequest | Problem {
     const { values } = this._state;
     const queue = this._options.queues.find(known => known.name === values.queue);
-    return makeRequest(values, describeOffer(queue, this._options.pools));
+    const request = makeRequest(values, describeOffer(queue, this._options.pools));
+    return isProblem(request) ? request : { ...request, ...this._options.start.unshown };
   }
 
   /** Return what makes several jobs of one; null if nothing varies. */

@@ -170,7 +170,7 @@ function Secrets({
   sending,
   onChoice
 }: IEnvironmentProps & { planned: PlannedEnvironment }): React.JSX.Element | null {
-  const rows = listSecrets(planned, secrets);
+  const rows = listSecrets(planned, secrets, choice.secrets);
   if (rows.length === 0) {
     return null;
   }

@@ -153,6 +153,8 @@ function QueueField({ values, queues, problem, onValues }: IFormProps): React.JS
 /** A field for the number of GPUs, which cannot be used while GPU memory is named instead. */
 function GpusField({ values, largest, problem, onValues }: IFormProps): React.JSX.Element {
   const byMemory = values.gpuMemory.trim() !== '';
+  // A job that is sent again may have an amount that is not among the usual ones, such as 0.3.
+  const [first] = React.useState(values.gpus);
   return (
     <Field id="gpus" label="GPUs" problem={problem}>
       <HTMLSelect
@@ -161,7 +163,7 @@ function GpusField({ values, largest, problem, onValues }: IFormProps): React.JS
         disabled={byMemory}
         onChange={event => onValues({ ...values, gpus: event.target.value })}
       >
-        {listGpuChoices(largest).map(gpus => (
+        {listGpuChoices(largest, first).map(gpus => (
           <option key={gpus} value={gpus}>
             {formatGpus(gpus)}
           </option>

@@ -14,26 +14,35 @@ export interface ISecretRow {
   readonly note: string;
 }
 
-/** Return the secrets that are allowed or wanted, by name. */
-export function listSecrets(planned: PlannedEnvironment | null, allowed: ISecrets): ISecretRow[] {
+/** Return whether jobs may have the secret of this name. */
+export function isAllowed(name: string, allowed: Pick<ISecrets, 'secrets'>): boolean {
+  return (allowed.secrets ?? []).some(pattern => matches(name, pattern));
+}
+
+/** Return the secrets that are allowed, wanted or chosen, by name. */
+export function listSecrets(
+  planned: PlannedEnvironment | null,
+  allowed: ISecrets,
+  chosen: readonly string[] | null = null
+): ISecretRow[] {
   const patterns = allowed.secrets ?? [];
   const named = patterns.filter(pattern => !pattern.includes('*'));
   const known = new Map((planned?.secrets ?? []).map(each => [each.name, each]));
-  const names = [...new Set([...named, ...known.keys()])].sort();
+  const names = [...new Set([...named, ...known.keys(), ...(chosen ?? [])])].sort();
   return names
     .map(name => {
       const wanted = known.get(name)?.wanted ?? false;
-      const isAllowed = patterns.some(pattern => matches(name, pattern));
+      const isOffered = isAllowed(name, allowed);
       const isStored = !(allowed.secrets_in_home ?? false) || (known.get(name)?.stored ?? false);
       const use = wanted ? 'the cells use it' : '';
-      const note = !isAllowed
+      const note = !isOffered
         ? 'your admin does not allow it'
         : isStored
           ? use
           : `run jupyter-gq secret set ${name} first`;
-      return { name, wanted, offered: isAllowed && isStored, note, isAllowed };
+      return { name, wanted, offered: isOffered && isStored, note, isOffered };
     })
-    .filter(({ wanted, isAllowed }) => wanted || isAllowed);
+    .filter(({ wanted, isOffered }) => wanted || isOffered);
 }
 
 /** Return the names of the secrets that the job gets: the chosen ones, or if nothing was chosen, the wanted ones. */
@@ -42,7 +51,7 @@ export function takeSecrets(
   planned: PlannedEnvironment | null,
   allowed: ISecrets
 ): string[] {
-  const offered = listSecrets(planned, allowed).filter(row => row.offered);
+  const offered = listSecrets(planned, allowed, chosen).filter(row => row.offered);
   return offered
     .filter(row => (chosen === null ? row.wanted : chosen.includes(row.name)))
     .map(row => row.name);

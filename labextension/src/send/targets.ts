@@ -1,11 +1,14 @@
-import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { showsError } from '../attach/locate';
 import type { IPrefix, ICodeCell } from '../bundle/prefix';
 import { proposeFromDocument, proposeFromRuns } from '../bundle/prefix';
 import type { Client } from '../client';
+import { stripControls } from '../plain';
 import type { IRunHistory } from '../tokens';
-import type { RanCell } from '../wire';
+import type { JobView, RanCell } from '../wire';
 
 /** The cells that can be sent, or the reason why none can, as title and message for the user. */
 export type Targets =
@@ -21,9 +24,29 @@ export interface ITargetCell {
 /** Return the selected code cells that are not empty, with their kernel, or why none can be sent. */
 export function findTargets(panel: NotebookPanel): Targets {
   const selected = panel.content.widgets.filter(cell => panel.content.isSelectedOrActive(cell));
-  const code = selected
-    .map(cell => cell.model)
-    .filter((model): model is ICodeCellModel => model.type === 'code');
+  return checkTargets(
+    panel,
+    selected.map(cell => cell.model)
+  );
+}
+
+/** Return the code cells of a job that are still in the notebook, with their kernel, or why none can be sent. */
+export function findTargetsOfJob(panel: NotebookPanel, job: JobView, trans: TranslationBundle): Targets {
+  const ids = new Set(job.targets.map(target => target.cell_id));
+  const there = Array.from(panel.model?.cells ?? []).filter(model => ids.has(model.id));
+  if (there.length === 0) {
+    const path = stripControls(panel.context.path);
+    return {
+      title: trans.__('There is nothing to send again'),
+      message: trans.__('The cells of “%1” are no longer in %2.', stripControls(job.name), path)
+    };
+  }
+  return checkTargets(panel, there);
+}
+
+/** Return the code cells among these that are not empty, with the kernel, or why none can be sent. */
+function checkTargets(panel: NotebookPanel, cells: readonly ICellModel[]): Targets {
+  const code = cells.filter((model): model is ICodeCellModel => model.type === 'code');
   if (code.length === 0) {
     return {
       title: 'This is not a code cell',
@@ -65,16 +88,11 @@ export function listCodeCells(panel: NotebookPanel): ICodeCell[] {
         id: model.id,
         source: model.sharedModel.getSource(),
         tags: Array.isArray(tags) ? tags.map(String) : [],
-        failed: showsError(model as ICodeCellModel)
+        failed: showsError(model)
       });
     }
   }
   return cells;
-}
-
-function showsError(model: ICodeCellModel): boolean {
-  const { outputs } = model;
-  return Array.from({ length: outputs.length }, (_, index) => outputs.get(index).type).includes('error');
 }
 
 /** Propose the cells to run before the targets, from the best source that is known for the kernel. */

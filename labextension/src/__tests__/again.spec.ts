@@ -1,0 +1,215 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Notification } from '@jupyterlab/apputils';
+
+import { listGpuChoices } from '../amounts';
+import { hashSource } from '../bundle/hash';
+import { again } from '../plugins/again';
+import { repeatJob } from '../send/again';
+import type { IOpening } from '../send/opening';
+import { proposeValues } from '../send/values';
+import type { Targets } from '../send/targets';
+import type { ISender } from '../tokens';
+import { CommandIDs, commandOfAgain } from '../tokens';
+import type { JobView, Me } from '../wire';
+import { aJob, aMe, aPool, aQueue } from './builders';
+import { FakeApp, FakeTraining } from './fakes';
+import { FakePanel, FakeTracker } from './notebooks';
+import { clearScreen, perform } from './screen';
+
+const TRANS = nullTranslator.load('jupyter_gq');
+const SOURCE = 'train()';
+const target = (cell: string, source = SOURCE): JobView['targets'][number] => ({
+  cell_id: cell,
+  source_hash: hashSource(source),
+  seconds: null
+});
+
+describe('the dialog of a job that is sent again', () => {
+  function open(given: Partial<JobView>, me: Me = aMe()): IOpening {
+    const job = aJob({ targets: [target('a')], ...given });
+    const proposed = proposeValues({ gpus: '0.5', cpus: '3' }, me, 'digits.ipynb', 'digits');
+    return repeatJob(job, TRANS).open([{ id: 'a', source: SOURCE }], proposed, me);
+  }
+
+  it('has the settings of the job in its fields', () => {
+    const me = aMe({
+      queues: [aQueue(), aQueue({ name: 'nlp', max_priority: 10 })],
+      pools: [aPool({ models: ['A100', 'H100'] })]
+    });
+    const { values, start, notes } = open(
+      {
+        name: 'night run',
+        queue: 'nlp',
+        gpus: '2',
+        tasks: 4,
+        cpus: '8',
+        memory: '16 GiB',
+        gpu_model: 'H100',
+        expected_seconds: 5400,
+        priority: 5,
+        returns: ['model', 'loss']
+      },
+      me
+    );
+    expect(values).toEqual({
+      name: 'night run',
+      queue: 'nlp',
+      gpus: '2',
+      gpuMemory: '',
+      tasks: '4',
+      cpus: '8',
+      memory: '16 GiB',
+      model: 'H100',
+      expected: '1 h 30 min',
+      priority: '5'
+    });
+    expect([start.returns, notes]).toEqual(['model, loss', []]);
+  });
+
+  it('has empty fields where the job named nothing, whatever the last job named', () => {
+    const { values, start } = open({});
+    expect([values.cpus, values.tasks, values.expected, values.priority]).toEqual(['', '', '', '']);
+    expect([start.returns, start.environment.secrets]).toEqual([null, null]);
+  });
+
+  it('offers an amount that is not among the usual ones', () => {
+    expect(open({ gpus: '0.3' }).values.gpus).toBe('0.3');
+    expect(listGpuChoices('1', '0.3')).toEqual(['0', '0.1', '0.2', '0.25', '0.3', '0.5', '0.75', '1']);
+    expect(listGpuChoices('1', '0.5')).toEqual(listGpuChoices('1'));
+  });
+
+  it('keeps settings that have no field, and says so', () => {
+    const { start, notes } = open({
+      max_seconds: 7200,
+      preferred_gpu_models: ['H100', 'A100'],
+      within: 'rack'
+    });
+    expect(start.unshown).toEqual({
+      max_seconds: 7200,
+      preferred_gpu_models: ['H100', 'A100'],
+      within: 'rack'
+    });
+    expect(notes).toEqual([
+      'As before, the job runs for at most 2 h, prefers H100, then A100, has all tasks in one rack.'
+    ]);
+  });
+
+  it('leaves the limit of the queue to the queue', () => {
+    const me = aMe({ queues: [aQueue({ max_seconds: 7200 })] });
+    expect(open({ max_seconds: 7200 }, me).start.unshown).toEqual({});
+  });
+
+  it('says which settings are no longer possible', () => {
+    const { values, notes } = open({ queue: 'gone', gpus: '8', gpu_model: 'V100', secrets: ['HF_TOKEN'] });
+    expect([values.queue, values.gpus]).toEqual(['vision', '0.5']);
+    expect(notes).toEqual([
+      'The job was in the queue gone, to which you can no longer send.',
+      'The job had 8 GPU, which is more than there is now.',
+      'The job asked for GPUs of the model V100, which vision does not have.',
+      'The job had the secret HF_TOKEN, which your admin no longer allows.'
+    ]);
+  });
+
+  it('keeps secrets that are allowed', () => {
+    const { start, notes } = open({ secrets: ['HF_TOKEN'] }, aMe({ secrets: ['HF_*'] }));
+    expect([start.environment.secrets, notes]).toEqual([['HF_TOKEN'], []]);
+  });
+
+  it('says which cells have changed or are gone', () => {
+    const { notes } = open({ targets: [target('a', 'train(1)'), target('b')] });
+    expect(notes).toEqual([
+      'A cell has changed since “digits” was sent. The job runs it as it is now.',
+      'A cell of “digits” is no longer in this notebook, and is not sent.'
+    ]);
+  });
+});
+
+describe('a job that has ended', () => {
+  let app: FakeApp;
+  let training: FakeTraining;
+  let notebook: FakePanel;
+  /** What was sent again. */
+  let sent: Targets[];
+
+  beforeEach(async () => {
+    jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    app = new FakeApp();
+    training = new FakeTraining();
+    notebook = new FakePanel(['load()', SOURCE, 'test()']).show();
+    sent = [];
+    const sender: ISender = {
+      send: (panel, origin) => {
+        expect(panel).toBe(notebook);
+        sent.push(origin.findTargets(panel));
+        return Promise.resolve('new');
+      }
+    };
+    app.addForeignCommand('docmanager:open', () => notebook);
+    await again.activate(app.frontEnd, training, sender, new FakeTracker().tracker, null);
+  });
+  afterEach(async () => {
+    await again.deactivate?.(app.frontEnd);
+    notebook.close();
+    clearScreen();
+    jest.restoreAllMocks();
+  });
+
+  const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
+  const job = (given: Partial<JobView> = {}): JobView =>
+    aJob({
+      phase: 'failed',
+      targets: [target(notebook.cells[1].id), target(notebook.cells[2].id, 'test()')],
+      ...given
+    });
+  const bothCells = (): Targets => ({ models: notebook.cells.slice(1), kernelId: 'kernel-1' });
+  async function press(given: Partial<JobView> = {}): Promise<void> {
+    const ended = job(given);
+    training.state = { ...training.state, jobs: [ended] };
+    await perform(() => app.commands.execute(commandOfAgain(ended.phase), { job: ended.id }));
+  }
+
+  it('opens its notebook and the dialog', async () => {
+    await press({ phase: 'done' });
+    expect(app.executed).toContainEqual(['docmanager:open', { path: 'digits.ipynb' }]);
+    expect(sent).toEqual([bothCells()]);
+  });
+
+  it('after a failure, leads to the cell with the error, where it can be corrected', async () => {
+    notebook.cells[2].outputs.fromJSON([{ output_type: 'error', ename: 'E', evalue: '', traceback: [] }]);
+    await press();
+    expect([notebook.content.activeCellIndex, notebook.content.mode, sent]).toEqual([2, 'edit', []]);
+    const [note] = Notification.manager.notifications;
+    expect(note.message).toBe('Correct the cell, then send “digits” again.');
+    await perform(() => note.options.actions?.[0].callback(new MouseEvent('click')));
+    expect(sent).toEqual([bothCells()]);
+    expect(told()).toEqual([]);
+  });
+
+  it('after a failure, opens the dialog at once if a cell was corrected', async () => {
+    notebook.cells[1].sharedModel.setSource('train(lr=0.1)');
+    await press();
+    expect([notebook.content.activeCellIndex, sent, told()]).toEqual([1, [bothCells()], []]);
+  });
+
+  it('finds its cells, whatever is selected, or says that none is left', () => {
+    notebook.content.selected = [0];
+    expect(repeatJob(job(), TRANS).findTargets(notebook.panel)).toEqual(bothCells());
+    expect(repeatJob(job({ targets: [target('gone')] }), TRANS).findTargets(notebook.panel)).toEqual({
+      title: 'There is nothing to send again',
+      message: 'The cells of “digits” are no longer in digits.ipynb.'
+    });
+  });
+
+  it('says so if its notebook is gone', async () => {
+    app.missingFiles.push('digits.ipynb');
+    await press({ phase: 'cancelled' });
+    expect(told()[0]).toMatch(/^digits.ipynb no longer exists/);
+    expect(sent).toEqual([]);
+  });
+
+  it('says so if it did not come from a notebook', async () => {
+    await press({ phase: 'done', notebook_path: 'train.py' });
+    expect(told()).toEqual(['“digits” was not sent from a notebook. Send it again from where it came.']);
+    expect([app.executed.map(([id]) => id), sent]).toEqual([[CommandIDs.sendAgain], []]);
+  });
+});

@@ -1,0 +1,109 @@
+import { Notification } from '@jupyterlab/apputils';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import { DisposableDelegate } from '@lumino/disposable';
+
+import { definePlugin } from '../lifetime';
+import { connectNews, describeNews } from '../news';
+import { stripControls } from '../plain';
+import { selectSettings, SETTINGS_ID } from '../settings';
+import { CommandIDs, ITraining } from '../tokens';
+import type { JobSummary } from '../wire';
+
+/** The notifications of the desktop, for a page that cannot be seen. They are off until the user turns them on. */
+export const desktop = definePlugin({
+  id: 'jupyter-gq:desktop',
+  description: 'Notifies the user on the desktop while the page cannot be seen, if the settings say so.',
+  autoStart: true,
+  requires: [ITraining],
+  optional: [ISettingRegistry, ITranslator],
+  activate: (
+    { app, owned },
+    training: ITraining,
+    registry: ISettingRegistry | null,
+    translator: ITranslator | null
+  ): void => {
+    if (registry === null) {
+      return;
+    }
+    const trans = (translator ?? nullTranslator).load('jupyter_gq');
+    const notices = new DesktopNotices(app.commands, trans);
+    owned.add(connectNews(training, job => notices.tell(job)));
+    void registry.load(SETTINGS_ID).then(settings => {
+      const update = (): void => notices.turn(selectSettings(settings.composite).notifyOnDesktop);
+      settings.changed.connect(update);
+      owned.add(new DisposableDelegate(() => settings.changed.disconnect(update)));
+      update();
+    });
+  }
+});
+
+/** Notices of the browser about jobs. */
+class DesktopNotices {
+  constructor(
+    private readonly _commands: CommandRegistry,
+    private readonly _trans: TranslationBundle
+  ) {}
+
+  /** Turn the notices on or off, as the user wants it. Turned on, they need the permission of the browser. */
+  turn(on: boolean): void {
+    if (on === this._isOn) {
+      return;
+    }
+    this._isOn = on;
+    if (!on) {
+      return;
+    }
+    const { Notification: notice } = window;
+    if (notice === undefined || notice.permission === 'denied') {
+      this._explain();
+    } else if (notice.permission === 'default') {
+      this._offer();
+    }
+  }
+
+  /** Show the news of a job, if the page cannot be seen. A click leads to the job. */
+  tell(job: JobSummary): void {
+    const { Notification: notice } = window;
+    if (!this._isOn || document.visibilityState !== 'hidden' || notice?.permission !== 'granted') {
+      return;
+    }
+    // Several tabs of one user show one notice of a job.
+    const shown = new notice(stripControls(job.name), {
+      body: describeNews(job),
+      tag: `jupyter-gq-${job.id}`
+    });
+    shown.onclick = () => {
+      window.focus();
+      shown.close();
+      void this._commands.execute(CommandIDs.showJob, { job: job.id });
+    };
+  }
+
+  /** Let the user ask the browser for its permission: browsers answer only to a click. */
+  private _offer(): void {
+    Notification.info(this._trans.__('Desktop notifications of jobs need the permission of this browser.'), {
+      autoClose: false,
+      actions: [{ label: this._trans.__('Allow…'), callback: () => void this._ask() }]
+    });
+  }
+
+  private async _ask(): Promise<void> {
+    if ((await window.Notification.requestPermission()) === 'denied') {
+      this._explain();
+    }
+  }
+
+  private _explain(): void {
+    Notification.warning(
+      this._trans.__(
+        'This browser shows no desktop notifications of this page. They need HTTPS, and your permission in its settings.'
+      ),
+      { autoClose: 10000 }
+    );
+  }
+
+  private _isOn = false;
+}

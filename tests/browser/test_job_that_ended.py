@@ -1,0 +1,71 @@
+"""What a user does with a job that has ended: correct its cell and send it again."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from playwright.async_api import Locator, expect
+
+from jupyter_gq.demo.story import make_notebook
+
+from .accessibility import assert_accessible
+from .page import LabPage
+from .world import running_demo
+
+WRONG, RIGHT = "print('begins')\nprint(1 / 0)", "print('begins')\nprint(84 / 2)"
+
+
+def test_a_job_that_failed_is_corrected_and_sent_again_with_its_settings(tmp_path):
+    asyncio.run(fix_and_resend(tmp_path))
+
+
+async def fix_and_resend(pictures: Path) -> None:
+    """Send a cell that fails, correct it where the button leads, and send it again. Save pictures of it."""
+    async with running_demo(epochs=10) as hub:
+        (hub.folder / "homes/ann/wrong.ipynb").write_text(json.dumps(make_notebook(WRONG)))
+        async with LabPage.opened(hub.url, "ann", "0.25", "wrong.ipynb") as lab:
+            await _send(lab)
+            cell = lab.cells().first
+            again = lab.output(cell).get_by_role("button", name="Fix and resend")
+            await expect(again).to_be_visible()
+            await lab.picture(pictures / "failed.png")
+            await assert_accessible(lab.page, ".jp-gq-status")
+            await again.click()
+            await expect(lab.page.get_by_text("Correct the cell, then send “wrong” again.")).to_be_visible()
+            await lab.picture(pictures / "fix.png")
+            await _correct(lab)
+            await again.click()
+            await _has_settings(lab.dialog())
+            await lab.picture(pictures / "again.png")
+            await lab.confirm()
+            await expect(lab.output(cell)).to_contain_text("42.0")
+            await lab.show_output(cell)
+            await lab.output(cell).hover()
+            await expect(lab.output(cell).get_by_role("button", name="Send again")).to_be_visible()
+            await lab.picture(pictures / "done.png")
+
+
+async def _send(lab: LabPage) -> None:
+    """Send the first cell with settings that the next dialog would not propose by itself."""
+    cell = lab.cells().first
+    await lab.select(cell)
+    dialog = await lab.open_dialog(cell)
+    await lab.fill_dialog(queue="vision", gpus="0.5", name="wrong")
+    await lab.ask_for_more(cpus="1", memory="512 MiB", expected="45 min")
+    await dialog.get_by_label("Tasks", exact=True).fill("2")
+    await lab.confirm()
+
+
+async def _correct(lab: LabPage) -> None:
+    """Replace what stands in the cell: the button has put the cursor into it."""
+    await lab.page.keyboard.press("Control+A")
+    await lab.page.keyboard.insert_text(RIGHT)
+    await expect(lab.cells().first).to_contain_text("84 / 2")
+
+
+async def _has_settings(dialog: Locator) -> None:
+    """The dialog has the settings of the job that failed, and says that the cell has changed."""
+    await expect(dialog.get_by_label("GPUs", exact=True)).to_have_value("0.5")
+    await expect(dialog.get_by_label("Tasks", exact=True)).to_have_value("2")
+    await expect(dialog.get_by_role("button", name="More")).to_contain_text("1 CPU core · 512 MiB · about 45 min")
+    await expect(dialog).to_contain_text("A cell has changed since “wrong” was sent.")
