@@ -3,6 +3,7 @@ import { Signal } from '@lumino/signaling';
 
 import { SendDialog } from '../send/dialog';
 import { AS_PROPOSED, listChosen, summarizeEnvironment, toggleVariable } from '../send/environment';
+import { NEW_JOB } from '../send/opening';
 import { listSecrets, takeSecrets } from '../send/secrets';
 import { proposeValues } from '../send/values';
 import { RequestError } from '../client';
@@ -83,6 +84,7 @@ describe('the section of the dialog', () => {
       trans: nullTranslator.load('jupyter_gq'),
       targets: [],
       prefix: { entries: [], from: 'history' },
+      start: NEW_JOB,
       notes: [],
       slowChanged: new Signal<unknown, boolean>({}),
       check: () => Promise.resolve(aPlan({ environment: PLANNED })),

@@ -1,5 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 import { StatusBar } from '@jupyterlab/statusbar';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import plugins from '../index';
@@ -27,6 +28,9 @@ class World {
   readonly bar = new StatusBar();
   readonly register = jest.spyOn(this.bar, 'registerStatusItem');
   readonly listeners = new ListenerCount();
+  /** The user's settings of this extension. */
+  readonly settings = { composite: {}, changed: new Signal<object, void>({}) };
+  readonly settingsConnections = new ConnectionCount(this.settings.changed as never);
   readonly items: object[] = [];
   /** Trackers whose widgets JupyterLab restores after a reload. */
   readonly trackers: { readonly isDisposed: boolean }[] = [];
@@ -36,6 +40,7 @@ class World {
     'jupyter-gq:ITraining': this.training,
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
+    '@jupyterlab/coreutils:ISettingRegistry': { load: () => Promise.resolve(this.settings) },
     '@jupyterlab/notebook:INotebookTracker': this.tracker,
     '@jupyterlab/statusbar:IStatusBar': this.bar,
     '@jupyterlab/application:ILayoutRestorer': {
@@ -60,7 +65,7 @@ class World {
   leftovers(): object {
     const signals = [this.training, this.tracker, ...this.tracker.panels].flatMap(owner => owner.connections);
     return {
-      connections: sumConnections([...signals, ...RUN_CONNECTIONS, this.stream]),
+      connections: sumConnections([...signals, ...RUN_CONNECTIONS, this.stream, this.settingsConnections]),
       commands: this.app.commands.listCommands(),
       listeners: this.listeners.now,
       widgets: this.app.widgets.filter(widget => !widget.isDisposed).map(widget => widget.id),

@@ -32,6 +32,9 @@ export const desktop = definePlugin({
     const notices = new DesktopNotices(app.commands, trans);
     owned.add(connectNews(training, job => notices.tell(job)));
     void registry.load(SETTINGS_ID).then(settings => {
+      if (owned.isDisposed) {
+        return; // the plugin was deactivated meanwhile
+      }
       const update = (): void => notices.turn(selectSettings(settings.composite).notifyOnDesktop);
       settings.changed.connect(update);
       owned.add(new DisposableDelegate(() => settings.changed.disconnect(update)));
