@@ -1,6 +1,7 @@
 /** Acts on a job by a command. */
 
 import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { describeError } from './client';
@@ -13,12 +14,13 @@ import type { JobView } from './wire';
 export async function actOnJob(
   training: ITraining,
   args: ReadonlyPartialJSONObject,
+  trans: TranslationBundle,
   act: (job: JobView) => Promise<void>
 ): Promise<void> {
   try {
     const job = await training.findJob(readJobId(args));
     if (job === null) {
-      throw new Error('The scheduler no longer knows this job.');
+      throw new Error(trans.__('The scheduler no longer knows this job.'));
     }
     await act(job);
   } catch (reason) {

@@ -1,5 +1,7 @@
 /** Amounts of GPUs and CPU cores: decimal text on the wire and on the screen, integer thousandths for comparing. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 const FRACTIONS = ['0.1', '0.2', '0.25', '0.5', '0.75'] as const;
 /** Up to this amount whole GPUs are offered one by one, above it in powers of two, to keep the list short. */
 const LAST_STEP_OF_ONE = 8;
@@ -10,12 +12,12 @@ export function parseMilli(text: string): number | null {
 }
 
 /** Return an amount with its unit: "CPU only", "0.25 GPU", "1 GPU", "2 GPUs". */
-export function formatGpus(gpus: string): string {
+export function formatGpus(gpus: string, trans: TranslationBundle): string {
   const amount = parseMilli(gpus);
   if (amount === 0) {
-    return 'CPU only';
+    return trans.__('CPU only');
   }
-  return amount !== null && amount > 1000 ? `${gpus} GPUs` : `${gpus} GPU`;
+  return amount !== null && amount > 1000 ? trans.__('%1 GPUs', gpus) : trans.__('%1 GPU', gpus);
 }
 
 /** Return what a text asks for: GPU memory, if it is an amount with a unit such as "12 GB", otherwise GPUs. */
@@ -25,8 +27,8 @@ export function readDevices(text: string): { gpus: string } | { gpu_memory: stri
 }
 
 /** Return a number of CPU cores with its unit: "1 CPU core", "4 CPU cores". */
-export function formatCores(cpus: string): string {
-  return `${cpus} CPU ${parseMilli(cpus) === 1000 ? 'core' : 'cores'}`;
+export function formatCores(cpus: string, trans: TranslationBundle): string {
+  return parseMilli(cpus) === 1000 ? trans.__('%1 CPU core', cpus) : trans.__('%1 CPU cores', cpus);
 }
 
 /** Return the amounts that the user can choose: none, fractions, and whole GPUs up to `largest`, and `kept` in its place. */

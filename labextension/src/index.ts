@@ -40,4 +40,4 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
 
 export default plugins;
 
-export { CommandIDs, ICellOutputs, IRunHistory, ITraining } from './tokens';
+export { CommandIDs, ICellOutputs, IRunHistory, ISender, ITraining } from './tokens';

@@ -19,27 +19,64 @@ export interface IPhaseLook {
   readonly icon: 'clock' | 'spinner' | 'pause' | 'check' | 'error' | 'stop';
 }
 
-export const JOB_LOOKS: Readonly<Record<JobPhase, IPhaseLook>> = {
-  waiting: { word: 'Waiting', tone: 'quiet', icon: 'clock' },
-  starting: { word: 'Starting', tone: 'active', icon: 'spinner' },
-  running: { word: 'Running', tone: 'active', icon: 'spinner' },
-  pausing: { word: 'Pausing', tone: 'warn', icon: 'pause' },
-  paused: { word: 'Paused', tone: 'warn', icon: 'pause' },
-  cancelling: { word: 'Cancelling', tone: 'quiet', icon: 'stop' },
-  done: { word: 'Done', tone: 'good', icon: 'check' },
-  failed: { word: 'Failed', tone: 'bad', icon: 'error' },
-  cancelled: { word: 'Cancelled', tone: 'quiet', icon: 'stop' }
+type Style = Omit<IPhaseLook, 'word'>;
+
+const JOB_STYLES: Readonly<Record<JobPhase, Style>> = {
+  waiting: { tone: 'quiet', icon: 'clock' },
+  starting: { tone: 'active', icon: 'spinner' },
+  running: { tone: 'active', icon: 'spinner' },
+  pausing: { tone: 'warn', icon: 'pause' },
+  paused: { tone: 'warn', icon: 'pause' },
+  cancelling: { tone: 'quiet', icon: 'stop' },
+  done: { tone: 'good', icon: 'check' },
+  failed: { tone: 'bad', icon: 'error' },
+  cancelled: { tone: 'quiet', icon: 'stop' }
 };
 
-export const NOTEBOOK_LOOKS: Readonly<Record<NotebookPhase, IPhaseLook>> = {
-  waiting: { word: 'Waiting', tone: 'quiet', icon: 'clock' },
-  starting: { word: 'Starting', tone: 'active', icon: 'spinner' },
-  running: { word: 'Running', tone: 'good', icon: 'check' },
-  suspended: { word: 'Suspended', tone: 'warn', icon: 'pause' },
-  resuming: { word: 'Resuming', tone: 'active', icon: 'spinner' },
-  stopping: { word: 'Stopping', tone: 'quiet', icon: 'stop' },
-  stopped: { word: 'Stopped', tone: 'quiet', icon: 'stop' }
+const NOTEBOOK_STYLES: Readonly<Record<NotebookPhase, Style>> = {
+  waiting: { tone: 'quiet', icon: 'clock' },
+  starting: { tone: 'active', icon: 'spinner' },
+  running: { tone: 'good', icon: 'check' },
+  suspended: { tone: 'warn', icon: 'pause' },
+  resuming: { tone: 'active', icon: 'spinner' },
+  stopping: { tone: 'quiet', icon: 'stop' },
+  stopped: { tone: 'quiet', icon: 'stop' }
 };
+
+/** Return whether a text is a phase of a job. */
+export function isJobPhase(text: string): text is JobPhase {
+  return Object.prototype.hasOwnProperty.call(JOB_STYLES, text);
+}
+
+/** Return the look of a job in this phase. */
+export function lookOfPhase(phase: JobPhase, trans: TranslationBundle): IPhaseLook {
+  const words: Record<JobPhase, string> = {
+    waiting: trans.__('Waiting'),
+    starting: trans.__('Starting'),
+    running: trans.__('Running'),
+    pausing: trans.__('Pausing'),
+    paused: trans.__('Paused'),
+    cancelling: trans.__('Cancelling'),
+    done: trans.__('Done'),
+    failed: trans.__('Failed'),
+    cancelled: trans.__('Cancelled')
+  };
+  return { ...JOB_STYLES[phase], word: words[phase] };
+}
+
+/** Return the look of a notebook in this phase. */
+export function lookOfNotebook(phase: NotebookPhase, trans: TranslationBundle): IPhaseLook {
+  const words: Record<NotebookPhase, string> = {
+    waiting: trans.__('Waiting'),
+    starting: trans.__('Starting'),
+    running: trans.__('Running'),
+    suspended: trans.__('Suspended'),
+    resuming: trans.__('Resuming'),
+    stopping: trans.__('Stopping'),
+    stopped: trans.__('Stopped')
+  };
+  return { ...NOTEBOOK_STYLES[phase], word: words[phase] };
+}
 
 /** Return whether the server of a notebook in this phase runs, whether its share is in use or suspended. */
 export function hasServer(phase: NotebookPhase): boolean {
@@ -53,25 +90,23 @@ export function isFinal(phase: JobPhase): boolean {
   return FINAL.has(phase);
 }
 
-/** The look of a job that waits and is held. */
-const HELD: IPhaseLook = { word: 'Held', tone: 'warn', icon: 'pause' };
-
 /** Return whether a job has no device, for the first time or after a pause. */
 export function isWaiting(phase: JobPhase): boolean {
   return phase === 'waiting' || phase === 'paused';
 }
 
 /** Return the look of a job. */
-export function lookOf(job: JobSummary): IPhaseLook {
-  return job.held_since !== null && isWaiting(job.phase) ? HELD : JOB_LOOKS[job.phase];
+export function lookOf(job: JobSummary, trans: TranslationBundle): IPhaseLook {
+  const isHeld = job.held_since !== null && isWaiting(job.phase);
+  return isHeld ? { word: trans.__('Held'), tone: 'warn', icon: 'pause' } : lookOfPhase(job.phase, trans);
 }
 
 /** Return the word of the button that holds or releases the job. */
-export function nameHold(job: JobSummary): 'Hold' | 'Pause' | 'Release' {
+export function nameHold(job: JobSummary, trans: TranslationBundle): string {
   if (job.held_since !== null) {
-    return 'Release';
+    return trans.__('Release');
   }
-  return isWaiting(job.phase) ? 'Hold' : 'Pause';
+  return isWaiting(job.phase) ? trans.__('Hold') : trans.__('Pause');
 }
 
 /** Return the word of the button that sends a job which has ended once more. */
@@ -114,8 +149,9 @@ function compareBySubmission(one: JobSummary, other: JobSummary): number {
 }
 
 /** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "CPU only". */
-export function formatAmount(job: Pick<JobSummary, 'gpus' | 'tasks'>): string {
-  return job.tasks > 1 ? `${job.tasks} × ${formatGpus(job.gpus)}` : formatGpus(job.gpus);
+export function formatAmount(job: Pick<JobSummary, 'gpus' | 'tasks'>, trans: TranslationBundle): string {
+  const gpus = formatGpus(job.gpus, trans);
+  return job.tasks > 1 ? `${job.tasks} × ${gpus}` : gpus;
 }
 
 /** Return whether a job in this phase has its devices now. */
@@ -125,7 +161,8 @@ export function hasDevices(phase: JobPhase): boolean {
 
 /** Return the GPUs that a job has or had, or "for 1 GPU" if the job waits for them. */
 export function describeAmount(job: JobSummary, trans: TranslationBundle): string {
-  return isWaiting(job.phase) ? trans.__('for %1', formatAmount(job)) : formatAmount(job);
+  const amount = formatAmount(job, trans);
+  return isWaiting(job.phase) ? trans.__('for %1', amount) : amount;
 }
 
 /** Return for how many seconds all runs ran, without starts and pauses; null if no run has begun to run. */
@@ -143,24 +180,28 @@ export function computeRunSeconds(job: JobSummary, now: number): number | null {
  * A finished job: what it trained, where and how long. A running job: the progress text of its code, if there is one.
  * Any other job: its place in the queue, the service's sentence and the expected start, as far as known.
  */
-export function describeJob(job: JobSummary, now: number): string {
+export function describeJob(job: JobSummary, now: number, trans: TranslationBundle): string {
   if (isFinal(job.phase)) {
-    return summarizeJob(job, now);
+    return summarizeJob(job, now, trans);
   }
-  const place = job.position === null ? null : `${formatOrdinal(job.position)} in line`;
   if (job.phase === 'running' && job.progress?.text) {
     return job.progress.text;
   }
+  const hasPlace = job.position !== null && job.phase !== 'paused';
   const parts = [
-    place === null || job.phase === 'paused' ? '' : `${place}.`,
+    hasPlace ? trans.__('%1 in line.', formatOrdinal(job.position ?? 0, trans)) : '',
     job.sentence,
-    describeExpectedStart(job, now)
+    describeExpectedStart(job, now, trans)
   ];
   return parts.filter(part => part !== '').join(' ');
 }
 
 /** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */
-export function describeExpectedStart(job: Pick<JobSummary, 'expected_start'>, now: number): string {
+export function describeExpectedStart(
+  job: Pick<JobSummary, 'expected_start'>,
+  now: number,
+  trans: TranslationBundle
+): string {
   if (job.expected_start === null) {
     return '';
   }
@@ -168,27 +209,38 @@ export function describeExpectedStart(job: Pick<JobSummary, 'expected_start'>, n
     formatEstimate(at - now)
   );
   return likely === surely
-    ? `Probably starts within ${surely}.`
-    : `Probably starts within ${likely}, almost surely within ${surely}.`;
+    ? trans.__('Probably starts within %1.', surely)
+    : trans.__('Probably starts within %1, almost surely within %2.', likely, surely);
 }
 
 /** Return the line that stays under the cell, such as "Trained in vision on 1 GPU for 2 min 3 s". */
-export function summarizeJob(job: JobSummary, now: number): string {
-  const seconds = computeRunSeconds(job, now);
-  const time = seconds === null ? '' : ` for ${formatSpan(seconds)}`;
-  const runs = job.run > 1 ? `, in ${job.run} runs` : '';
+export function summarizeJob(job: JobSummary, now: number, trans: TranslationBundle): string {
   switch (job.phase) {
     case 'done':
-      return `Trained in ${job.queue} on ${formatAmount(job)}${time}${runs}`;
+      return summarizeTraining(job, now, trans);
     case 'failed':
       return describeFailure(job);
     case 'cancelled':
-      return (
-        job.sentence || `Cancelled${seconds === null ? ' before it began' : ` after ${formatSpan(seconds)}`}`
-      );
+      return job.sentence || summarizeCancellation(computeRunSeconds(job, now), trans);
     default:
       return job.sentence;
   }
+}
+
+/** Return where, on what and for how long a job that is done has trained. */
+function summarizeTraining(job: JobSummary, now: number, trans: TranslationBundle): string {
+  const [seconds, amount] = [computeRunSeconds(job, now), formatAmount(job, trans)];
+  const trained =
+    seconds === null
+      ? trans.__('Trained in %1 on %2', job.queue, amount)
+      : trans.__('Trained in %1 on %2 for %3', job.queue, amount, formatSpan(seconds));
+  return job.run > 1 ? trans.__('%1, in %2 runs', trained, job.run) : trained;
+}
+
+function summarizeCancellation(seconds: number | null, trans: TranslationBundle): string {
+  return seconds === null
+    ? trans.__('Cancelled before it began')
+    : trans.__('Cancelled after %1', formatSpan(seconds));
 }
 
 /** Return the sentence of the service, with cell, error and remedy; without one, the error of the code. */
@@ -201,15 +253,24 @@ function describeFailure(job: JobSummary): string {
 }
 
 /** Return a place in a line: "1st", "2nd", "11th". */
-export function formatOrdinal(place: number): string {
+export function formatOrdinal(place: number, trans: TranslationBundle): string {
   const tens = place % 100;
-  const ending = tens >= 11 && tens <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][place % 10] ?? 'th');
-  return `${place}${ending}`;
+  const last = tens >= 11 && tens <= 13 ? 0 : place % 10;
+  switch (last) {
+    case 1:
+      return trans.__('%1st', place);
+    case 2:
+      return trans.__('%1nd', place);
+    case 3:
+      return trans.__('%1rd', place);
+    default:
+      return trans.__('%1th', place);
+  }
 }
 
 /** Return the name of a server for people: the default server has no name of its own. */
-export function formatServerName(notebook: Pick<NotebookView, 'server'>): string {
-  return notebook.server === '' || notebook.server === '-' ? 'Default server' : notebook.server;
+export function formatServerName(notebook: Pick<NotebookView, 'server'>, trans: TranslationBundle): string {
+  return notebook.server === '' || notebook.server === '-' ? trans.__('Default server') : notebook.server;
 }
 
 /**
@@ -217,21 +278,21 @@ export function formatServerName(notebook: Pick<NotebookView, 'server'>): string
  *
  * Unknown values are left out, never shown as 0.
  */
-export function describeNotebook(notebook: NotebookView, now: number): string {
+export function describeNotebook(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   if (notebook.phase !== 'running') {
     return notebook.position === null
       ? notebook.sentence
-      : `${formatOrdinal(notebook.position)} in line. ${notebook.sentence}`;
+      : `${trans.__('%1 in line.', formatOrdinal(notebook.position, trans))} ${notebook.sentence}`;
   }
   // An earlier release of the service does not send the field.
   if (notebook.trouble) {
     return notebook.trouble;
   }
   if (notebook.warning !== null) {
-    return `Idle: its share is taken at ${formatClock(notebook.warning.expire_at, now)}`;
+    return trans.__('Idle: its share is taken at %1', formatClock(notebook.warning.expire_at, now));
   }
   const idle = notebook.idle_since === null ? 0 : now - notebook.idle_since;
-  const use = idle < 60 ? '' : `Idle ${formatMinutes(idle)}`;
+  const use = idle < 60 ? '' : trans.__('Idle %1', formatMinutes(idle));
   return [use, formatMemory(notebook)].filter(part => part !== '').join(' · ') || notebook.sentence;
 }
 
@@ -253,24 +314,36 @@ export function formatGigabytes(mib: number): string {
 }
 
 /** Return the GPU totals of a queue, such as "0.5 guaranteed, 1 in use, at most 4, 2 waiting". */
-export function describeGpuUsage(queue: QueueView): string {
-  const limit = queue.limit === null ? '' : `, at most ${queue.limit}`;
-  const waiting = queue.waiting === 0 ? '' : `, ${queue.waiting} waiting`;
-  return `${queue.quota} guaranteed, ${queue.used} in use${limit}${waiting}`;
-}
-
-/** Return CPU cores and memory in use, such as "12 of 32 CPU cores"; "" if the queue has no bounds of either. */
-export function describeHostUsage(queue: QueueView): string {
-  const parts = [describeBounds(queue.cpus, 'CPU cores'), describeBounds(queue.memory, 'of memory')];
+export function describeGpuUsage(queue: QueueView, trans: TranslationBundle): string {
+  const parts = [
+    trans.__('%1 guaranteed', queue.quota),
+    trans.__('%1 in use', queue.used),
+    queue.limit === null ? '' : trans.__('at most %1', queue.limit),
+    queue.waiting === 0 ? '' : trans.__('%1 waiting', queue.waiting)
+  ];
   return parts.filter(part => part !== '').join(', ');
 }
 
-/** Return the use of one host resource against its quota, or against its limit if there is no quota. */
-function describeBounds({ quota, limit, used }: Bounds, noun: string): string {
-  if (quota === null && limit === null) {
-    return '';
+/** Return CPU cores and memory in use, such as "12 of 32 CPU cores"; "" if the queue has no bounds of either. */
+export function describeHostUsage(queue: QueueView, trans: TranslationBundle): string {
+  const parts = [describeCores(queue.cpus, trans), describeMemory(queue.memory, trans)];
+  return parts.filter(part => part !== '').join(', ');
+}
+
+/** Return the use of CPU cores against their quota, or against their limit if there is no quota; "" without either. */
+function describeCores({ quota, limit, used }: Bounds, trans: TranslationBundle): string {
+  if (quota !== null) {
+    return trans.__('%1 of %2 CPU cores', used, quota);
   }
-  return quota === null ? `${used} of at most ${limit} ${noun}` : `${used} of ${quota} ${noun}`;
+  return limit === null ? '' : trans.__('%1 of at most %2 CPU cores', used, limit);
+}
+
+/** Return the use of memory against its quota, or against its limit if there is no quota; "" without either. */
+function describeMemory({ quota, limit, used }: Bounds, trans: TranslationBundle): string {
+  if (quota !== null) {
+    return trans.__('%1 of %2 of memory', used, quota);
+  }
+  return limit === null ? '' : trans.__('%1 of at most %2 of memory', used, limit);
 }
 
 /** Return the queues that the user can send a job to: leaves of the tree that the user is a member of. */

@@ -2,9 +2,13 @@
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { DisposableDelegate, DisposableSet } from '@lumino/disposable';
 import type { ISignal, Slot } from '@lumino/signaling';
+
+import { loadTranslations } from './translation';
 
 /** Connect `slot` to `signal` until the result is disposed. */
 export function connect<T, U>(signal: ISignal<T, U>, slot: Slot<T, U>): IDisposable {
@@ -19,6 +23,8 @@ export interface IActivation {
   readonly app: JupyterFrontEnd;
   /** The disposables that undo the activation when the plugin is deactivated. */
   readonly owned: DisposableSet;
+  /** The words of this extension in the language of the user. */
+  readonly trans: TranslationBundle;
 }
 
 /** A plugin whose `activate` adds to `owned` a disposable for each effect that must be undone. */
@@ -30,16 +36,24 @@ export interface IOwningPlugin<T, S extends unknown[]> extends Omit<
   activate: (activation: IActivation, ...services: S) => T;
 }
 
-/** Return a plugin that, when it is deactivated, disposes what its activation added to `owned`. */
+/**
+ * Return a plugin that, when it is deactivated, disposes what its activation added to `owned`.
+ *
+ * The plugin asks for JupyterLab's translator after its own services, and does without.
+ */
 export function definePlugin<T, S extends unknown[]>(
   definition: IOwningPlugin<T, S>
 ): JupyterFrontEndPlugin<T> {
   let owned = new DisposableSet();
+  const own = (definition.requires ?? []).length + (definition.optional ?? []).length;
   return {
     ...definition,
+    optional: [...(definition.optional ?? []), ITranslator],
     activate: (app: JupyterFrontEnd, ...services: unknown[]): T => {
       owned = new DisposableSet();
-      return definition.activate({ app, owned }, ...(services as S));
+      const translator = (services[own] as ITranslator | null | undefined) ?? null;
+      const activation = { app, owned, trans: loadTranslations(translator) };
+      return definition.activate(activation, ...(services.slice(0, own) as S));
     },
     deactivate: () => owned.dispose()
   };

@@ -1,5 +1,6 @@
 /** News about jobs that are worth a notification: a job that this page saw before is done, has failed or was paused. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { JobPhase } from './jobs';
@@ -23,6 +24,8 @@ export function connectNews(training: ITraining, tell: (job: JobSummary) => void
 }
 
 /** Return the sentence of a job's news. */
-export function describeNews(job: JobSummary): string {
-  return job.phase === 'paused' ? job.sentence : summarizeJob(job, job.finished_at ?? job.submitted_at);
+export function describeNews(job: JobSummary, trans: TranslationBundle): string {
+  return job.phase === 'paused'
+    ? job.sentence
+    : summarizeJob(job, job.finished_at ?? job.submitted_at, trans);
 }

@@ -1,5 +1,7 @@
 /** What jobs bring back, in words, and the code that loads it. Pure. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import type { JobResults, ResultFile, ResultVariable } from './wire';
 
 /** Return the variables that can be loaded. */
@@ -8,12 +10,13 @@ export function listLoadable(results: JobResults): ResultVariable[] {
 }
 
 /** Return one phrase about the variables, such as "model (12 MB) can be loaded; lock did not come back". */
-export function describeVariables(results: JobResults): string {
+export function describeVariables(results: JobResults, trans: TranslationBundle): string {
   const loadable = listLoadable(results);
   const lost = results.variables.filter(variable => variable.reason !== '');
+  const join = (words: string[]): string => joinWords(words, trans);
   const parts = [
-    loadable.length === 0 ? '' : `${joinWords(loadable.map(describeVariable))} can be loaded`,
-    lost.length === 0 ? '' : `${joinWords(lost.map(variable => variable.name))} did not come back`
+    loadable.length === 0 ? '' : trans.__('%1 can be loaded', join(loadable.map(describeVariable))),
+    lost.length === 0 ? '' : trans.__('%1 did not come back', join(lost.map(variable => variable.name)))
   ];
   return parts.filter(part => part !== '').join('; ');
 }
@@ -42,7 +45,7 @@ function describeVariable(variable: ResultVariable): string {
 
 /** Return a number of bytes with a unit, such as "12 MB". */
 export function formatBytes(bytes: number): string {
-  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
   let value = bytes;
   let unit = 0;
   while (value >= 1000 && unit < units.length - 1) {
@@ -52,7 +55,7 @@ export function formatBytes(bytes: number): string {
   return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-function joinWords(words: readonly string[]): string {
+function joinWords(words: readonly string[], trans: TranslationBundle): string {
   const last = words[words.length - 1];
-  return words.length < 2 ? (last ?? '') : `${words.slice(0, -1).join(', ')} and ${last}`;
+  return words.length < 2 ? (last ?? '') : trans.__('%1 and %2', words.slice(0, -1).join(', '), last);
 }

@@ -1,4 +1,6 @@
-/** Times as text. Instants are seconds since the epoch, spans are seconds. */
+/** Times as text. Instants are seconds since the epoch, spans are seconds. Units are symbols, the same in all languages. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -48,18 +50,20 @@ export function formatDuration(seconds: number): string {
 }
 
 /** Return the age of an instant: "just now", "4 min ago", "2 h ago", "3 d ago". */
-export function formatAge(instant: number, now: number): string {
+export function formatAge(instant: number, now: number, trans: TranslationBundle): string {
   const seconds = Math.max(0, now - instant);
   if (seconds < 10) {
-    return 'just now';
+    return trans.__('just now');
   }
   if (seconds < MINUTE) {
-    return `${Math.floor(seconds)} s ago`;
+    return trans.__('%1 s ago', Math.floor(seconds));
   }
   if (seconds < HOUR) {
-    return `${Math.floor(seconds / MINUTE)} min ago`;
+    return trans.__('%1 min ago', Math.floor(seconds / MINUTE));
   }
-  return seconds < DAY ? `${Math.floor(seconds / HOUR)} h ago` : `${Math.floor(seconds / DAY)} d ago`;
+  return seconds < DAY
+    ? trans.__('%1 h ago', Math.floor(seconds / HOUR))
+    : trans.__('%1 d ago', Math.floor(seconds / DAY));
 }
 
 /** Return a span in whole minutes, such as "12 min": seconds in the status bar would only flicker. */

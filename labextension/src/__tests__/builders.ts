@@ -1,5 +1,6 @@
 /** Things to test with: name what matters, the rest is ordinary. */
 
+import { loadTranslations } from '../translation';
 import type {
   JobResults,
   JobSummary,
@@ -11,6 +12,9 @@ import type {
   QueueView,
   ServerStatus
 } from '../wire';
+
+/** The words as they are in the code. */
+export const ENGLISH = loadTranslations(null);
 
 export function aJob(given: Partial<JobView> = {}): JobView {
   return {

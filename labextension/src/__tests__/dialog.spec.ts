@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import type { IStart } from '../send/opening';
@@ -8,7 +7,7 @@ import { SendDialog } from '../send/dialog';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import { proposeValues } from '../send/values';
-import { aJob, aMe, aPlan, aQueue } from './builders';
+import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
 import { all, clearScreen, enter, perform, press, words } from './screen';
 
 const GOING = [{ path: 'net.py', bytes: 10, why: 'imported' as const }];
@@ -33,11 +32,11 @@ async function open(start: IStart = NEW_JOB): Promise<IAsked> {
     pools: me.pools,
     largest: me.largest_request,
     secrets: me,
-    trans: nullTranslator.load('jupyter_gq'),
     targets: [{ id: 'train', source: 'train()' }],
     prefix: { from: 'history', entries: [] },
     start,
     notes: [],
+    trans: ENGLISH,
     check: (_, files) => {
       asked.checked.push(files);
       return Promise.resolve(aPlan({ files: { going: GOING, staying: STAYING, notes: ['Runs alone.'] } }));
@@ -70,7 +69,7 @@ describe('the files in the dialog', () => {
 
   it('are one line until the user opens it, and what no job finds is always said', async () => {
     await open();
-    expect(words(section())).toContain('1 file, 10 bytes, goes along; /x.csv (5 bytes) stays');
+    expect(words(section())).toContain('1 file, 10 B, goes along; /x.csv (5 B) stays');
     expect(words(section())).toContain('/x.csv: is not reachable');
     expect(details().hidden).toBe(true);
     await perform(() => section().querySelector('button')?.click());

@@ -26,6 +26,7 @@ beforeEach(async () => {
     'jupyter-gq:ITraining': new FakeTraining(),
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
+    'jupyter-gq:ISender': { send: () => Promise.resolve(null) },
     '@jupyterlab/notebook:INotebookTracker': new FakeTracker(),
     '@jupyterlab/statusbar:IStatusBar': new StatusBar(),
     '@jupyterlab/rendermime:IRenderMimeRegistry': new RenderMimeRegistry()
@@ -83,7 +84,7 @@ it('each setting is on the page, with its default', () => {
 });
 
 it('each service that a plugin provides is on the page and can be imported', () => {
-  const provided = plugins.flatMap(plugin => (plugin.provides === undefined ? [] : [plugin.provides]));
+  const provided = plugins.flatMap(plugin => (plugin.provides ? [plugin.provides] : []));
   const rows = provided.map(token => [`\`${token.name}\``, token.description ?? '']);
   expect(readTable('Services for other extensions').sort()).toEqual(rows.sort());
   expect(provided.every(token => Object.values(entry).includes(token as never))).toBe(true);

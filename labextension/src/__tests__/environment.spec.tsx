@@ -1,14 +1,14 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { SendDialog } from '../send/dialog';
 import { AS_PROPOSED, listChosen, summarizeEnvironment, toggleVariable } from '../send/environment';
 import { NEW_JOB } from '../send/opening';
 import { listSecrets, takeSecrets } from '../send/secrets';
+import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import { RequestError } from '../client';
 import type { PlannedEnvironment } from '../wire';
-import { aJob, aMe, aPlan, aQueue } from './builders';
+import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
 import { all, clearScreen, perform, press, words } from './screen';
 
 const ALLOWED = { secrets: ['HF_TOKEN', 'AWS_*', 'OTHER'], secrets_in_home: true };
@@ -41,21 +41,21 @@ describe('the environment of a job', () => {
 
   it('is summarized in one line', () => {
     const none = { secrets: [], variables: [] };
-    expect(summarizeEnvironment(AS_PROPOSED, null, ALLOWED)).toBe('variables that go along');
-    expect(summarizeEnvironment(AS_PROPOSED, PLANNED, ALLOWED)).toBe(
+    expect(summarizeEnvironment(AS_PROPOSED, null, ALLOWED, ENGLISH)).toBe('variables that go along');
+    expect(summarizeEnvironment(AS_PROPOSED, PLANNED, ALLOWED, ENGLISH)).toBe(
       'HF_TOKEN, EPOCHS, https_proxy and the usual variables'
     );
-    expect(summarizeEnvironment(none, PLANNED, ALLOWED)).toBe('the usual variables');
+    expect(summarizeEnvironment(none, PLANNED, ALLOWED, ENGLISH)).toBe('the usual variables');
   });
 
   it('has the secrets that the cells want, that the admin allows and that are stored', () => {
     const said = (secrets: typeof ALLOWED): string[] =>
-      listSecrets(PLANNED, secrets).map(row => `${row.name} ${row.offered ? '+' : '-'} ${row.note}`);
+      listSecrets(PLANNED, secrets).map(row => `${row.name} ${row.offered ? '+' : '-'} ${row.note ?? ''}`);
     expect(said(ALLOWED)).toEqual([
       'AWS_KEY + ',
-      'HF_TOKEN + the cells use it',
-      'MY_KEY - your admin does not allow it',
-      'OTHER - run jupyter-gq secret set OTHER first'
+      'HF_TOKEN + used',
+      'MY_KEY - forbidden',
+      'OTHER - unstored'
     ]);
     expect(said({ secrets: ['OTHER'], secrets_in_home: false })[2]).toBe('OTHER + ');
     expect(takeSecrets(null, PLANNED, ALLOWED)).toEqual(['HF_TOKEN']);
@@ -81,11 +81,11 @@ describe('the section of the dialog', () => {
       pools: [],
       largest: '1',
       secrets: ALLOWED,
-      trans: nullTranslator.load('jupyter_gq'),
       targets: [],
       prefix: { entries: [], from: 'history' },
       start: NEW_JOB,
       notes: [],
+      trans: ENGLISH,
       slowChanged: new Signal<unknown, boolean>({}),
       check: () => Promise.resolve(aPlan({ environment: PLANNED })),
       preview: () => Promise.resolve({ starts_now: true, sentence: '', alternatives: [] }) as never,

@@ -1,6 +1,7 @@
 import type { IFileChoice } from '../send/files';
 import { describeChoice, listUnreached, NO_CHOICE, summarizeFiles, toggleFile } from '../send/files';
 import type { FilesPlan } from '../wire';
+import { ENGLISH } from './builders';
 
 const GOING = [
   { path: 'net.py', bytes: 2000, why: 'imported' as const },
@@ -11,13 +12,13 @@ const plan = (given: Partial<FilesPlan>): FilesPlan => ({ going: [], staying: []
 
 describe('the files that go along', () => {
   it('are summed up in one line, with what stays', () => {
-    expect(summarizeFiles(plan({}), NO_CHOICE)).toBe('none go along');
-    expect(summarizeFiles(plan({ going: GOING }), NO_CHOICE)).toBe('2 files, 2.5 kB, go along');
-    expect(summarizeFiles(plan({ going: GOING, staying: [LARGE] }), toggleFile(NO_CHOICE, 'net.py'))).toBe(
-      '1 file, 500 bytes, goes along; data.csv (2.1 GB) stays'
-    );
+    expect(summarizeFiles(plan({}), NO_CHOICE, ENGLISH)).toBe('none go along');
+    expect(summarizeFiles(plan({ going: GOING }), NO_CHOICE, ENGLISH)).toBe('2 files, 2.5 kB, go along');
+    expect(
+      summarizeFiles(plan({ going: GOING, staying: [LARGE] }), toggleFile(NO_CHOICE, 'net.py'), ENGLISH)
+    ).toBe('1 file, 500 B, goes along; data.csv (2.1 GB) stays');
     const folder = { ...LARGE, path: 'images', bytes: null };
-    expect(summarizeFiles(plan({ staying: [folder, LARGE] }), NO_CHOICE)).toBe(
+    expect(summarizeFiles(plan({ staying: [folder, LARGE] }), NO_CHOICE, ENGLISH)).toBe(
       'none go along; images and 1 more stay'
     );
   });

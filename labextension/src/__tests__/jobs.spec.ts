@@ -19,7 +19,7 @@ import {
   summarizeJob
 } from '../jobs';
 import { listDetails } from '../panel/facts';
-import { aJob, aNotebook, aQueue, aSummary } from './builders';
+import { ENGLISH, aJob, aNotebook, aQueue, aSummary } from './builders';
 
 describe('the list of jobs', () => {
   it('is newest first, and a later version of a job takes its place', () => {
@@ -74,8 +74,10 @@ describe('the list of jobs', () => {
 describe('the words of a job', () => {
   it('say what trained where and for how long', () => {
     const job = aJob({ phase: 'done', ran_seconds: 123 });
-    expect(summarizeJob(job, 9999)).toBe('Trained in vision on 1 GPU for 2 min 3 s');
-    expect(summarizeJob({ ...job, run: 3 }, 0)).toBe('Trained in vision on 1 GPU for 2 min 3 s, in 3 runs');
+    expect(summarizeJob(job, 9999, ENGLISH)).toBe('Trained in vision on 1 GPU for 2 min 3 s');
+    expect(summarizeJob({ ...job, run: 3 }, 0, ENGLISH)).toBe(
+      'Trained in vision on 1 GPU for 2 min 3 s, in 3 runs'
+    );
   });
 
   it('count all runs, and no pause', () => {
@@ -88,22 +90,22 @@ describe('the words of a job', () => {
   it('say why it failed', () => {
     const error = { ename: 'ValueError', evalue: 'bad\nmore' };
     const sentence = 'Cell 2 of 3 (`fit()`) raised ValueError: bad. Correct the cell and send it again.';
-    expect(summarizeJob(aJob({ phase: 'failed', error, sentence }), 0)).toBe(sentence);
-    expect(summarizeJob(aJob({ phase: 'failed', error, sentence: '' }), 0)).toBe('ValueError: bad');
-    expect(summarizeJob(aJob({ phase: 'failed', sentence: 'The node was lost.' }), 0)).toBe(
+    expect(summarizeJob(aJob({ phase: 'failed', error, sentence }), 0, ENGLISH)).toBe(sentence);
+    expect(summarizeJob(aJob({ phase: 'failed', error, sentence: '' }), 0, ENGLISH)).toBe('ValueError: bad');
+    expect(summarizeJob(aJob({ phase: 'failed', sentence: 'The node was lost.' }), 0, ENGLISH)).toBe(
       'The node was lost.'
     );
   });
 
   it('say the place in the queue first', () => {
     const job = aJob({ phase: 'waiting', position: 2, sentence: 'All devices are in use.' });
-    expect(describeJob(job, 0)).toBe('2nd in line. All devices are in use.');
+    expect(describeJob(job, 0, ENGLISH)).toBe('2nd in line. All devices are in use.');
   });
 
   it('say when it will probably start', () => {
     const expected_start = { p50: 1000 + 240, p90: 1000 + 880, outcomes: 9 };
     const job = aJob({ phase: 'waiting', position: 1, sentence: 'All devices are in use.', expected_start });
-    expect(describeJob(job, 1000)).toBe(
+    expect(describeJob(job, 1000, ENGLISH)).toBe(
       '1st in line. All devices are in use. Probably starts within 4 min, almost surely within 15 min.'
     );
     const soon = aJob({
@@ -111,12 +113,12 @@ describe('the words of a job', () => {
       sentence: 'Paused.',
       expected_start: { p50: 1010, p90: 1050, outcomes: 0 }
     });
-    expect(describeJob(soon, 1000)).toBe('Paused. Probably starts within 1 min.');
+    expect(describeJob(soon, 1000, ENGLISH)).toBe('Paused. Probably starts within 1 min.');
   });
 
   it('say what the code itself says while it runs', () => {
-    expect(describeJob(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0)).toBe('epoch 5');
-    expect(describeJob(aJob({ progress: { fraction: 0.5, text: '' } }), 0)).toBe('Runs.');
+    expect(describeJob(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0, ENGLISH)).toBe('epoch 5');
+    expect(describeJob(aJob({ progress: { fraction: 0.5, text: '' } }), 0, ENGLISH)).toBe('Runs.');
   });
 
   it('say that a job has GPUs only while it has them', () => {
@@ -135,12 +137,12 @@ describe('the words of a job', () => {
   });
 
   it('count and amount', () => {
-    expect([1, 2, 3, 4, 11, 12, 13, 21, 112].map(formatOrdinal)).toEqual(
+    expect([1, 2, 3, 4, 11, 12, 13, 21, 112].map(place => formatOrdinal(place, ENGLISH))).toEqual(
       '1st 2nd 3rd 4th 11th 12th 13th 21st 112th'.split(' ')
     );
-    expect(formatAmount(aJob({ gpus: '0' }))).toBe('CPU only');
-    expect(formatAmount(aJob({ gpus: '0.5', tasks: 2 }))).toBe('2 × 0.5 GPU');
-    expect(formatAmount(aJob({ gpus: '2' }))).toBe('2 GPUs');
+    expect(formatAmount(aJob({ gpus: '0' }), ENGLISH)).toBe('CPU only');
+    expect(formatAmount(aJob({ gpus: '0.5', tasks: 2 }), ENGLISH)).toBe('2 × 0.5 GPU');
+    expect(formatAmount(aJob({ gpus: '2' }), ENGLISH)).toBe('2 GPUs');
   });
 });
 
@@ -149,24 +151,24 @@ describe('the words of a notebook', () => {
     expect(formatMemory(aNotebook())).toBe('');
     expect(formatMemory(aNotebook({ memory_quota_mib: 10240 }))).toBe('10 GB');
     expect(formatMemory(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }))).toBe('6.1 / 10 GB');
-    expect(describeNotebook(aNotebook({ sentence: 'Runs.' }), 2000)).toBe('Runs.');
+    expect(describeNotebook(aNotebook({ sentence: 'Runs.' }), 2000, ENGLISH)).toBe('Runs.');
   });
 
   it('say what is wrong before anything else', () => {
     const trouble = 'Its device may be in other hands as well.';
-    expect(describeNotebook(aNotebook({ trouble, idle_since: 1000, memory_quota_mib: 10240 }), 9000)).toBe(
-      trouble
-    );
+    expect(
+      describeNotebook(aNotebook({ trouble, idle_since: 1000, memory_quota_mib: 10240 }), 9000, ENGLISH)
+    ).toBe(trouble);
   });
 
   it('say how long it has been idle', () => {
-    expect(describeNotebook(aNotebook({ idle_since: 1000 }), 1000 + 740)).toBe('Idle 12 min');
+    expect(describeNotebook(aNotebook({ idle_since: 1000 }), 1000 + 740, ENGLISH)).toBe('Idle 12 min');
   });
 });
 
 describe('queues', () => {
   it('are said with their totals', () => {
-    expect(describeGpuUsage(aQueue({ used: '1', waiting: 2, limit: '4' }))).toBe(
+    expect(describeGpuUsage(aQueue({ used: '1', waiting: 2, limit: '4' }), ENGLISH)).toBe(
       '0.5 guaranteed, 1 in use, at most 4, 2 waiting'
     );
   });

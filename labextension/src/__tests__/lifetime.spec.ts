@@ -40,6 +40,7 @@ class World {
     'jupyter-gq:ITraining': this.training,
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
+    'jupyter-gq:ISender': { send: () => Promise.resolve(null) },
     '@jupyterlab/coreutils:ISettingRegistry': { load: () => Promise.resolve(this.settings) },
     '@jupyterlab/notebook:INotebookTracker': this.tracker,
     '@jupyterlab/statusbar:IStatusBar': this.bar,

@@ -2,7 +2,7 @@ import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rende
 import { Widget } from '@lumino/widgets';
 
 import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
-import { aJob } from './builders';
+import { ENGLISH, aJob } from './builders';
 import { FakeTraining, setVisibility, sumConnections } from './fakes';
 
 const SECOND = 1000;
@@ -13,7 +13,7 @@ let training: FakeTraining;
 async function aLog(text = 'epoch 1\n'): Promise<LogView> {
   training.server.answer('GET jobs/job-1/log', text);
   const registry = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
-  const view = new LogView('job-1', training, registry.createRenderer(LOG_MIME));
+  const view = new LogView('job-1', training, registry.createRenderer(LOG_MIME), ENGLISH);
   Widget.attach(view, document.body);
   await jest.advanceTimersByTimeAsync(SECOND);
   return view;
@@ -50,7 +50,7 @@ describe('the log of a job', () => {
 
   it('is that of all tasks or of the one that the user chooses', async () => {
     const view = await aLog('== task 0 ==');
-    const choice = makeTaskChoice(view, 2).node.querySelector('select') as HTMLSelectElement;
+    const choice = makeTaskChoice(view, 2, ENGLISH).node.querySelector('select') as HTMLSelectElement;
     expect(Array.from(choice.options, option => option.text)).toEqual(['All tasks', 'Task 0', 'Task 1']);
     training.server.answer('GET jobs/job-1/log', 'rank 1\n');
     choice.value = '1';

@@ -5,7 +5,7 @@ import * as React from 'react';
 import { Queues } from '../panel/queues';
 import { PanelWidget } from '../panel/widget';
 import { CommandIDs, PANEL_ID } from '../tokens';
-import { aJob, aNotebook, aQueue } from './builders';
+import { ENGLISH, aJob, aNotebook, aQueue } from './builders';
 import { FakeApp, FakeTraining, settle, sumConnections } from './fakes';
 import { all, attach, button, clearScreen, draw, perform, press, show, words } from './screen';
 
@@ -19,7 +19,7 @@ async function aPanel(): Promise<{ panel: PanelWidget; training: FakeTraining; a
   [cancelJob, cancelWaiting, holdJob, releaseJob, openLog, openResult, goToCell, refresh].forEach(id =>
     app.addForeignCommand(id)
   );
-  const panel = await attach(new PanelWidget(training, app.commands));
+  const panel = await attach(new PanelWidget(training, app.commands, ENGLISH));
   return { panel, training, app };
 }
 
@@ -40,7 +40,7 @@ describe('the panel', () => {
   it('says what to do while there is nothing', async () => {
     const { panel } = await aPanel();
     expect(panel.id).toBe(PANEL_ID);
-    expect(words(panel.node)).toContain('Select a cell that takes long and choose Send to training');
+    expect(words(panel.node)).toContain('Select a cell that takes long and choose “Send to training”');
     expect(words(panel.node)).toContain('Choose a share when you start a server.');
     panel.dispose();
   });
@@ -298,7 +298,10 @@ describe('the notebooks of the panel', () => {
 describe('the queues of the panel', () => {
   it('show use within and over the quota as parts of one bar', async () => {
     const node = await show(
-      <Queues queues={[aQueue({ quota: '1', used: '2', over_quota: '1' }), aQueue({ member: false })]} />
+      <Queues
+        queues={[aQueue({ quota: '1', used: '2', over_quota: '1' }), aQueue({ member: false })]}
+        trans={ENGLISH}
+      />
     );
     const [queue, ...others] = all('li', node);
     expect(others).toEqual([]);
@@ -307,6 +310,6 @@ describe('the queues of the panel', () => {
   });
 
   it('are not there for a user without queues', async () => {
-    expect(words(await show(<Queues queues={[]} />))).toBe('');
+    expect(words(await show(<Queues queues={[]} trans={ENGLISH} />))).toBe('');
   });
 });

@@ -82,7 +82,7 @@ describe('what is replayed', () => {
     const { entries } = proposeFromRuns([ran('a'), ran('b', { seconds: null })], NOTEBOOK, TARGET);
     expect(entries.map(item => [item.included, item.note])).toEqual([
       [true, null],
-      [true, 'still running here; the job runs it again from the start']
+      [true, 'running']
     ]);
   });
 
@@ -99,7 +99,7 @@ describe('what is replayed', () => {
       'nothing-ran',
       [{ cell_id: 'a', source: 'run_a()', seconds: null, ran: false }]
     ]);
-    expect(entries[1].note).toContain('ended with an error');
+    expect(entries[1].note).toBe('failed-before');
   });
 
   it('can be thinned to the last run of each cell', () => {

@@ -4,7 +4,7 @@ import { JOB_MIME, makePlaceholder } from '../attach/metadata';
 import { JobRenderer } from '../attach/renderer';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
-import { aJob } from './builders';
+import { ENGLISH, aJob } from './builders';
 import { FakeApp, FakeTraining, sumConnections } from './fakes';
 import { all, attach, clearScreen, draw, perform, press, words } from './screen';
 
@@ -13,7 +13,7 @@ let app: FakeApp;
 
 /** The status line of a job on the page, from the placeholder in a file. */
 async function aLine(job: JobView): Promise<JobRenderer> {
-  const renderer = await attach(new JobRenderer(training, app.commands));
+  const renderer = await attach(new JobRenderer(training, app.commands, ENGLISH));
   await renderer.renderModel(new MimeModel({ data: makePlaceholder(job).data }));
   await draw(renderer);
   return renderer;
@@ -76,7 +76,7 @@ describe('the status line under a cell', () => {
   });
 
   it('says so if a later version of the extension wrote something else', async () => {
-    const renderer = await attach(new JobRenderer(training, app.commands));
+    const renderer = await attach(new JobRenderer(training, app.commands, ENGLISH));
     await renderer.renderModel(new MimeModel({ data: { [JOB_MIME]: { job: 'a', phase: 'dreaming' } } }));
     await draw(renderer);
     expect(words(renderer.node)).toBe('This version of the extension cannot show this training job.');

@@ -1,15 +1,15 @@
 import { describeReasons, describeVariables, formatBytes, listLoadable, makeLoadingCode } from '../results';
-import { someResults } from './builders';
+import { ENGLISH, someResults } from './builders';
 
 const [VARIABLE] = someResults().variables;
 const LOST = { ...VARIABLE, name: 'lock', bytes: null, reason: 'It cannot be pickled.' };
 
 it('says what can be loaded, with sizes, and what did not come back', () => {
-  expect(describeVariables(someResults())).toBe('model (12 MB) can be loaded');
+  expect(describeVariables(someResults(), ENGLISH)).toBe('model (12 MB) can be loaded');
   const variables = [VARIABLE, { ...VARIABLE, name: 'loss', bytes: 130 }, LOST];
   const results = someResults('', { variables });
-  expect(describeVariables(results)).toBe(
-    'model (12 MB) and loss (130 bytes) can be loaded; lock did not come back'
+  expect(describeVariables(results, ENGLISH)).toBe(
+    'model (12 MB) and loss (130 B) can be loaded; lock did not come back'
   );
   expect(describeReasons(results)).toEqual(['lock: It cannot be pickled.']);
   expect(listLoadable(results).map(variable => variable.name)).toEqual(['model', 'loss']);
@@ -23,8 +23,8 @@ it('makes code that the user can read and run again', () => {
 
 it('shows sizes as people write them', () => {
   expect([0, 999, 1000, 1_234_000, 12_300_000, 5e12].map(formatBytes)).toEqual([
-    '0 bytes',
-    '999 bytes',
+    '0 B',
+    '999 B',
     '1.0 kB',
     '1.2 MB',
     '12 MB',

@@ -4,7 +4,7 @@ import { PanelWidget } from '../panel/widget';
 import { selection } from '../plugins/selection';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
-import { aJob, aQueue } from './builders';
+import { ENGLISH, aJob, aQueue } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { all, attach, button, clearScreen, draw, enter, perform, press, words } from './screen';
 
@@ -16,7 +16,7 @@ beforeEach(async () => {
   app = new FakeApp();
   training = new FakeTraining();
   await selection.activate(app.frontEnd, training, null);
-  panel = await attach(new PanelWidget(training, app.commands));
+  panel = await attach(new PanelWidget(training, app.commands, ENGLISH));
 });
 afterEach(async () => {
   panel.dispose();

@@ -99,7 +99,7 @@ describe('the table under a cell', () => {
     });
     training.server.answer('GET jobs/job-1/results', loss(0.25));
     training.server.answer('GET jobs/job-2/results', loss(0.014731));
-    const renderer = await attach(new SweepRenderer(training, app.commands));
+    const renderer = await attach(new SweepRenderer(training, app.commands, ENGLISH));
     await renderer.renderModel(new MimeModel({ data: makeSweepOutput(SWEEP).data }));
     await draw(renderer);
     await perform(() => undefined);

@@ -14,7 +14,7 @@ import {
   addUnit
 } from '../send/values';
 import { parseSpan } from '../times';
-import { aPool, aQueue } from './builders';
+import { ENGLISH, aPool, aQueue } from './builders';
 
 const NOTHING: IFormValues = {
   name: 'digits',
@@ -33,7 +33,7 @@ const OFFER = { models: ['A100', 'H100'], maxPriority: 0 };
 
 describe('what is asked for', () => {
   it('says null for what is left empty', () => {
-    expect(makeRequest(NOTHING, OFFER)).toEqual({
+    expect(makeRequest(NOTHING, OFFER, ENGLISH)).toEqual({
       name: 'digits',
       queue: 'vision',
       gpus: '1',
@@ -48,7 +48,7 @@ describe('what is asked for', () => {
   });
 
   it('sends what is written, and seconds', () => {
-    expect(makeRequest(ALL, OFFER)).toMatchObject({
+    expect(makeRequest(ALL, OFFER, ENGLISH)).toMatchObject({
       cpus: '4',
       memory: '16',
       gpu_model: 'H100',
@@ -58,14 +58,18 @@ describe('what is asked for', () => {
 
   it('asks for GPU memory of one GPU, whatever number is chosen', () => {
     const byMemory = { ...ALL, gpus: '0', gpuMemory: ' 12 GB ' };
-    expect(makeRequest(byMemory, OFFER)).toMatchObject({ gpus: '1', gpu_memory: '12 GB', gpu_model: 'H100' });
-    expect(summarizeValues({ ...NOTHING, gpuMemory: '12', tasks: '4' }, OFFER)).toBe(
+    expect(makeRequest(byMemory, OFFER, ENGLISH)).toMatchObject({
+      gpus: '1',
+      gpu_memory: '12 GB',
+      gpu_model: 'H100'
+    });
+    expect(summarizeValues({ ...NOTHING, gpuMemory: '12', tasks: '4' }, OFFER, ENGLISH)).toBe(
       '12 GiB of GPU memory · 4 tasks'
     );
   });
 
   it('is wrong where the number of tasks is none that the service takes', () => {
-    const of = (tasks: string): unknown => makeRequest({ ...NOTHING, tasks }, OFFER);
+    const of = (tasks: string): unknown => makeRequest({ ...NOTHING, tasks }, OFFER, ENGLISH);
     expect([of('0'), of('65'), of('-1'), of('1.5'), of('two')]).toEqual(
       Array(5).fill(expect.objectContaining({ field: 'tasks' }))
     );
@@ -76,14 +80,16 @@ describe('what is asked for', () => {
   });
 
   it('names no model where none can be chosen', () => {
-    expect(makeRequest(ALL, { ...OFFER, models: ['H100'] })).toMatchObject({ gpu_model: null });
-    expect(makeRequest(ALL, { ...OFFER, models: ['A100', 'V100'] })).toMatchObject({ gpu_model: null });
-    expect(makeRequest({ ...ALL, gpus: '0' }, OFFER)).toMatchObject({ gpu_model: null });
+    expect(makeRequest(ALL, { ...OFFER, models: ['H100'] }, ENGLISH)).toMatchObject({ gpu_model: null });
+    expect(makeRequest(ALL, { ...OFFER, models: ['A100', 'V100'] }, ENGLISH)).toMatchObject({
+      gpu_model: null
+    });
+    expect(makeRequest({ ...ALL, gpus: '0' }, OFFER, ENGLISH)).toMatchObject({ gpu_model: null });
     expect([canChooseModel(ALL, OFFER.models), canChooseModel(ALL, ['H100'])]).toEqual([true, false]);
   });
 
   it('is wrong at its field where a length of time cannot be read', () => {
-    expect(makeRequest({ ...ALL, expected: 'soon' }, OFFER)).toEqual({
+    expect(makeRequest({ ...ALL, expected: 'soon' }, OFFER, ENGLISH)).toEqual({
       code: 'invalid_duration',
       field: 'expected_seconds',
       message:
@@ -92,13 +98,19 @@ describe('what is asked for', () => {
   });
 
   it('is wrong where the service would not take it', () => {
-    expect(makeRequest({ ...ALL, expected: '3660 d' }, OFFER)).toHaveProperty('expected_seconds', 316224000);
-    expect(makeRequest({ ...ALL, expected: '3661 d' }, OFFER)).toHaveProperty('field', 'expected_seconds');
+    expect(makeRequest({ ...ALL, expected: '3660 d' }, OFFER, ENGLISH)).toHaveProperty(
+      'expected_seconds',
+      316224000
+    );
+    expect(makeRequest({ ...ALL, expected: '3661 d' }, OFFER, ENGLISH)).toHaveProperty(
+      'field',
+      'expected_seconds'
+    );
   });
 
   it('is wrong where the priority is no whole number, or not allowed in the queue', () => {
     const of = (priority: string, maxPriority = 0): unknown =>
-      makeRequest({ ...NOTHING, priority }, { ...OFFER, maxPriority });
+      makeRequest({ ...NOTHING, priority }, { ...OFFER, maxPriority }, ENGLISH);
     expect([of('1'), of('-101'), of('0.5'), of('1e1'), of('high')]).toEqual(
       Array(5).fill(expect.objectContaining({ field: 'priority' }))
     );
@@ -110,9 +122,11 @@ describe('what is asked for', () => {
   });
 
   it('is said in short beside the closed section', () => {
-    expect(summarizeValues(NOTHING, OFFER)).toBe('');
-    expect(summarizeValues(ALL, OFFER)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
-    expect(summarizeValues({ ...NOTHING, cpus: '1', expected: 'soon' }, OFFER)).toBe('1 CPU core · soon');
+    expect(summarizeValues(NOTHING, OFFER, ENGLISH)).toBe('');
+    expect(summarizeValues(ALL, OFFER, ENGLISH)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
+    expect(summarizeValues({ ...NOTHING, cpus: '1', expected: 'soon' }, OFFER, ENGLISH)).toBe(
+      '1 CPU core · soon'
+    );
     expect(['512 MiB', '1.5'].map(addUnit)).toEqual(['512 MiB', '1.5 GiB']);
   });
 
@@ -152,8 +166,11 @@ describe('what is asked for', () => {
 
   it('has hints with what the queue gives and the most there is', () => {
     const bounds = { quota: null, limit: null, used: '0', default: '2' };
-    expect([formatHint('cores', '8'), formatHint('GiB', null)]).toEqual(['cores, at most 8', 'GiB']);
-    expect([formatDefault(bounds), formatDefault({ ...bounds, default: null })]).toEqual([
+    expect([formatHint('cores', '8', ENGLISH), formatHint('GiB', null, ENGLISH)]).toEqual([
+      'cores, at most 8',
+      'GiB'
+    ]);
+    expect([formatDefault(bounds, ENGLISH), formatDefault({ ...bounds, default: null }, ENGLISH)]).toEqual([
       '2 by default',
       ''
     ]);
@@ -172,25 +189,31 @@ describe('what is asked for', () => {
       expected_seconds: null,
       priority: 0
     };
-    expect(describeRequest(job)).toBe('0.5 GPU');
+    expect(describeRequest(job, ENGLISH)).toBe('0.5 GPU');
     expect(
-      describeRequest({
-        ...job,
-        gpus: '2',
-        cpus: '1',
-        memory: '16 GiB',
-        gpu_model: 'H100',
-        expected_seconds: 90,
-        priority: -5
-      })
+      describeRequest(
+        {
+          ...job,
+          gpus: '2',
+          cpus: '1',
+          memory: '16 GiB',
+          gpu_model: 'H100',
+          expected_seconds: 90,
+          priority: -5
+        },
+        ENGLISH
+      )
     ).toBe('2 GPUs of H100, 1 CPU core, 16 GiB of memory, expected to run 1 min 30 s, priority -5');
     expect(
-      describeRequest({
-        ...job,
-        gpus: '0.3',
-        gpu_memory: '12 GiB',
-        preferred_gpu_models: ['H100', 'A100']
-      })
+      describeRequest(
+        {
+          ...job,
+          gpus: '0.3',
+          gpu_memory: '12 GiB',
+          preferred_gpu_models: ['H100', 'A100']
+        },
+        ENGLISH
+      )
     ).toBe('12 GiB of GPU memory (0.3 GPU), H100, then A100 preferred');
   });
 });
@@ -199,8 +222,8 @@ describe('a queue', () => {
   it('says what of CPU and memory is in use where it has bounds of them', () => {
     const cpus = { quota: '32', limit: '48', used: '12', default: null };
     const memory = { quota: null, limit: '512 GiB', used: '64 GiB', default: null };
-    expect(describeHostUsage(aQueue())).toBe('');
-    expect(describeHostUsage(aQueue({ cpus, memory }))).toBe(
+    expect(describeHostUsage(aQueue(), ENGLISH)).toBe('');
+    expect(describeHostUsage(aQueue({ cpus, memory }), ENGLISH)).toBe(
       '12 of 32 CPU cores, 64 GiB of at most 512 GiB of memory'
     );
   });

@@ -9,7 +9,7 @@ import {
   formatEstimate,
   formatSpan
 } from '../times';
-import { aNotebook } from './builders';
+import { ENGLISH, aNotebook } from './builders';
 
 describe('amounts', () => {
   it('are integers inside', () => {
@@ -32,7 +32,12 @@ describe('amounts', () => {
   });
 
   it('have words and bars', () => {
-    expect(['0', '0.5', '1', '4'].map(formatGpus)).toEqual(['CPU only', '0.5 GPU', '1 GPU', '4 GPUs']);
+    expect(['0', '0.5', '1', '4'].map(gpus => formatGpus(gpus, ENGLISH))).toEqual([
+      'CPU only',
+      '0.5 GPU',
+      '1 GPU',
+      '4 GPUs'
+    ]);
     expect([computePortion('0.25', '0.5'), computePortion('2', '1'), computePortion('1', '0')]).toEqual([
       0.5, 1, 0
     ]);
@@ -56,7 +61,7 @@ describe('times', () => {
       '1 d 1 h'
     ]);
     expect([0.01, 1.24, 12, 100].map(formatDuration)).toEqual(['< 0.1 s', '1.2 s', '12 s', '1 min 40 s']);
-    expect([3, 40, 130, 7300, 200000].map(seconds => formatAge(0, seconds))).toEqual([
+    expect([3, 40, 130, 7300, 200000].map(seconds => formatAge(0, seconds, ENGLISH))).toEqual([
       'just now',
       '40 s ago',
       '2 min ago',
@@ -81,48 +86,48 @@ describe('times', () => {
 
 describe('the share of this server', () => {
   it('says what is known and leaves out what is not', () => {
-    expect(formatShare(aNotebook(), 0)).toBe('GPU 0.5');
-    expect(formatShare(aNotebook({ idle_since: 0 }), 725)).toBe('GPU 0.5 · idle 12 min');
-    expect(formatShare(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }), 0)).toBe(
+    expect(formatShare(aNotebook(), 0, ENGLISH)).toBe('GPU 0.5');
+    expect(formatShare(aNotebook({ idle_since: 0 }), 725, ENGLISH)).toBe('GPU 0.5 · idle 12 min');
+    expect(formatShare(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }), 0, ENGLISH)).toBe(
       'GPU 0.5 · 6.1 / 10 GB'
     );
-    expect(formatShare(aNotebook({ gpus: '0' }), 0)).toBe('CPU only');
+    expect(formatShare(aNotebook({ gpus: '0' }), 0, ENGLISH)).toBe('CPU only');
   });
 
   it('is lent or comes back, with the sentence of the service in the tooltip', () => {
     const suspended = aNotebook({ phase: 'suspended', sentence: 'Lent to bob.', memory_used_mib: 1 });
-    expect(formatShare(suspended, 0)).toBe('GPU 0.5 · lent, comes back with the next cell');
-    expect(formatShare({ ...suspended, phase: 'resuming' }, 0)).toBe('GPU 0.5 · coming back');
-    expect(describeShare(aNotebook({ unsuspendable: 'No host memory.' }))).toContain(
+    expect(formatShare(suspended, 0, ENGLISH)).toBe('GPU 0.5 · lent, comes back with the next cell');
+    expect(formatShare({ ...suspended, phase: 'resuming' }, 0, ENGLISH)).toBe('GPU 0.5 · coming back');
+    expect(describeShare(aNotebook({ unsuspendable: 'No host memory.' }), ENGLISH)).toContain(
       'idle: No host memory. Click'
     );
-    expect(describeShare(suspended)).toMatch(/^Lent to bob\. Click/);
+    expect(describeShare(suspended, ENGLISH)).toMatch(/^Lent to bob\. Click/);
   });
 
   it('has a limit with a level, and what that means, in the tooltip', () => {
     const watched = aNotebook({ enforcement: 'cooperative', enforcement_sentence: 'Frameworks keep it.' });
-    expect(describeShare(watched)).toContain('Memory limit: cooperative. Frameworks keep it. Click');
-    expect(describeShare(aNotebook())).not.toContain('limit');
+    expect(describeShare(watched, ENGLISH)).toContain('Memory limit: cooperative. Frameworks keep it. Click');
+    expect(describeShare(aNotebook(), ENGLISH)).not.toContain('limit');
   });
 
   it('is kept until a time of day, while that is to come', () => {
     const kept = aNotebook({ idle_since: 0, kept_until: 1000 });
-    expect(formatShare(kept, 999)).toMatch(/^GPU 0\.5 · idle 16 min · kept until .+$/);
-    expect(formatShare(kept, 1000)).toBe('GPU 0.5 · idle 16 min');
-    expect(formatKept(kept, 999)).toMatch(/^Your share is kept until .+\.$/);
+    expect(formatShare(kept, 999, ENGLISH)).toMatch(/^GPU 0\.5 · idle 16 min · kept until .+$/);
+    expect(formatShare(kept, 1000, ENGLISH)).toBe('GPU 0.5 · idle 16 min');
+    expect(formatKept(kept, 999, ENGLISH)).toMatch(/^Your share is kept until .+\.$/);
   });
 
   it('has a notification that fits, for whom it was lent', () => {
     const long = `Suspended: ${'very '.repeat(40)}long.`;
-    const told = formatSuspension(aNotebook({ phase: 'suspended', sentence: long }));
+    const told = formatSuspension(aNotebook({ phase: 'suspended', sentence: long }), ENGLISH);
     expect(told.length).toBeLessThanOrEqual(140);
   });
 
   it('is counted down to an absolute time, first in the message', () => {
     const warning = { expire_at: 1000, sentence: 'Bob waits.', keep_seconds: 0 };
-    expect(formatWarning(aNotebook({ warning }), 753)).toMatch(
+    expect(formatWarning(aNotebook({ warning }), 753, ENGLISH)).toMatch(
       /^Your GPU share is taken at .+, in 4:07\. Bob waits\.$/
     );
-    expect(formatWarning(aNotebook({ warning }), 1001)).toMatch(/being taken now/);
+    expect(formatWarning(aNotebook({ warning }), 1001, ENGLISH)).toMatch(/being taken now/);
   });
 });

@@ -3,6 +3,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { stripControls } from '../plain';
 import type { JobView } from '../wire';
@@ -16,16 +17,20 @@ import { METADATA_KEY, readBinding } from './metadata';
 export async function goToCell(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
-  job: JobView
+  job: JobView,
+  trans: TranslationBundle
 ): Promise<NotebookPanel | null> {
-  const panel = await openNotebook(app, tracker, job);
+  const panel = await openNotebook(app, tracker, job, trans);
   if (panel === null) {
     return null;
   }
   const index = panel.content.widgets.findIndex(cell => isTarget(cell.model, job));
   if (index < 0) {
     throw new Error(
-      `The cell is no longer in ${stripControls(job.notebook_path)}. “Open result” shows what the job made.`
+      trans.__(
+        'The cell is no longer in %1. “Open result” shows what the job made.',
+        stripControls(job.notebook_path)
+      )
     );
   }
   await selectCell(panel, index);
@@ -36,9 +41,10 @@ export async function goToCell(
 export async function openNotebook(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
-  job: JobView
+  job: JobView,
+  trans: TranslationBundle
 ): Promise<NotebookPanel | null> {
-  const path = await findNotebook(app, tracker, job);
+  const path = await findNotebook(app, tracker, job, trans);
   const panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
   await panel?.context.ready;
   return panel ?? null;
@@ -75,7 +81,8 @@ function isTarget(model: ICellModel, job: JobView): boolean {
 async function findNotebook(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
-  job: JobView
+  job: JobView,
+  trans: TranslationBundle
 ): Promise<string> {
   try {
     await app.serviceManager.contents.get(job.notebook_path, { content: false });
@@ -86,7 +93,10 @@ async function findNotebook(
       return renamed.context.path;
     }
     throw new Error(
-      `${stripControls(job.notebook_path)} no longer exists. “Open result” shows what the job made.`
+      trans.__(
+        '%1 no longer exists. “Open result” shows what the job made.',
+        stripControls(job.notebook_path)
+      )
     );
   }
 }

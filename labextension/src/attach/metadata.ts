@@ -5,8 +5,9 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { formatGpus } from '../amounts';
 import type { JobPhase } from '../jobs';
-import { JOB_LOOKS, isFinal, summarizeJob } from '../jobs';
+import { isFinal, isJobPhase, lookOfPhase, summarizeJob } from '../jobs';
 import { formatClock } from '../times';
+import { loadTranslations } from '../translation';
 import type { JobSummary } from '../wire';
 
 /** Media type of the placeholder. */
@@ -55,9 +56,12 @@ export interface IPlaceholder {
   readonly finished_at: number | null;
 }
 
+/** The language of files: others read them, and another language must not change them. */
+const ENGLISH = loadTranslations(null);
+
 /** Return the placeholder output. The output depends on the phase only, so that a running job seldom changes the file. */
 export function makePlaceholder(job: JobSummary): IDisplayData {
-  const sentence = isFinal(job.phase) ? summarizeJob(job, job.finished_at ?? job.submitted_at) : '';
+  const sentence = isFinal(job.phase) ? summarizeJob(job, job.finished_at ?? job.submitted_at, ENGLISH) : '';
   const data: IPlaceholder = {
     job: job.id,
     name: job.name,
@@ -82,8 +86,8 @@ export function makePlaceholder(job: JobSummary): IDisplayData {
 
 /** Return the text for readers without this extension. */
 function describePlaceholder(data: IPlaceholder): string {
-  const what = `Training job ${data.name || data.job} (${data.queue}, ${formatGpus(data.gpus)})`;
-  const state = JOB_LOOKS[data.phase].word.toLowerCase();
+  const what = `Training job ${data.name || data.job} (${data.queue}, ${formatGpus(data.gpus, ENGLISH)})`;
+  const state = lookOfPhase(data.phase, ENGLISH).word.toLowerCase();
   const at = data.finished_at ?? data.submitted_at;
   const when = formatClock(at, 0);
   return data.finished_at === null
@@ -105,7 +109,7 @@ export function readPlaceholder(data: ReadonlyPartialJSONObject): IPlaceholder |
   const text = (key: string): string => (typeof found[key] === 'string' ? found[key] : '');
   const instant = (key: string): number | null => (typeof found[key] === 'number' ? found[key] : null);
   const phase = text('phase');
-  if (text('job') === '' || !(phase in JOB_LOOKS)) {
+  if (text('job') === '' || !isJobPhase(phase)) {
     return null;
   }
   return {
@@ -113,7 +117,7 @@ export function readPlaceholder(data: ReadonlyPartialJSONObject): IPlaceholder |
     name: text('name'),
     queue: text('queue'),
     gpus: text('gpus'),
-    phase: phase as JobPhase,
+    phase,
     sentence: text('sentence'),
     submitted_at: instant('submitted_at') ?? 0,
     finished_at: instant('finished_at')

@@ -1,13 +1,12 @@
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
-import { nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
 import type { Client } from '../client';
 import type { JobPhase } from '../jobs';
-import { describeAmount, isCancellable, isFinal, JOB_LOOKS, describeJob, nameAgain } from '../jobs';
+import { describeAmount, isCancellable, isFinal, describeJob, lookOfPhase, nameAgain } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import { BroughtBack } from '../panel/results';
 import type { ITraining } from '../tokens';
@@ -22,10 +21,9 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _training: ITraining,
     private readonly _commands: CommandRegistry,
-    translator: ITranslator = nullTranslator
+    private readonly _trans: TranslationBundle
   ) {
     super();
-    this._trans = translator.load('jupyter_gq');
     this.addClass('jp-gq-status-host');
   }
 
@@ -58,7 +56,6 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
     void this._commands.execute(command, { job });
   };
 
-  private readonly _trans: TranslationBundle;
   private _placeholder: IPlaceholder | null = null;
 }
 
@@ -95,12 +92,17 @@ function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element 
       name={job.name}
       phase={job.phase}
       amount={isFinal(job.phase) ? null : describeAmount(job, trans)}
-      sentence={describeJob(job, Date.now() / 1000)}
+      sentence={describeJob(job, Date.now() / 1000, trans)}
       buttons={buttons}
       run={run}
       trans={trans}
     >
-      <BroughtBack job={job} client={client} onLoad={() => run(CommandIDs.loadResults, job.id)} />
+      <BroughtBack
+        job={job}
+        client={client}
+        onLoad={() => run(CommandIDs.loadResults, job.id)}
+        trans={trans}
+      />
       {job.phase === 'running' && (
         <ProgressBar fraction={job.progress?.fraction ?? null} label={trans.__('Progress')} />
       )}
@@ -120,7 +122,9 @@ function StoredLine({ placeholder, run, trans }: IStoredLineProps): React.JSX.El
       id={placeholder.job}
       name={placeholder.name}
       phase={placeholder.phase}
-      sentence={placeholder.sentence || trans.__('%1 in %2', formatGpus(placeholder.gpus), placeholder.queue)}
+      sentence={
+        placeholder.sentence || trans.__('%1 in %2', formatGpus(placeholder.gpus, trans), placeholder.queue)
+      }
       run={run}
       trans={trans}
     />
@@ -150,7 +154,7 @@ function StatusLine(status: IStatusLineProps): React.JSX.Element {
       aria-label={trans.__('Training job %1', status.name)}
       data-phase={status.phase}
     >
-      <PhaseTag look={JOB_LOOKS[status.phase]} />
+      <PhaseTag look={lookOfPhase(status.phase, trans)} />
       <span className="jp-gq-status-name" title={status.name}>
         {status.name}
       </span>

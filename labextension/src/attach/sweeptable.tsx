@@ -1,5 +1,4 @@
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
-import { nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
@@ -18,10 +17,9 @@ export class SweepRenderer extends ReactWidget implements IRenderMime.IRenderer 
   constructor(
     private readonly _training: ITraining,
     private readonly _commands: CommandRegistry,
-    translator: ITranslator = nullTranslator
+    private readonly _trans: TranslationBundle
   ) {
     super();
-    this._trans = translator.load('jupyter_gq');
     this.addClass('jp-gq-status-host');
   }
 
@@ -41,7 +39,6 @@ export class SweepRenderer extends ReactWidget implements IRenderMime.IRenderer 
     return <LiveSweep sweep={this._sweep} training={this._training} run={run} trans={this._trans} />;
   }
 
-  private readonly _trans: TranslationBundle;
   private _sweep: SentSweep | null = null;
 }
 
@@ -199,8 +196,8 @@ function State({ job, trans }: { job: JobSummary | null; trans: TranslationBundl
     return <span className="jp-gq-hint">{trans.__('unknown')}</span>;
   }
   return (
-    <span className="jp-gq-sweep-state" title={describeJob(job, Date.now() / 1000)}>
-      <PhaseTag look={lookOf(job)} />
+    <span className="jp-gq-sweep-state" title={describeJob(job, Date.now() / 1000, trans)}>
+      <PhaseTag look={lookOf(job, trans)} />
       {job.phase === 'running' && (
         <ProgressBar fraction={job.progress?.fraction ?? null} label={trans.__('Progress')} />
       )}
@@ -236,7 +233,7 @@ function RowActions({
 function describeStates(rows: readonly ISweepRow[], trans: TranslationBundle): string {
   const counts = new Map<string, number>();
   for (const { job } of rows) {
-    const word = job === null ? trans.__('unknown') : lookOf(job).word.toLowerCase();
+    const word = job === null ? trans.__('unknown') : lookOf(job, trans).word.toLowerCase();
     counts.set(word, (counts.get(word) ?? 0) + 1);
   }
   const parts = Array.from(counts, ([word, count]) => `${count} ${word}`);

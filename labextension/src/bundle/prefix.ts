@@ -13,6 +13,9 @@ import type { RanCell, PrefixCell } from '../wire';
  * The origin of a proposal: what ran in the kernel, the part of it that is known, or the order of the document, either
  * because nothing has run or because nothing is known.
  */
+/** What the user should know about an entry: it failed, still runs, failed in an earlier kernel, or is tagged as setup. */
+export type EntryNote = 'failed' | 'running' | 'failed-before' | 'setup';
+
 export type PrefixSource = 'history' | 'part' | 'nothing-ran' | 'document';
 
 /** A code cell of the notebook in its present form. */
@@ -38,7 +41,7 @@ export interface IPrefixEntry {
   /** Whether the user cannot leave the cell out, because its tag says that it always runs. */
   readonly fixed: boolean;
   /** What only this page knows about the run, also while the cell is left out; null if there is nothing to say. */
-  readonly note: string | null;
+  readonly note: EntryNote | null;
 }
 
 /** A proposal. */
@@ -53,8 +56,6 @@ const SETUP = 'gq-setup';
 const SKIP = 'gq-skip';
 /** A cell that begins with this magic sends itself to training. */
 const TRAIN_MAGIC = '%%train';
-const FAILED = 'ended with an error here';
-const RUNNING = 'still running here; the job runs it again from the start';
 
 /**
  * Propose the cells that ran in the kernel, in run order; failed runs are listed but not included.
@@ -79,7 +80,7 @@ export function proposeFromRuns(
 function makeRunEntry(run: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
   const same = cells.find(candidate => candidate.source.trim() === run.code.trim());
   const entry = makeEntry(run.cell_id || same?.id || `history-${index + 1}`, run.code);
-  const note = run.failed ? FAILED : run.seconds === null ? RUNNING : null;
+  const note = run.failed ? 'failed' : run.seconds === null ? 'running' : null;
   return { ...entry, seconds: run.seconds, ran: true, included: !run.failed, note };
 }
 
@@ -96,7 +97,7 @@ export function proposeFromDocument(
     .map(cell => ({
       ...makeEntry(cell.id, cell.source),
       included: !cell.failed,
-      note: cell.failed ? 'ended with an error when it last ran' : null
+      note: cell.failed ? ('failed-before' as const) : null
     }));
   return { from, entries: completeEntries(entries, cells, targets) };
 }
@@ -125,7 +126,7 @@ function completeEntries(
     .map(cell => ({
       ...makeEntry(cell.id, cell.source),
       fixed: true,
-      note: `tagged ${SETUP}: always runs`
+      note: 'setup' as const
     }));
   const listed = entries.filter(item => !skipped.has(item.cellId));
   return [...setup, ...listed].map((item, index) => ({ ...item, key: `${index}-${item.cellId}` }));

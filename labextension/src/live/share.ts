@@ -1,5 +1,7 @@
 /** The share of this notebook server as text. Pure. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import { formatGpus, parseMilli } from '../amounts';
 import { formatGigabytes, formatMemory } from '../jobs';
 import { formatClock, formatCountdown, formatMinutes } from '../times';
@@ -7,78 +9,93 @@ import { fitToast } from '../toasts';
 import type { MemoryExcessView, NotebookView } from '../wire';
 
 /** Return the share in brief, such as "GPU 0.5 · 6.1 / 10 GB · idle 12 min". Unknown values are left out. */
-export function formatShare(notebook: NotebookView, now: number): string {
+export function formatShare(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   if (parseMilli(notebook.gpus) === 0) {
-    return 'CPU only';
+    return trans.__('CPU only');
   }
-  const parts = [`GPU ${notebook.gpus}`];
+  const parts = [trans.__('GPU %1', notebook.gpus)];
   if (notebook.phase === 'suspended') {
-    return [...parts, 'lent, comes back with the next cell'].join(' · ');
+    return [...parts, trans.__('lent, comes back with the next cell')].join(' · ');
   }
   if (notebook.phase === 'resuming') {
-    return [...parts, 'coming back'].join(' · ');
+    return [...parts, trans.__('coming back')].join(' · ');
   }
   if (notebook.memory_used_mib !== null) {
     parts.push(formatMemory(notebook));
   }
   // An earlier release of the service does not send the field.
   if (notebook.over_limit?.next) {
-    parts.push('too much memory');
+    parts.push(trans.__('too much memory'));
   }
   if (notebook.idle_since !== null && now - notebook.idle_since >= 60) {
-    parts.push(`idle ${formatMinutes(now - notebook.idle_since)}`);
+    parts.push(trans.__('idle %1', formatMinutes(now - notebook.idle_since)));
   }
   if (notebook.kept_until !== null && notebook.kept_until > now) {
-    parts.push(`kept until ${formatClock(notebook.kept_until, now)}`);
+    parts.push(trans.__('kept until %1', formatClock(notebook.kept_until, now)));
   }
   return parts.join(' · ');
 }
 
 /** Return the share in full sentences, for a tooltip. */
-export function describeShare(notebook: NotebookView): string {
+export function describeShare(notebook: NotebookView, trans: TranslationBundle): string {
+  const hint = trans.__('Click for your notebooks and jobs.');
   if (notebook.phase === 'suspended' || notebook.phase === 'resuming') {
-    return `${notebook.sentence} Click for your notebooks and jobs.`;
+    return `${notebook.sentence} ${hint}`;
   }
   const parts = [
-    `This notebook server holds ${formatGpus(notebook.gpus)}.`,
-    notebook.model === null ? '' : `On ${notebook.model}.`,
-    notebook.memory_quota_mib === null ? '' : `Memory: ${formatMemory(notebook)}.`,
-    formatLevel(notebook),
+    trans.__('This notebook server holds %1.', formatGpus(notebook.gpus, trans)),
+    notebook.model === null ? '' : trans.__('On %1.', notebook.model),
+    notebook.memory_quota_mib === null ? '' : trans.__('Memory: %1.', formatMemory(notebook)),
+    formatLevel(notebook, trans),
     notebook.over_limit ? notebook.over_limit.sentence : '',
-    notebook.utilisation === null ? '' : `In use: ${notebook.utilisation} %.`,
+    notebook.utilisation === null ? '' : trans.__('In use: %1.', `${notebook.utilisation} %`),
     // An earlier release of the service does not send the field.
-    notebook.unsuspendable ? `It was not suspended while it was idle: ${notebook.unsuspendable}` : '',
-    'Click for your notebooks and jobs.'
+    notebook.unsuspendable
+      ? trans.__('It was not suspended while it was idle: %1', notebook.unsuspendable)
+      : '',
+    hint
   ];
   return parts.filter(part => part !== '').join(' ');
 }
 
 /** Return how the memory limit of a share is enforced, and what that means; "" if the service does not say it. */
-export function formatLevel(notebook: NotebookView): string {
+export function formatLevel(notebook: NotebookView, trans: TranslationBundle): string {
   // An earlier release of the service does not send the sentence.
   return notebook.enforcement_sentence
-    ? `Memory limit: ${notebook.enforcement}. ${notebook.enforcement_sentence}`
+    ? trans.__('Memory limit: %1. %2', notebook.enforcement, notebook.enforcement_sentence)
     : '';
 }
 
 /** Return the last step against a share that holds too much memory and the next one, as a notification shows it. */
-export function formatExcess(excess: MemoryExcessView, now: number): string {
-  const amounts = `${formatGigabytes(excess.used_mib)} of ${formatGigabytes(excess.limit_mib)} GB`;
-  const at = excess.next_at === null ? '' : ` at ${formatClock(excess.next_at, now)}`;
+export function formatExcess(excess: MemoryExcessView, now: number, trans: TranslationBundle): string {
+  const [used, limit] = [formatGigabytes(excess.used_mib), formatGigabytes(excess.limit_mib)];
+  const amounts = trans.__('%1 of %2 GB', used, limit);
+  const at = excess.next_at === null ? '' : trans.__(' at %1', formatClock(excess.next_at, now));
   switch (excess.done) {
     case 'warn':
-      return `Too much GPU memory: ${amounts}. Free some, or the largest program is interrupted${at}.`;
+      return trans.__(
+        'Too much GPU memory: %1. Free some, or the largest program is interrupted%2.',
+        amounts,
+        at
+      );
     case 'interrupt':
       return excess.next === null
-        ? `A program was interrupted: the share held too much GPU memory, ${amounts}.`
-        : `Too much GPU memory: ${amounts}. The largest program was interrupted, and is ended${at}.`;
+        ? trans.__('A program was interrupted: the share held too much GPU memory, %1.', amounts)
+        : trans.__(
+            'Too much GPU memory: %1. The largest program was interrupted, and is ended%2.',
+            amounts,
+            at
+          );
     default:
-      return `A program was ended: the share held too much GPU memory, ${amounts}. Its variables are lost.`;
+      return trans.__(
+        'A program was ended: the share held too much GPU memory, %1. Its variables are lost.',
+        amounts
+      );
   }
 }
 
 /** Return the text of the idle warning, time first, as notifications show 140 characters; "" without a warning. */
-export function formatWarning(notebook: NotebookView, now: number): string {
+export function formatWarning(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   const { warning } = notebook;
   if (warning === null) {
     return '';
@@ -86,23 +103,27 @@ export function formatWarning(notebook: NotebookView, now: number): string {
   const left = warning.expire_at - now;
   const when =
     left <= 0
-      ? 'Your GPU share is being taken now.'
-      : `Your GPU share is taken at ${formatClock(warning.expire_at, now)}, in ${formatCountdown(left)}.`;
+      ? trans.__('Your GPU share is being taken now.')
+      : trans.__(
+          'Your GPU share is taken at %1, in %2.',
+          formatClock(warning.expire_at, now),
+          formatCountdown(left)
+        );
   return `${when} ${warning.sentence}`;
 }
 
 /** Return the text of the notification that a share was lent: for whom and why, and what brings the share back. */
-export function formatSuspension(notebook: NotebookView): string {
+export function formatSuspension(notebook: NotebookView, trans: TranslationBundle): string {
   const why = notebook.suspension?.sentence || notebook.sentence;
   const [first] = why.split(/(?<=[.!?]) (?=\p{Lu})/u);
-  return fitToast(`${first} The next cell brings it back.`);
+  return fitToast(`${first} ${trans.__('The next cell brings it back.')}`);
 }
 
 /** Return the text of the notification after "Keep it", from the answer of the server. */
-export function formatKept(notebook: NotebookView, now: number): string {
+export function formatKept(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   return notebook.kept_until === null
-    ? 'Your share is kept.'
-    : `Your share is kept until ${formatClock(notebook.kept_until, now)}.`;
+    ? trans.__('Your share is kept.')
+    : trans.__('Your share is kept until %1.', formatClock(notebook.kept_until, now));
 }
 
 /** Return whether an idle warning is shown and the user may still keep the share for longer. */

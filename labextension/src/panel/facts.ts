@@ -41,7 +41,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
 function describePlace(job: JobSummary, trans: TranslationBundle): string {
   return job.position === null
     ? job.queue
-    : trans.__('%1, %2 in line', job.queue, formatOrdinal(job.position));
+    : trans.__('%1, %2 in line', job.queue, formatOrdinal(job.position, trans));
 }
 
 /** Return the devices that the job has, or had when it ended; null if it has none. */
@@ -50,7 +50,7 @@ function describeDevices(job: JobSummary, trans: TranslationBundle): string | nu
     return null;
   }
   const devices = job.devices.join(', ');
-  const amount = formatAmount(job);
+  const amount = formatAmount(job, trans);
   return job.node
     ? trans.__('%1 on %2 (%3)', amount, devices, job.node)
     : trans.__('%1 on %2', amount, devices);
@@ -61,7 +61,9 @@ function describeAsked(job: JobSummary, trans: TranslationBundle): string | null
   if (!asksForMoreThanGpus(job)) {
     return null;
   }
-  return job.tasks > 1 ? trans.__('%1, for each task', describeRequest(job)) : describeRequest(job);
+  return job.tasks > 1
+    ? trans.__('%1, for each task', describeRequest(job, trans))
+    : describeRequest(job, trans);
 }
 
 function asksForMoreThanGpus(job: JobSummary): boolean {

@@ -45,12 +45,12 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
   const choose = React.useCallback((job: JobSummary) => setChosen(before => toggle(before, job.id)), []);
   const [shown, showMore] = useShown(query, lastOpen(found, open));
   if (state.jobs.length === 0) {
-    return <NoJobs />;
+    return <NoJobs trans={trans} />;
   }
   const waiting = state.jobs.filter(job => isWaiting(job.phase)).length;
   return (
     <>
-      {state.disk && <p className="jp-gq-disk">Files on disk: {state.disk}</p>}
+      {state.disk && <p className="jp-gq-disk">{trans.__('Files on disk: %1', state.disk)}</p>}
       <Filters jobs={state.jobs} query={query} onChange={setQuery} trans={trans} />
       <SelectionBar
         chosen={found.filter(job => chosen.has(job.id) && isCancellable(job))}
@@ -61,11 +61,11 @@ export function Jobs(props: IJobsProps): React.JSX.Element {
       />
       {waiting > 1 && !isRestricting(query) && chosen.size === 0 && (
         <div className="jp-gq-more">
-          <Action label={`Cancel the ${waiting} jobs that wait`} onClick={props.onCancelWaiting} />
+          <Action label={trans.__('Cancel the %1 jobs that wait', waiting)} onClick={props.onCancelWaiting} />
         </div>
       )}
       {found.length === 0 && <NoMatch onShowAll={() => setQuery(ALL_JOBS)} trans={trans} />}
-      <ul className="jp-gq-list" aria-label="Jobs">
+      <ul className="jp-gq-list" aria-label={trans.__('Jobs')}>
         {found.slice(0, shown).map(job => (
           <JobRow
             key={job.id}
@@ -125,11 +125,12 @@ function NoMatch({
   );
 }
 
-function NoJobs(): React.JSX.Element {
+function NoJobs({ trans }: { trans: TranslationBundle }): React.JSX.Element {
   return (
     <p className="jp-gq-empty">
-      You have not sent a job yet. Select a cell that takes long and choose <b>Send to training</b> in its
-      toolbar. The cell runs in a queue, and its output comes back under the cell.
+      {trans.__(
+        'You have not sent a job yet. Select a cell that takes long and choose “Send to training” in its toolbar. The cell runs in a queue, and its output comes back under the cell.'
+      )}
     </p>
   );
 }
@@ -164,10 +165,14 @@ function MoreRows({
   );
 }
 
-function OlderJobs({ loadingMore, onMore }: IJobsProps): React.JSX.Element {
+function OlderJobs({ loadingMore, onMore, trans }: IJobsProps): React.JSX.Element {
   return (
     <div className="jp-gq-more">
-      <Action label={loadingMore ? 'Loading…' : 'Show older jobs'} disabled={loadingMore} onClick={onMore} />
+      <Action
+        label={loadingMore ? trans.__('Loading…') : trans.__('Show older jobs')}
+        disabled={loadingMore}
+        onClick={onMore}
+      />
     </div>
   );
 }

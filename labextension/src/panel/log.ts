@@ -1,5 +1,6 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import { MimeModel } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Debouncer } from '@lumino/polling';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
@@ -17,12 +18,12 @@ const PACE = 700;
 const QUIET = 5_000;
 
 /** Return a widget that chooses the task whose log is shown, for a job of several tasks. */
-export function makeTaskChoice(view: LogView, tasks: number): Widget {
+export function makeTaskChoice(view: LogView, tasks: number, trans: TranslationBundle): Widget {
   const choice = document.createElement('select');
-  choice.setAttribute('aria-label', 'Task');
-  choice.append(new Option('All tasks', ''));
+  choice.setAttribute('aria-label', trans.__('Task'));
+  choice.append(new Option(trans.__('All tasks'), ''));
   for (let task = 0; task < tasks; task++) {
-    choice.append(new Option(`Task ${task}`, String(task)));
+    choice.append(new Option(trans.__('Task %1', task), String(task)));
   }
   choice.onchange = () => void view.showTask(choice.value === '' ? null : Number(choice.value));
   const widget = new Widget();
@@ -40,7 +41,8 @@ export class LogView extends Widget {
   constructor(
     readonly job: string,
     private readonly _training: ITraining,
-    private readonly _text: IRenderMime.IRenderer
+    private readonly _text: IRenderMime.IRenderer,
+    private readonly _trans: TranslationBundle
   ) {
     super();
     this.addClass('jp-gq-log');
@@ -82,9 +84,9 @@ export class LogView extends Widget {
         return; // the user has chosen another task meanwhile
       }
       await this._showText(text);
-      this._setNotice(text === '' ? 'The log is empty so far.' : '');
+      this._setNotice(text === '' ? this._trans.__('The log is empty so far.') : '');
     } catch (reason) {
-      this._setNotice(`The log could not be read. ${describeError(reason)}`);
+      this._setNotice(this._trans.__('The log could not be read. %1', describeError(reason)));
     }
   }
 

@@ -1,5 +1,6 @@
 /** The side panel: state in, actions out, no requests of its own. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
@@ -16,35 +17,40 @@ export interface IPanelProps extends IJobsProps {
 }
 
 export function TrainingPanel(props: IPanelProps): React.JSX.Element {
-  const { state, now, onRefresh } = props;
+  const { state, now, onRefresh, trans } = props;
   return (
-    <div className="jp-gq-panel" role="region" aria-label="Training">
+    <div className="jp-gq-panel" role="region" aria-label={trans.__('Training')}>
       <div className="jp-gq-panel-header">
-        <h2>Training</h2>
+        <h2>{trans.__('Training')}</h2>
         <button
           type="button"
           className="jp-gq-icon-button"
-          aria-label="Refresh"
-          title="Ask the scheduler again"
+          aria-label={trans.__('Refresh')}
+          title={trans.__('Ask the scheduler again')}
           onClick={onRefresh}
         >
           <refreshIcon.react tag="span" width="16px" height="16px" />
         </button>
       </div>
-      <Banner state={state} onRetry={onRefresh} />
+      <Banner state={state} onRetry={onRefresh} trans={trans} />
       <div className="jp-gq-scroll">
-        <Queues queues={state.queues} />
+        <Queues queues={state.queues} trans={trans} />
         {state.loaded ? (
           <>
-            <Section title="Notebooks" count={state.notebooks.length}>
-              <Notebooks notebooks={state.notebooks} here={findNotebookHere(state)?.id ?? null} now={now} />
+            <Section title={trans.__('Notebooks')} count={state.notebooks.length}>
+              <Notebooks
+                notebooks={state.notebooks}
+                here={findNotebookHere(state)?.id ?? null}
+                now={now}
+                trans={trans}
+              />
             </Section>
-            <Section title="Jobs" count={state.jobs.length} more={state.next !== null}>
+            <Section title={trans.__('Jobs')} count={state.jobs.length} more={state.next !== null}>
               <Jobs {...props} />
             </Section>
           </>
         ) : (
-          state.available === null && <Loading />
+          state.available === null && <Loading trans={trans} />
         )}
       </div>
     </div>
@@ -52,24 +58,32 @@ export function TrainingPanel(props: IPanelProps): React.JSX.Element {
 }
 
 /** A line that is shown while the service is down. The lists below stay as they were. */
-function Banner({ state, onRetry }: { state: ILiveState; onRetry: () => void }): React.JSX.Element | null {
+function Banner({
+  state,
+  onRetry,
+  trans
+}: {
+  state: ILiveState;
+  onRetry: () => void;
+  trans: TranslationBundle;
+}): React.JSX.Element | null {
   if (state.available !== false) {
     return null;
   }
   return (
-    <div className="jp-gq-banner" role="status" aria-label="Connection">
+    <div className="jp-gq-banner" role="status" aria-label={trans.__('Connection')}>
       <p>
         {state.message}
-        {state.loaded && ' Jobs continue. The lists below may be out of date.'}
+        {state.loaded && ` ${trans.__('Jobs continue. The lists below may be out of date.')}`}
       </p>
-      <Action label="Try now" onClick={onRetry} />
+      <Action label={trans.__('Try now')} onClick={onRetry} />
     </div>
   );
 }
 
-function Loading(): React.JSX.Element {
+function Loading({ trans }: { trans: TranslationBundle }): React.JSX.Element {
   return (
-    <div className="jp-gq-loading" role="status" aria-label="Loading">
+    <div className="jp-gq-loading" role="status" aria-label={trans.__('Loading')}>
       {[0, 1, 2].map(index => (
         <span key={index} className="jp-gq-skeleton" />
       ))}

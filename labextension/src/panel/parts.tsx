@@ -11,6 +11,7 @@ import {
   runIcon,
   stopIcon
 } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IPhaseLook } from '../jobs';
@@ -68,14 +69,22 @@ export function ProgressBar({
 }
 
 /** A relative time with the absolute one on hover. */
-export function Age({ instant, now }: { instant: number; now: number }): React.JSX.Element {
+export function Age({
+  instant,
+  now,
+  trans
+}: {
+  instant: number;
+  now: number;
+  trans: TranslationBundle;
+}): React.JSX.Element {
   return (
     <time
       className="jp-gq-age"
       dateTime={new Date(instant * 1000).toISOString()}
       title={formatInstant(instant)}
     >
-      {formatAge(instant, now)}
+      {formatAge(instant, now, trans)}
     </time>
   );
 }

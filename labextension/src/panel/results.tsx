@@ -1,5 +1,6 @@
 /** What a finished job brings back: the list is fetched once, and shown when it is there. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { Client } from '../client';
@@ -11,6 +12,7 @@ export interface IResultsProps {
   job: JobSummary;
   client: Client;
   onLoad: () => void;
+  trans: TranslationBundle;
 }
 
 /** Return the results of a job; null while they are not known, and if there are none. */
@@ -32,7 +34,7 @@ function useResults(client: Client, job: string, wanted: boolean): JobResults | 
 }
 
 /** The variables of a job, in the line under its cell. */
-export function BroughtBack({ job, client, onLoad }: IResultsProps): React.JSX.Element | null {
+export function BroughtBack({ job, client, onLoad, trans }: IResultsProps): React.JSX.Element | null {
   const results = useResults(client, job.id, job.phase === 'done' && job.returns.length > 0);
   if (results === null || results.variables.length === 0) {
     return null;
@@ -40,34 +42,45 @@ export function BroughtBack({ job, client, onLoad }: IResultsProps): React.JSX.E
   return (
     <>
       <span className="jp-gq-status-results" title={describeReasons(results).join('\n')}>
-        {describeVariables(results)}
+        {describeVariables(results, trans)}
       </span>
       {listLoadable(results).length > 0 && (
-        <Action label="Load into notebook" about={`from job ${job.name}`} onClick={onLoad} />
+        <Action
+          label={trans.__('Load into notebook')}
+          about={trans.__('from job %1', job.name)}
+          onClick={onLoad}
+        />
       )}
     </>
   );
 }
 
 /** The files of a job with links for their download, and the reasons of variables that did not come back. */
-export function ResultList({ job, client, onLoad }: IResultsProps): React.JSX.Element | null {
+export function ResultList({ job, client, onLoad, trans }: IResultsProps): React.JSX.Element | null {
   const results = useResults(client, job.id, job.finished_at !== null);
   if (results === null) {
     return null;
   }
   return (
-    <section className="jp-gq-results" aria-label={`Results of ${job.name || 'unnamed job'}`}>
-      {results.variables.length > 0 && <p>{describeVariables(results)}</p>}
+    <section
+      className="jp-gq-results"
+      aria-label={trans.__('Results of %1', job.name || trans.__('unnamed job'))}
+    >
+      {results.variables.length > 0 && <p>{describeVariables(results, trans)}</p>}
       {describeReasons(results).map(reason => (
         <p className="jp-gq-note" key={reason}>
           {reason}
         </p>
       ))}
       {listLoadable(results).length > 0 && (
-        <Action label="Load into notebook" about={`from ${job.name}`} onClick={onLoad} />
+        <Action
+          label={trans.__('Load into notebook')}
+          about={trans.__('from %1', job.name)}
+          onClick={onLoad}
+        />
       )}
       {results.files.length > 0 && (
-        <ul className="jp-gq-files" aria-label="Files">
+        <ul className="jp-gq-files" aria-label={trans.__('Files')}>
           {results.files.map(file => (
             <li key={file.path}>
               {file.reason === '' ? (
@@ -82,7 +95,7 @@ export function ResultList({ job, client, onLoad }: IResultsProps): React.JSX.El
           ))}
         </ul>
       )}
-      {results.omitted_files > 0 && <p>{`${results.omitted_files} more files are not listed.`}</p>}
+      {results.omitted_files > 0 && <p>{trans.__('%1 more files are not listed.', results.omitted_files)}</p>}
     </section>
   );
 }

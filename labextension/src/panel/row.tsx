@@ -5,7 +5,6 @@ import * as React from 'react';
 
 import {
   describeAmount,
-  describeExpectedStart,
   isCancellable,
   isFinal,
   isWaiting,
@@ -52,8 +51,8 @@ export interface IJobRowProps {
 
 function Row(props: IJobRowProps): React.JSX.Element {
   const { job, now, open, onToggle, actions, trans } = props;
-  const look = lookOf(job);
-  const name = job.name || 'Unnamed job';
+  const look = lookOf(job, trans);
+  const name = job.name || trans.__('Unnamed job');
   const notebook = formatNotebook(job);
   return (
     <li
@@ -75,7 +74,7 @@ function Row(props: IJobRowProps): React.JSX.Element {
         type="button"
         className="jp-gq-row-line"
         aria-expanded={open}
-        aria-label={`Details of ${name}`}
+        aria-label={trans.__('Details of %1', name)}
         onClick={() => onToggle(job)}
       >
         <Caret open={open} />
@@ -84,13 +83,13 @@ function Row(props: IJobRowProps): React.JSX.Element {
         </span>
         <span className="jp-gq-row-amount">{describeAmount(job, trans)}</span>
         <PhaseTag look={look} />
-        <span className="jp-gq-row-sentence" title={describeJob(job, now)}>
+        <span className="jp-gq-row-sentence" title={describeJob(job, now, trans)}>
           {notebook !== '' && <span className="jp-gq-row-notebook">{notebook}</span>}
-          {describeJob(job, now)}
+          {describeJob(job, now, trans)}
         </span>
-        <Age instant={job.finished_at ?? job.submitted_at} now={now} />
+        <Age instant={job.finished_at ?? job.submitted_at} now={now} trans={trans} />
         {job.phase === 'running' && (
-          <ProgressBar fraction={job.progress?.fraction ?? null} label={`Progress of ${name}`} />
+          <ProgressBar fraction={job.progress?.fraction ?? null} label={trans.__('Progress of %1', name)} />
         )}
       </button>
       {open && <Details job={job} now={now} actions={actions} trans={trans} />}
@@ -109,7 +108,9 @@ function Details({
 }: Pick<IJobRowProps, 'job' | 'now' | 'actions' | 'trans'>): React.JSX.Element {
   return (
     <div className="jp-gq-details">
-      <p className="jp-gq-details-sentence">{`${job.sentence} ${describeExpectedStart(job, now)}`}</p>
+      {!describeJob(job, now, trans).includes(job.sentence) && (
+        <p className="jp-gq-details-sentence">{job.sentence}</p>
+      )}
       {job.error !== null && !job.sentence.includes(job.error.ename) && (
         <p className="jp-gq-problem">
           {job.error.ename}
@@ -124,7 +125,7 @@ function Details({
           </React.Fragment>
         ))}
       </dl>
-      <ResultList job={job} client={actions.client} onLoad={() => actions.loadResults(job)} />
+      <ResultList job={job} client={actions.client} onLoad={() => actions.loadResults(job)} trans={trans} />
       <Actions job={job} actions={actions} trans={trans} />
     </div>
   );
@@ -136,30 +137,27 @@ function Actions({
   actions,
   trans
 }: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
-  const name = job.name || 'unnamed job';
+  const name = job.name || trans.__('unnamed job');
   return (
     <div className="jp-gq-details-actions">
-      <Action label="Go to cell" about={`of ${name}`} onClick={() => actions.goToCell(job)} />
-      <Action label="Log" about={`of ${name}`} onClick={() => actions.openLog(job)} />
       <Action
-        label="Open result"
-        about={`of ${name}`}
+        label={trans.__('Go to cell')}
+        about={trans.__('of %1', name)}
+        onClick={() => actions.goToCell(job)}
+      />
+      <Action label={trans.__('Log')} about={trans.__('of %1', name)} onClick={() => actions.openLog(job)} />
+      <Action
+        label={trans.__('Open result')}
+        about={trans.__('of %1', name)}
         disabled={job.run === 0}
-        title={job.run === 0 ? 'There is no result before the job starts.' : 'The executed notebook so far.'}
+        title={
+          job.run === 0
+            ? trans.__('There is no result before the job starts.')
+            : trans.__('The executed notebook so far.')
+        }
         onClick={() => actions.openResult(job)}
       />
-      {isCancellable(job) && (
-        <Action
-          label={nameHold(job)}
-          about={name}
-          title={
-            job.held_since === null
-              ? 'The job does not run until you release it. A running job saves its state first.'
-              : 'The job waits again, at its old place in line.'
-          }
-          onClick={() => (job.held_since === null ? actions.hold(job) : actions.release(job))}
-        />
-      )}
+      {isCancellable(job) && <HoldAction job={job} actions={actions} trans={trans} />}
       {isWaiting(job.phase) && <WaitingActions job={job} actions={actions} trans={trans} />}
       {isFinal(job.phase) && (
         <Action
@@ -171,13 +169,34 @@ function Actions({
       )}
       {!isFinal(job.phase) && (
         <Action
-          label="Cancel"
+          label={trans.__('Cancel')}
           about={name}
           disabled={!isCancellable(job)}
           onClick={() => actions.cancel(job)}
         />
       )}
     </div>
+  );
+}
+
+/** The button that holds, pauses or releases a job. */
+function HoldAction({
+  job,
+  actions,
+  trans
+}: Pick<IJobRowProps, 'job' | 'actions' | 'trans'>): React.JSX.Element {
+  const isFree = job.held_since === null;
+  return (
+    <Action
+      label={nameHold(job, trans)}
+      about={job.name || trans.__('unnamed job')}
+      title={
+        isFree
+          ? trans.__('The job does not run until you release it. A running job saves its state first.')
+          : trans.__('The job waits again, at its old place in line.')
+      }
+      onClick={() => (isFree ? actions.hold(job) : actions.release(job))}
+    />
   );
 }
 

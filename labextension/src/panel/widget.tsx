@@ -1,7 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 import { ReactWidget } from '@jupyterlab/ui-components';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
-import { nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
@@ -25,14 +24,13 @@ export class PanelWidget extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
     private readonly _commands: CommandRegistry,
-    translator: ITranslator = nullTranslator
+    private readonly _trans: TranslationBundle
   ) {
     super();
-    this._trans = translator.load('jupyter_gq');
     this.id = PANEL_ID;
     this.addClass('jp-gq-panel-host');
     this.title.icon = panelIcon;
-    this.title.caption = 'Training';
+    this.title.caption = _trans.__('Training');
     _training.stateChanged.connect(this._onState, this);
     this._actions = {
       cancel: job => this._run(CommandIDs.cancelJob, job),
@@ -157,7 +155,8 @@ export class PanelWidget extends ReactWidget {
     try {
       await this._training.loadMore();
     } catch (reason) {
-      Notification.error(`Older jobs could not be fetched. ${describeError(reason)}`, { autoClose: 5000 });
+      const problem = describeError(reason);
+      Notification.error(this._trans.__('Older jobs could not be fetched. %1', problem), { autoClose: 5000 });
     } finally {
       this._loadingMore = false;
       this.update();
@@ -174,7 +173,6 @@ export class PanelWidget extends ReactWidget {
 
   private readonly _actions: IJobActions;
   private readonly _many: IManyActions;
-  private readonly _trans: TranslationBundle;
   private _open: ReadonlySet<string> = new Set();
   private _loadingMore = false;
   private _isFilling = false;

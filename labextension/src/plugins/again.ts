@@ -4,7 +4,6 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { actOnJob } from '../acts';
 import { findFailedCell, openNotebook, selectCell } from '../attach/locate';
@@ -26,28 +25,26 @@ export const again = definePlugin({
   description: 'Sends the cells of a job again, with the settings of the job.',
   autoStart: true,
   requires: [ITraining, ISender],
-  optional: [INotebookTracker, ITranslator],
+  optional: [INotebookTracker],
   activate: (
-    { app, owned },
+    { app, owned, trans },
     training: ITraining,
     sender: ISender,
-    tracker: INotebookTracker | null,
-    translator: ITranslator | null
+    tracker: INotebookTracker | null
   ): void => {
-    const trans = (translator ?? nullTranslator).load('jupyter_gq');
     const resender = new Resender(app, sender, tracker, trans);
     owned.add(
       app.commands.addCommand(CommandIDs.sendAgain, {
         label: trans.__('Send Job Again…'),
         describedBy: { args: JOB_ARGS },
-        execute: args => actOnJob(training, args, job => resender.sendAgain(job))
+        execute: args => actOnJob(training, args, trans, job => resender.sendAgain(job))
       })
     );
     owned.add(
       app.commands.addCommand(CommandIDs.fixAndResend, {
         label: trans.__('Fix and Resend Job…'),
         describedBy: { args: JOB_ARGS },
-        execute: args => actOnJob(training, args, job => resender.fixAndResend(job))
+        execute: args => actOnJob(training, args, trans, job => resender.fixAndResend(job))
       })
     );
   }
@@ -122,7 +119,7 @@ class Resender {
         )
       );
     }
-    const panel = await openNotebook(this._app, this._tracker, job);
+    const panel = await openNotebook(this._app, this._tracker, job, this._trans);
     await panel?.sessionContext.ready;
     return panel;
   }

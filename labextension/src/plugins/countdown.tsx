@@ -1,6 +1,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { IStatusBar } from '@jupyterlab/statusbar';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
@@ -20,19 +21,19 @@ export const countdown = definePlugin({
   autoStart: true,
   requires: [ITraining],
   optional: [IStatusBar],
-  activate: ({ app, owned }, training: ITraining, bar: IStatusBar | null): void => {
+  activate: ({ app, owned, trans }, training: ITraining, bar: IStatusBar | null): void => {
     const isWarned = (): boolean => (training.notebookHere?.warning ?? null) !== null;
     owned.add(
       app.commands.addCommand(CommandIDs.keepShare, {
-        label: 'Keep GPU Share',
+        label: trans.__('Keep GPU Share'),
         describedBy: { args: NO_ARGS },
         isEnabled: isWarned,
-        execute: () => keepShare(training)
+        execute: () => keepShare(training, trans)
       })
     );
     let redraw = (): void => undefined;
     if (bar !== null) {
-      const item = new CountdownItem(training, () => void app.commands.execute(CommandIDs.openPanel));
+      const item = new CountdownItem(training, trans, () => void app.commands.execute(CommandIDs.openPanel));
       const changed = new Signal<CountdownItem, void>(item);
       redraw = (): void => {
         item.update();
@@ -50,16 +51,16 @@ export const countdown = definePlugin({
         })
       );
     }
-    owned.add(new Warner(app, training, redraw));
+    owned.add(new Warner(app, training, trans, redraw));
   }
 });
 
 /** Keep the share of this server for longer, and tell the user until when. */
-async function keepShare(training: ITraining): Promise<void> {
+async function keepShare(training: ITraining, trans: TranslationBundle): Promise<void> {
   try {
     const notebook = await training.client.keepShare();
     training.recordNotebook(notebook);
-    Notification.success(formatKept(notebook, Date.now() / 1000), { autoClose: 4000 });
+    Notification.success(formatKept(notebook, Date.now() / 1000, trans), { autoClose: 4000 });
   } catch (reason) {
     Notification.error(describeError(reason), { autoClose: 8000 });
   }
@@ -70,6 +71,7 @@ class Warner implements IDisposable {
   constructor(
     private readonly _app: JupyterFrontEnd,
     private readonly _training: ITraining,
+    private readonly _trans: TranslationBundle,
     /** Called each second while there is a warning, and once when it is withdrawn. */
     private readonly _onTick: () => void
   ) {
@@ -113,7 +115,7 @@ class Warner implements IDisposable {
     if (notebook === null || notebook.warning === null) {
       return;
     }
-    const message = formatWarning(notebook, Date.now() / 1000);
+    const message = formatWarning(notebook, Date.now() / 1000, this._trans);
     const actions = this._makeActions(notebook);
     if (this._toast !== null && Notification.manager.has(this._toast)) {
       Notification.update({ id: this._toast, message, actions, autoClose: false });
@@ -129,8 +131,11 @@ class Warner implements IDisposable {
     }
     return [
       {
-        label: 'Keep it',
-        caption: `Keeps your share for ${formatSpan(notebook.warning?.keep_seconds ?? 0)} longer.`,
+        label: this._trans.__('Keep it'),
+        caption: this._trans.__(
+          'Keeps your share for %1 longer.',
+          formatSpan(notebook.warning?.keep_seconds ?? 0)
+        ),
         displayType: 'accent',
         callback: event => {
           event.preventDefault();
@@ -167,6 +172,7 @@ class Warner implements IDisposable {
 class CountdownItem extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
+    private readonly _trans: TranslationBundle,
     private readonly _onClick: () => void
   ) {
     super();
@@ -183,11 +189,14 @@ class CountdownItem extends ReactWidget {
       <button
         type="button"
         className="jp-gq-status-item jp-gq-mod-warning"
-        aria-label="Idle warning"
-        title={`Your GPU share is taken at ${formatClock(warning.expire_at, now)}. Run a cell, or choose "Keep it".`}
+        aria-label={this._trans.__('Idle warning')}
+        title={this._trans.__(
+          'Your GPU share is taken at %1. Run a cell, or choose “Keep it”.',
+          formatClock(warning.expire_at, now)
+        )}
         onClick={this._onClick}
       >
-        Share taken in {formatCountdown(warning.expire_at - now)}
+        {this._trans.__('Share taken in %1', formatCountdown(warning.expire_at - now))}
       </button>
     );
   }

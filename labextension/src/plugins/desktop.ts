@@ -1,7 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { DisposableDelegate } from '@lumino/disposable';
 
@@ -18,17 +17,11 @@ export const desktop = definePlugin({
   description: 'Notifies the user on the desktop while the page cannot be seen, if the settings say so.',
   autoStart: true,
   requires: [ITraining],
-  optional: [ISettingRegistry, ITranslator],
-  activate: (
-    { app, owned },
-    training: ITraining,
-    registry: ISettingRegistry | null,
-    translator: ITranslator | null
-  ): void => {
+  optional: [ISettingRegistry],
+  activate: ({ app, owned, trans }, training: ITraining, registry: ISettingRegistry | null): void => {
     if (registry === null) {
       return;
     }
-    const trans = (translator ?? nullTranslator).load('jupyter_gq');
     const notices = new DesktopNotices(app.commands, trans);
     owned.add(connectNews(training, job => notices.tell(job)));
     void registry.load(SETTINGS_ID).then(settings => {
@@ -75,7 +68,7 @@ class DesktopNotices {
     }
     // Several tabs of one user show one notice of a job.
     const shown = new notice(stripControls(job.name), {
-      body: describeNews(job),
+      body: describeNews(job, this._trans),
       tag: `jupyter-gq-${job.id}`
     });
     shown.onclick = () => {

@@ -4,6 +4,7 @@ import { Dialog, MainAreaWidget, Notification, showDialog, WidgetTracker } from 
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import { DisposableDelegate } from '@lumino/disposable';
 
@@ -16,7 +17,7 @@ import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
 import { listLoadable, makeLoadingCode } from '../results';
 import { fitToast } from '../toasts';
-import { CommandIDs, ITraining, JOB_ARGS } from '../tokens';
+import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS } from '../tokens';
 import type { JobView } from '../wire';
 
 /** The most jobs of one request; the service refuses more. */
@@ -30,7 +31,7 @@ export const jobs = definePlugin({
   requires: [ITraining, IRenderMimeRegistry],
   optional: [ILayoutRestorer, INotebookTracker, IDocumentManager],
   activate: (
-    { app, owned },
+    { app, owned, trans },
     training: ITraining,
     rendermime: IRenderMimeRegistry,
     restorer: ILayoutRestorer | null,
@@ -41,52 +42,57 @@ export const jobs = definePlugin({
       const command = app.commands.addCommand(id, {
         label,
         describedBy: { args: JOB_ARGS },
-        execute: args => actOnJob(training, args, act)
+        execute: args => actOnJob(training, args, trans, act)
       });
       owned.add(command);
     };
     const logs = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'jupyter-gq-log' });
     owned.add(new DisposableDelegate(() => logs.forEach(log => log.dispose())));
     owned.add(logs);
-    addCommand(CommandIDs.cancelJob, 'Cancel Job', job => cancel(training, job));
-    addCommand(CommandIDs.holdJob, 'Hold or Pause Job', job => setHeld(training, job, true));
-    addCommand(CommandIDs.releaseJob, 'Release Held Job', job => setHeld(training, job, false));
+    addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, job, trans));
+    addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job => setHeld(training, job, true));
+    addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job => setHeld(training, job, false));
     owned.add(
       app.commands.addCommand(CommandIDs.cancelWaiting, {
-        label: 'Cancel Jobs That Wait',
-        describedBy: { args: { type: 'object', properties: {} } },
-        execute: () => cancelWaiting(training)
+        label: trans.__('Cancel Jobs That Wait'),
+        describedBy: { args: NO_ARGS },
+        execute: () => cancelWaiting(training, trans)
       })
     );
-    addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, documents, training, job));
-    addCommand(CommandIDs.loadResults, 'Load Results of Job into Notebook', job =>
-      loadResults(app, tracker, training, job)
+    addCommand(CommandIDs.openResult, trans.__('Open Result of Job'), job =>
+      openResult(app, documents, training, job)
     );
-    addCommand(CommandIDs.goToCell, 'Go to Cell of Job', async job => {
-      await goToCell(app, tracker, job);
+    addCommand(CommandIDs.loadResults, trans.__('Load Results of Job into Notebook'), job =>
+      loadResults(app, tracker, training, job, trans)
+    );
+    addCommand(CommandIDs.goToCell, trans.__('Go to Cell of Job'), async job => {
+      await goToCell(app, tracker, job, trans);
     });
-    addCommand(CommandIDs.openLog, 'Open Log of Job', job =>
-      openLog(app, logs, job, () => new LogView(job.id, training, rendermime.createRenderer(LOG_MIME)))
-    );
-    if (restorer !== null) {
-      void restorer.restore(logs, {
-        command: CommandIDs.openLog,
-        args: widget => ({ job: widget.content.job }),
-        name: widget => widget.content.job
-      });
-    }
+    const makeLog = (job: JobView): MainAreaWidget<LogView> => {
+      const text = rendermime.createRenderer(LOG_MIME);
+      return makeLogWidget(job, new LogView(job.id, training, text, trans), trans);
+    };
+    addCommand(CommandIDs.openLog, trans.__('Open Log of Job'), job => openLog(app, logs, job, makeLog));
+    void restorer?.restore(logs, {
+      command: CommandIDs.openLog,
+      args: widget => ({ job: widget.content.job }),
+      name: widget => widget.content.job
+    });
   }
 });
 
 /** Ask the user, then cancel the job. */
-async function cancel(training: ITraining, job: JobView): Promise<void> {
+async function cancel(training: ITraining, job: JobView, trans: TranslationBundle): Promise<void> {
   if (!isCancellable(job)) {
     return;
   }
   const answer = await showDialog({
-    title: `Cancel “${job.name}”?`,
-    body: 'The job stops and loses its place in the queue. The output so far is kept.',
-    buttons: [Dialog.cancelButton({ label: 'Keep it' }), Dialog.warnButton({ label: 'Cancel job' })]
+    title: trans.__('Cancel “%1”?', job.name),
+    body: trans.__('The job stops and loses its place in the queue. The output so far is kept.'),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep it') }),
+      Dialog.warnButton({ label: trans.__('Cancel job') })
+    ]
   });
   if (answer.button.accept) {
     training.recordJob(await training.client.cancelJob(job.id));
@@ -99,7 +105,7 @@ async function setHeld(training: ITraining, job: JobView, held: boolean): Promis
 }
 
 /** Ask the user, then cancel all known jobs that wait. A failure is shown in one notification. */
-async function cancelWaiting(training: ITraining): Promise<void> {
+async function cancelWaiting(training: ITraining, trans: TranslationBundle): Promise<void> {
   const ids = training.state.jobs
     .filter(job => isWaiting(job.phase))
     .map(job => job.id)
@@ -108,9 +114,12 @@ async function cancelWaiting(training: ITraining): Promise<void> {
     return;
   }
   const answer = await showDialog({
-    title: `Cancel the ${ids.length} jobs that wait?`,
-    body: 'The jobs lose their places in the queue. Jobs that run go on.',
-    buttons: [Dialog.cancelButton({ label: 'Keep them' }), Dialog.warnButton({ label: 'Cancel jobs' })]
+    title: trans.__('Cancel the %1 jobs that wait?', ids.length),
+    body: trans.__('The jobs lose their places in the queue. Jobs that run go on.'),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep them') }),
+      Dialog.warnButton({ label: trans.__('Cancel jobs') })
+    ]
   });
   if (!answer.button.accept) {
     return;
@@ -154,13 +163,14 @@ async function loadResults(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
   training: ITraining,
-  job: JobView
+  job: JobView,
+  trans: TranslationBundle
 ): Promise<void> {
   const names = listLoadable(await training.client.getResults(job.id)).map(variable => variable.name);
   if (names.length === 0) {
-    throw new Error('The job has brought no variable back. Its details in the panel say why.');
+    throw new Error(trans.__('The job has brought no variable back. Its details in the panel say why.'));
   }
-  const panel = await goToCell(app, tracker, job);
+  const panel = await goToCell(app, tracker, job, trans);
   if (panel === null) {
     return;
   }
@@ -176,16 +186,16 @@ async function loadResults(
   await NotebookActions.run(content, panel.sessionContext);
 }
 
-/** Show the log of a job: an open one, or a new one that `makeView` makes. */
+/** Show the log of a job: an open one, or a new one that `makeLog` makes. */
 async function openLog(
   app: JupyterFrontEnd,
   logs: WidgetTracker<MainAreaWidget<LogView>>,
   job: JobView,
-  makeView: () => LogView
+  makeLog: (job: JobView) => MainAreaWidget<LogView>
 ): Promise<void> {
   let widget = logs.find(known => known.content.job === job.id);
   if (widget === undefined) {
-    widget = makeLogWidget(job, makeView());
+    widget = makeLog(job);
     await logs.add(widget);
   }
   if (!widget.isAttached) {
@@ -195,24 +205,24 @@ async function openLog(
 }
 
 /** Return a log in a widget of the main area, with a button that refreshes it. */
-function makeLogWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
+function makeLogWidget(job: JobView, view: LogView, trans: TranslationBundle): MainAreaWidget<LogView> {
   const widget = new MainAreaWidget({ content: view });
   widget.id = `jupyter-gq-log-${job.id}`;
-  widget.title.label = `Log: ${job.name || job.id}`;
+  widget.title.label = trans.__('Log: %1', job.name || job.id);
   widget.title.icon = panelIcon;
   widget.title.closable = true;
   view.node.setAttribute('role', 'log');
-  view.node.setAttribute('aria-label', `Log of ${job.name}`);
+  view.node.setAttribute('aria-label', trans.__('Log of %1', job.name));
   widget.toolbar.addItem(
     'refresh',
     new ToolbarButton({
       icon: refreshIcon,
-      tooltip: 'Read the log again',
+      tooltip: trans.__('Read the log again'),
       onClick: () => void view.refresh()
     })
   );
   if (job.tasks > 1) {
-    widget.toolbar.addItem('task', makeTaskChoice(view, job.tasks));
+    widget.toolbar.addItem('task', makeTaskChoice(view, job.tasks, trans));
   }
   return widget;
 }

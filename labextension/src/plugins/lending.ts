@@ -1,4 +1,5 @@
 import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import { definePlugin } from '../lifetime';
@@ -12,13 +13,16 @@ export const lending = definePlugin({
   description: 'Notifies the user when the share of an idle notebook is lent, and when the share is back.',
   autoStart: true,
   requires: [ITraining],
-  activate: ({ owned }, training: ITraining): void => {
-    owned.add(new LendingNotices(training));
+  activate: ({ owned, trans }, training: ITraining): void => {
+    owned.add(new LendingNotices(training, trans));
   }
 });
 
 class LendingNotices implements IDisposable {
-  constructor(private readonly _training: ITraining) {
+  constructor(
+    private readonly _training: ITraining,
+    private readonly _trans: TranslationBundle
+  ) {
     _training.stateChanged.connect(this._onState, this);
   }
 
@@ -42,11 +46,11 @@ class LendingNotices implements IDisposable {
     }
     if (isLent(notebook) && !isLent(known)) {
       // Stays until the share is back: the user may be away for hours.
-      this._toast = Notification.info(formatSuspension(notebook), { autoClose: false });
+      this._toast = Notification.info(formatSuspension(notebook, this._trans), { autoClose: false });
     } else if (isLent(known) && !isLent(notebook)) {
       this._withdraw();
       if (notebook.phase === 'running') {
-        Notification.success('Your GPU is back.', { autoClose: 6000 });
+        Notification.success(this._trans.__('Your GPU is back.'), { autoClose: 6000 });
       }
     }
   }

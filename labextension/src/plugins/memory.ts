@@ -1,4 +1,5 @@
 import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import { definePlugin } from '../lifetime';
@@ -11,13 +12,16 @@ export const memory = definePlugin({
   description: 'Notifies the user when the programs of this server hold more GPU memory than its share.',
   autoStart: true,
   requires: [ITraining],
-  activate: ({ owned }, training: ITraining): void => {
-    owned.add(new MemoryNotices(training));
+  activate: ({ owned, trans }, training: ITraining): void => {
+    owned.add(new MemoryNotices(training, trans));
   }
 });
 
 class MemoryNotices implements IDisposable {
-  constructor(private readonly _training: ITraining) {
+  constructor(
+    private readonly _training: ITraining,
+    private readonly _trans: TranslationBundle
+  ) {
     _training.stateChanged.connect(this._onState, this);
     this._onState();
   }
@@ -43,7 +47,7 @@ class MemoryNotices implements IDisposable {
     this._step = step;
     this._withdraw();
     if (excess !== null) {
-      const message = formatExcess(excess, Date.now() / 1000);
+      const message = formatExcess(excess, Date.now() / 1000, this._trans);
       // Stays until the next step, or until enough memory is free: the user may be away.
       this._toast = Notification.warning(message, { autoClose: false });
     }

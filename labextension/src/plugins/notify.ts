@@ -1,6 +1,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { definePlugin } from '../lifetime';
 import { connectNews, describeNews } from '../news';
@@ -16,8 +17,8 @@ export const notify = definePlugin({
   autoStart: true,
   requires: [ITraining],
   optional: [ISettingRegistry],
-  activate: ({ app, owned }, training: ITraining, registry: ISettingRegistry | null): void => {
-    owned.add(connectNews(training, job => void notifyUser(app, registry, job)));
+  activate: ({ app, owned, trans }, training: ITraining, registry: ISettingRegistry | null): void => {
+    owned.add(connectNews(training, job => void notifyUser(app, registry, job, trans)));
   }
 });
 
@@ -25,22 +26,23 @@ export const notify = definePlugin({
 async function notifyUser(
   app: JupyterFrontEnd,
   registry: ISettingRegistry | null,
-  job: JobSummary
+  job: JobSummary,
+  trans: TranslationBundle
 ): Promise<void> {
   if (!(await readSettings(registry)).notifyWhenDone) {
     return;
   }
   const actions = [
     {
-      label: 'Go to cell',
+      label: trans.__('Go to cell'),
       callback: (): void => void app.commands.execute(CommandIDs.goToCell, { job: job.id })
     },
     {
-      label: 'Show job',
+      label: trans.__('Show job'),
       callback: (): void => void app.commands.execute(CommandIDs.showJob, { job: job.id })
     }
   ];
-  const message = fitToast(`${quoteName(job.name)}: ${describeNews(job)}`);
+  const message = fitToast(`${quoteName(job.name)}: ${describeNews(job, trans)}`);
   switch (job.phase) {
     case 'done':
       Notification.success(message, { autoClose: 6000, actions });

@@ -7,7 +7,7 @@ import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { DisposableSet } from '@lumino/disposable';
 import { DisposableDelegate } from '@lumino/disposable';
 
@@ -31,20 +31,18 @@ export const outputs = definePlugin({
   description: 'Puts the output of jobs under their cells.',
   autoStart: true,
   requires: [INotebookTracker, IRenderMimeRegistry, ITraining],
-  optional: [ISettingRegistry, ITranslator],
+  optional: [ISettingRegistry],
   provides: ICellOutputs,
   activate: (
-    { app, owned },
+    { app, owned, trans },
     tracker: INotebookTracker,
     rendermime: IRenderMimeRegistry,
     training: ITraining,
-    registry: ISettingRegistry | null,
-    translator: ITranslator | null
+    registry: ISettingRegistry | null
   ): ICellOutputs => {
-    const words = translator ?? nullTranslator;
-    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(training, app.commands, words));
-    addRenderer(rendermime, owned, SWEEP_MIME, () => new SweepRenderer(training, app.commands, words));
-    const services = makeServices(owned, app, training);
+    addRenderer(rendermime, owned, JOB_MIME, () => new JobRenderer(training, app.commands, trans));
+    addRenderer(rendermime, owned, SWEEP_MIME, () => new SweepRenderer(training, app.commands, trans));
+    const services = makeServices(owned, app, training, trans);
     const bindings = new NotebookAttachments(tracker, panel => new NotebookBindings(panel, services));
     owned.add(bindings);
     owned.add(
@@ -104,7 +102,12 @@ async function findSentJob(training: ITraining, cell: CodeCell): Promise<JobView
 }
 
 /** Return the services of the bindings. The streams that they make belong to `owned`. */
-function makeServices(owned: DisposableSet, app: JupyterFrontEnd, training: ITraining): IBindingServices {
+function makeServices(
+  owned: DisposableSet,
+  app: JupyterFrontEnd,
+  training: ITraining,
+  trans: TranslationBundle
+): IBindingServices {
   const streams = new Map<string, JobStream>();
   return {
     training,
@@ -121,12 +124,14 @@ function makeServices(owned: DisposableSet, app: JupyterFrontEnd, training: ITra
     },
     reportDetached: (job, why) => {
       Notification.info(
-        fitToast(`${REASONS[why]} The output of ${quoteName(job.name)} is kept with the job.`),
+        fitToast(
+          `${explain(why, trans)} ${trans.__('The output of %1 is kept with the job.', quoteName(job.name))}`
+        ),
         {
           autoClose: 8000,
           actions: [
             {
-              label: 'Show job',
+              label: trans.__('Show job'),
               callback: () => void app.commands.execute(CommandIDs.showJob, { job: job.id })
             }
           ]
@@ -136,9 +141,13 @@ function makeServices(owned: DisposableSet, app: JupyterFrontEnd, training: ITra
   };
 }
 
-const REASONS: Readonly<Record<Refusal | 'deleted', string>> = {
-  edited: 'The cell was edited after it was sent, so its output is left as it is.',
-  replaced: 'The cell now has output of its own.',
-  deleted: 'The cell was deleted.',
-  foreign: 'The cell does not belong to the job.'
-};
+/** Return why a cell no longer shows its job. */
+function explain(why: Refusal | 'deleted', trans: TranslationBundle): string {
+  const reasons: Record<Refusal | 'deleted', string> = {
+    edited: trans.__('The cell was edited after it was sent, so its output is left as it is.'),
+    replaced: trans.__('The cell now has output of its own.'),
+    deleted: trans.__('The cell was deleted.'),
+    foreign: trans.__('The cell does not belong to the job.')
+  };
+  return reasons[why];
+}

@@ -9,9 +9,10 @@ export const palette = definePlugin({
   description: 'Shows the commands about training in the command palette.',
   autoStart: true,
   optional: [ICommandPalette],
-  activate: ({ owned }, shown: ICommandPalette | null): void => {
+  activate: ({ owned, trans }, shown: ICommandPalette | null): void => {
+    const category = trans.__('Training');
     for (const command of [CommandIDs.sendCell, CommandIDs.openPanel, CommandIDs.refresh]) {
-      const item = shown?.addItem({ command, category: 'Training' });
+      const item = shown?.addItem({ command, category });
       if (item !== undefined) {
         owned.add(item);
       }

@@ -1,5 +1,4 @@
 import { ILayoutRestorer } from '@jupyterlab/application';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { panelIcon } from '../icons';
 import { definePlugin } from '../lifetime';
@@ -12,22 +11,17 @@ export const panel = definePlugin({
   description: 'Lists the notebooks and jobs of the user.',
   autoStart: true,
   requires: [ITraining],
-  optional: [ILayoutRestorer, ITranslator],
-  activate: (
-    { app, owned },
-    training: ITraining,
-    restorer: ILayoutRestorer | null,
-    translator: ITranslator | null
-  ): void => {
+  optional: [ILayoutRestorer],
+  activate: ({ app, owned, trans }, training: ITraining, restorer: ILayoutRestorer | null): void => {
     const { commands, shell } = app;
-    const widget = new PanelWidget(training, commands, translator ?? nullTranslator);
+    const widget = new PanelWidget(training, commands, trans);
     owned.add(widget);
     shell.add(widget, 'right', { rank: 600, type: 'Training' });
     restorer?.add(widget, PANEL_ID);
     owned.add(
       commands.addCommand(CommandIDs.openPanel, {
-        label: 'Show Training Panel',
-        caption: 'Your notebooks and jobs',
+        label: trans.__('Show Training Panel'),
+        caption: trans.__('Your notebooks and jobs'),
         icon: panelIcon,
         describedBy: { args: NO_ARGS },
         execute: () => shell.activateById(PANEL_ID)
@@ -35,7 +29,7 @@ export const panel = definePlugin({
     );
     owned.add(
       commands.addCommand(CommandIDs.showJob, {
-        label: 'Show Job',
+        label: trans.__('Show Job'),
         describedBy: { args: JOB_ARGS },
         execute: async args => {
           const job = await training.findJob(readJobId(args));
@@ -49,7 +43,7 @@ export const panel = definePlugin({
     );
     owned.add(
       commands.addCommand(CommandIDs.refresh, {
-        label: 'Refresh Jobs and Notebooks',
+        label: trans.__('Refresh Jobs and Notebooks'),
         describedBy: { args: NO_ARGS },
         execute: () => training.refresh()
       })

@@ -10,7 +10,7 @@ export const patience = definePlugin({
   description: 'Tells the user when the GPU scheduler takes seconds to answer.',
   autoStart: true,
   requires: [ITraining],
-  activate: ({ owned }, training: ITraining): void => {
+  activate: ({ owned, trans }, training: ITraining): void => {
     let shown: string | null = null;
     const dismiss = (): void => {
       if (shown !== null) {
@@ -22,13 +22,13 @@ export const patience = definePlugin({
       connect(training.client.slowChanged, (_, slow) => {
         dismiss();
         if (slow) {
-          shown = Notification.emit(SLOW, 'in-progress', { autoClose: false });
+          const message = trans.__(
+            'The GPU scheduler has not answered for some seconds. This page is still waiting; running jobs continue.'
+          );
+          shown = Notification.emit(message, 'in-progress', { autoClose: false });
         }
       })
     );
     owned.add(new DisposableDelegate(dismiss));
   }
 });
-
-const SLOW =
-  'The GPU scheduler has not answered for some seconds. This page is still waiting; running jobs continue.';

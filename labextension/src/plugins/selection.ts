@@ -2,7 +2,6 @@
 
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { readDevices } from '../amounts';
 import { describeError } from '../client';
@@ -22,9 +21,7 @@ export const selection = definePlugin({
   description: 'Adds the commands about several jobs: cancel, hold, release, move, and change of the GPUs.',
   autoStart: true,
   requires: [ITraining],
-  optional: [ITranslator],
-  activate: ({ app, owned }, training: ITraining, translator: ITranslator | null): void => {
-    const trans = (translator ?? nullTranslator).load('jupyter_gq');
+  activate: ({ app, owned, trans }, training: ITraining): void => {
     const add = (id: string, label: string, act: (ids: string[]) => Promise<void>): void => {
       const execute = async (ids: string[]): Promise<void> => (ids.length === 0 ? undefined : act(ids));
       owned.add(
@@ -93,7 +90,8 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
     title: trans._n('Move %1 job to another queue', 'Move %1 jobs to another queue', ids.length),
     label: trans.__('Queue'),
     items: names,
-    okLabel: trans.__('Move')
+    okLabel: trans.__('Move'),
+    cancelLabel: trans.__('Cancel')
   });
   if (value !== null) {
     await change(training, trans, ids, { queue: value });
@@ -108,7 +106,8 @@ async function changeGpus(training: ITraining, trans: TranslationBundle, id: str
     title: trans.__('GPUs of “%1”', job?.name ?? id),
     label: trans.__('For each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'),
     text: present,
-    okLabel: trans.__('Change')
+    okLabel: trans.__('Change'),
+    cancelLabel: trans.__('Cancel')
   });
   if (value !== null && value.trim() !== '' && value.trim() !== present) {
     await change(training, trans, [id], readDevices(value));

@@ -5,19 +5,18 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { readContent } from '../bundle/content';
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
-import { findJobOfCell, listActiveJobs, listMemberQueues } from '../jobs';
+import { findJobOfCell, listActiveJobs, listMemberQueues, lookOfPhase } from '../jobs';
 import { connect, definePlugin } from '../lifetime';
 import type { IEnvironmentNames } from '../send/environment';
 import { describeEnvironment } from '../send/environment';
 import type { ISendOrigin } from '../send/opening';
-import { SELECTED_CELLS } from '../send/opening';
+import { selectedCells } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
 import { SendDialog } from '../send/dialog';
@@ -31,40 +30,35 @@ import type { CellsRequest, JobRequest, JobView, Me, PrefixCell, SendRequest, Se
 /** Key of the state database for the values of the last dialog, which survive a reload. */
 const MEMORY = 'jupyter-gq:asked';
 
-/** The required services of the plugin, then the optional ones. */
-type Services = [
-  tracker: INotebookTracker,
-  training: ITraining,
-  history: IRunHistory,
-  outputs: ICellOutputs,
-  memory: IStateDB | null,
-  translator: ITranslator | null
-];
-
 /** The command that sends cells, for the toolbars, the menus and the palette. */
 export const send = definePlugin({
   id: 'jupyter-gq:plugin',
   description: 'Sends the selected cells to training.',
   autoStart: true,
   requires: [INotebookTracker, ITraining, IRunHistory, ICellOutputs],
-  optional: [IStateDB, ITranslator],
+  optional: [IStateDB],
   provides: ISender,
-  activate: ({ app, owned }, ...services: Services): ISender => {
-    const [tracker, training, history, outputs, memory, translator] = services;
-    const trans = (translator ?? nullTranslator).load('jupyter_gq');
+  activate: (
+    { app, owned, trans },
+    tracker: INotebookTracker,
+    training: ITraining,
+    history: IRunHistory,
+    outputs: ICellOutputs,
+    memory: IStateDB | null
+  ): ISender => {
     const sender = new Sender(training, history, outputs, memory, trans);
     const isCode = (): boolean => tracker.currentWidget?.content.activeCell?.model.type === 'code';
     owned.add(
       app.commands.addCommand(CommandIDs.sendCell, {
-        label: args => (args.toolbar === true ? '' : 'Send to Training…'),
-        caption: 'Send to training',
+        label: args => (args.toolbar === true ? '' : trans.__('Send to Training…')),
+        caption: trans.__('Send to training'),
         icon: trainIcon,
         isEnabled: () => tracker.currentWidget !== null,
         isVisible: args => args.cellToolbar !== true || isCode(),
         describedBy: { args: SEND_ARGS },
         execute: async () => {
           const panel = tracker.currentWidget;
-          return panel === null ? null : sender.send(panel, SELECTED_CELLS);
+          return panel === null ? null : sender.send(panel, selectedCells(trans));
         }
       })
     );
@@ -98,7 +92,7 @@ class Sender implements ISender {
   async send(panel: NotebookPanel, origin: ISendOrigin): Promise<string | null> {
     const targets = origin.findTargets(panel);
     if (!('models' in targets)) {
-      await showMessage(targets.title, targets.message);
+      await this._showMessage(targets.title, targets.message);
       return null;
     }
     const me = await this._fetchMe();
@@ -110,7 +104,7 @@ class Sender implements ISender {
     const old = targets.models
       .map(model => findJobOfCell(active, model.id))
       .find((job): job is JobView => job !== null);
-    const choice = old === undefined ? 'both' : await askAboutRunning(old);
+    const choice = old === undefined ? 'both' : await askAboutRunning(old, this._trans);
     if (choice === null) {
       return null;
     }
@@ -140,15 +134,23 @@ class Sender implements ISender {
         if (listMemberQueues(me.queues).length > 0) {
           return me;
         }
-        await showMessage('No queue to send to', NO_QUEUE);
+        await this._showMessage(
+          this._trans.__('No queue to send to'),
+          this._trans.__(
+            'You are not a member of any training queue. The admin of this hub can add you, or one of your groups, to a queue.'
+          )
+        );
         return null;
       } catch (reason) {
         problem = describeError(reason);
       }
       const again = await showDialog({
-        title: 'Training cannot be reached',
-        body: `${problem} Running jobs continue.`,
-        buttons: [Dialog.cancelButton(), Dialog.okButton({ label: 'Try again' })]
+        title: this._trans.__('Training cannot be reached'),
+        body: this._trans.__('%1 Running jobs continue.', problem),
+        buttons: [
+          Dialog.cancelButton({ label: this._trans.__('Cancel') }),
+          Dialog.okButton({ label: this._trans.__('Try again') })
+        ]
       });
       if (!again.button.accept) {
         return null;
@@ -177,7 +179,7 @@ class Sender implements ISender {
       largest: me.largest_request,
       targets: sources,
       prefix,
-      notes: [...listNotes(targets.models), ...opening.notes],
+      notes: [...listNotes(targets.models, this._trans), ...opening.notes],
       check: (replayed, files) => client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
       slowChanged: client.slowChanged,
       preview: request => client.previewJob(request),
@@ -222,11 +224,17 @@ class Sender implements ISender {
     return proposeValues(this._last, me, path, PathExt.basename(path, PathExt.extname(path)).slice(0, 100));
   }
 
+  private async _showMessage(title: string, body: string): Promise<void> {
+    const buttons = [Dialog.okButton({ label: this._trans.__('Close') })];
+    await showDialog({ title, body, buttons });
+  }
+
   private async _cancel(job: JobView): Promise<void> {
     try {
       this._training.recordJob(await this._training.client.cancelJob(job.id));
     } catch (reason) {
-      Notification.error(`“${job.name}” could not be cancelled. ${describeError(reason)}`, {
+      const problem = describeError(reason);
+      Notification.error(this._trans.__('“%1” could not be cancelled. %2', job.name, problem), {
         autoClose: 8000
       });
     }
@@ -266,22 +274,21 @@ function prepareRequest(
   };
 }
 
-const NO_QUEUE =
-  'You are not a member of any training queue. The admin of this hub can add you, or one of your groups, to a queue.';
-
-async function showMessage(title: string, body: string): Promise<void> {
-  await showDialog({ title, body, buttons: [Dialog.okButton({ label: 'Close' })] });
-}
-
 /** Ask what to do with a job of the same cell: keep both, or replace the old job by the new one. */
-async function askAboutRunning(job: JobView): Promise<'both' | 'replace' | null> {
+async function askAboutRunning(job: JobView, trans: TranslationBundle): Promise<'both' | 'replace' | null> {
+  const { word } = lookOfPhase(job.phase, trans);
   const result = await showDialog({
-    title: 'This cell is already in training',
-    body: `“${job.name}” in ${job.queue} is ${job.phase}. Once another job takes over the cell, the output of this job is in the panel only.`,
+    title: trans.__('This cell is already in training'),
+    body: trans.__(
+      '“%1” in %2: %3. Once another job takes over the cell, the output of this job is in the panel only.',
+      job.name,
+      job.queue,
+      word
+    ),
     buttons: [
-      Dialog.cancelButton(),
-      Dialog.createButton({ label: 'Keep both', accept: true, actions: ['both'] }),
-      Dialog.warnButton({ label: 'Replace it', accept: true, actions: ['replace'] })
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.createButton({ label: trans.__('Keep both'), accept: true, actions: ['both'] }),
+      Dialog.warnButton({ label: trans.__('Replace it'), accept: true, actions: ['replace'] })
     ],
     // Enter keeps the job that runs: by default it would press the last button.
     defaultButton: 1
@@ -293,8 +300,8 @@ async function askAboutRunning(job: JobView): Promise<'both' | 'replace' | null>
 }
 
 /** Return notes that only this page can make: whether a target cell is running here. */
-function listNotes(models: readonly ICodeCellModel[]): string[] {
+function listNotes(models: readonly ICodeCellModel[], trans: TranslationBundle): string[] {
   return models.some(model => model.executionState === 'running')
-    ? ['This cell is running here now. The job starts from the beginning; the run here continues.']
+    ? [trans.__('This cell is running here now. The job starts from the beginning; the run here continues.')]
     : [];
 }

@@ -1,4 +1,5 @@
 import { IStatusBar } from '@jupyterlab/statusbar';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 import * as React from 'react';
@@ -17,11 +18,13 @@ export const status = definePlugin({
   autoStart: true,
   requires: [ITraining],
   optional: [IStatusBar],
-  activate: ({ app, owned }, training: ITraining, bar: IStatusBar | null): void => {
+  activate: ({ app, owned, trans }, training: ITraining, bar: IStatusBar | null): void => {
     if (bar === null) {
       return;
     }
-    const item = new ShareItem(training, () => void app.commands.execute(CommandIDs.openPanel));
+    const item = new ShareItem(training, trans, () => {
+      void app.commands.execute(CommandIDs.openPanel);
+    });
     const changed = new Signal<ShareItem, void>(item);
     owned.add(connect(training.stateChanged, () => changed.emit()));
     // The status bar disposes the item with its registration.
@@ -40,6 +43,7 @@ export const status = definePlugin({
 class ShareItem extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
+    private readonly _trans: TranslationBundle,
     private readonly _onClick: () => void
   ) {
     super();
@@ -63,16 +67,16 @@ class ShareItem extends ReactWidget {
     if (notebook === null) {
       return null;
     }
-    const now = Date.now() / 1000;
+    const share = formatShare(notebook, Date.now() / 1000, this._trans);
     return (
       <button
         type="button"
         className="jp-gq-status-item"
-        title={describeShare(notebook)}
-        aria-label={`GPU share: ${formatShare(notebook, now)}`}
+        title={describeShare(notebook, this._trans)}
+        aria-label={this._trans.__('GPU share: %1', share)}
         onClick={this._onClick}
       >
-        {formatShare(notebook, now)}
+        {share}
       </button>
     );
   }

@@ -45,12 +45,12 @@ export interface ISendOptions {
   readonly pools: readonly PoolView[];
   readonly largest: string;
   readonly secrets: ISecrets;
-  readonly trans: TranslationBundle;
   readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
   /** What the dialog starts with beside `values`. */
   readonly start: IStart;
   readonly notes: readonly string[];
+  readonly trans: TranslationBundle;
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
   check(prefix: PrefixCell[], files: IFileChoice): Promise<Plan>;
   preview(request: JobRequest): Promise<Preview>;
@@ -293,7 +293,7 @@ class SendFormWidget extends ReactWidget {
   private _makeRequest(): JobRequest | Problem {
     const { values } = this._state;
     const queue = this._options.queues.find(known => known.name === values.queue);
-    const request = makeRequest(values, describeOffer(queue, this._options.pools));
+    const request = makeRequest(values, describeOffer(queue, this._options.pools), this._options.trans);
     return isProblem(request) ? request : { ...request, ...this._options.start.unshown };
   }
 
@@ -334,15 +334,17 @@ function toProblem(reason: unknown): Problem {
 export class SendDialog extends Dialog<unknown> {
   constructor(options: ISendOptions) {
     const body = new SendFormWidget(options);
+    const { trans } = options;
+    const title = trans.__('Send to training');
     super({
-      title: 'Send to training',
+      title,
       body,
-      buttons: [Dialog.cancelButton(), Dialog.okButton({ label: 'Send to training' })],
+      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: title })],
       focusNodeSelector: '#jp-gq-send-name'
     });
     this._form = body;
     this.addClass('jp-gq-send-dialog');
-    this.node.setAttribute('aria-label', 'Send to training');
+    this.node.setAttribute('aria-label', title);
   }
 
   /** Open the dialog; return the accepted job or sweep with the values of the fields, or null if the user cancelled. */

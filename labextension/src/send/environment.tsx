@@ -1,10 +1,11 @@
 /** The environment of the job, in a section that is closed until the user opens it: props in, no requests. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { Caret } from '../panel/parts';
 import type { PlannedEnvironment, PlannedVariable, Problem } from '../wire';
-import type { ISecrets } from './secrets';
+import type { ISecretRow, ISecrets } from './secrets';
 import { listSecrets, takeSecrets } from './secrets';
 
 /** What the user chose for the environment of the job. */
@@ -26,6 +27,7 @@ export interface IEnvironmentProps {
   sending: boolean;
   problem: Problem | null;
   onChoice: (choice: IEnvironmentChoice) => void;
+  trans: TranslationBundle;
 }
 
 /** Fields of this section, as a problem names them. */
@@ -80,18 +82,19 @@ export function toggleSecret(
 export function summarizeEnvironment(
   choice: IEnvironmentChoice,
   planned: PlannedEnvironment | null,
-  secrets: ISecrets
+  secrets: ISecrets,
+  trans: TranslationBundle
 ): string {
   if (planned === null) {
-    return 'variables that go along';
+    return trans.__('variables that go along');
   }
-  const usual = `the usual variables`;
+  const usual = trans.__('the usual variables');
   const chosen = [...takeSecrets(choice.secrets, planned, secrets), ...listChosen(choice, planned)];
-  return chosen.length === 0 ? usual : `${chosen.join(', ')} and ${usual}`;
+  return chosen.length === 0 ? usual : trans.__('%1 and %2', chosen.join(', '), usual);
 }
 
 export function Environment(props: IEnvironmentProps): React.JSX.Element {
-  const { planned, choice, problem } = props;
+  const { planned, choice, problem, trans } = props;
   const [open, setOpen] = React.useState(false);
   const own = problem !== null && ENVIRONMENT_FIELDS.includes(problem.field ?? '') ? problem : null;
   React.useEffect(() => {
@@ -100,7 +103,7 @@ export function Environment(props: IEnvironmentProps): React.JSX.Element {
     }
   }, [own]);
   return (
-    <section className="jp-gq-extras" aria-label="Environment">
+    <section className="jp-gq-extras" aria-label={trans.__('Environment')}>
       <button
         type="button"
         className="jp-gq-extras-head"
@@ -109,8 +112,10 @@ export function Environment(props: IEnvironmentProps): React.JSX.Element {
         onClick={() => setOpen(!open)}
       >
         <Caret open={open} />
-        Environment
-        {!open && <span className="jp-gq-hint">{summarizeEnvironment(choice, planned, props.secrets)}</span>}
+        {trans.__('Environment')}
+        {!open && (
+          <span className="jp-gq-hint">{summarizeEnvironment(choice, planned, props.secrets, trans)}</span>
+        )}
       </button>
       <div id="jp-gq-send-environment" hidden={!open}>
         {planned !== null && <Variables {...props} planned={planned} />}
@@ -125,22 +130,41 @@ export function Environment(props: IEnvironmentProps): React.JSX.Element {
   );
 }
 
-const REASONS: Readonly<Record<PlannedVariable['why'], string>> = {
-  read: 'the cells read it',
-  proxy: 'proxy of the network',
-  offered: ''
-};
+/** Return why a variable goes along; "" if only the user can tell. */
+function explainVariable(why: PlannedVariable['why'], trans: TranslationBundle): string {
+  const reasons: Record<PlannedVariable['why'], string> = {
+    read: trans.__('the cells read it'),
+    proxy: trans.__('proxy of the network'),
+    offered: ''
+  };
+  return reasons[why];
+}
+
+/** Return what the user should know about a secret; "" if there is nothing. */
+function explainSecret({ name, note }: ISecretRow, trans: TranslationBundle): string {
+  switch (note) {
+    case 'used':
+      return trans.__('the cells use it');
+    case 'forbidden':
+      return trans.__('your admin does not allow it');
+    case 'unstored':
+      return trans.__('run jupyter-gq secret set %1 first', name);
+    default:
+      return '';
+  }
+}
 
 function Variables({
   planned,
   choice,
   sending,
-  onChoice
+  onChoice,
+  trans
 }: IEnvironmentProps & { planned: PlannedEnvironment }): React.JSX.Element {
   const chosen = new Set(listChosen(choice, planned));
   return (
     <>
-      <ul className="jp-gq-variables" aria-label="Variables that may go along">
+      <ul className="jp-gq-variables" aria-label={trans.__('Variables that may go along')}>
         {planned.variables.map(({ name, why }) => (
           <li key={name}>
             <label>
@@ -151,13 +175,16 @@ function Variables({
                 onChange={() => onChoice(toggleVariable(choice, planned, name))}
               />
               <code>{name}</code>
-              <span className="jp-gq-hint">{REASONS[why]}</span>
+              <span className="jp-gq-hint">{explainVariable(why, trans)}</span>
             </label>
           </li>
         ))}
       </ul>
       <p className="jp-gq-hint">
-        {`Their values are copied from this server when the job is sent; secrets never are. Always: ${planned.always.join(', ')}.`}
+        {trans.__(
+          'Their values are copied from this server when the job is sent; secrets never are. Always: %1.',
+          planned.always.join(', ')
+        )}
       </p>
     </>
   );
@@ -168,7 +195,8 @@ function Secrets({
   choice,
   secrets,
   sending,
-  onChoice
+  onChoice,
+  trans
 }: IEnvironmentProps & { planned: PlannedEnvironment }): React.JSX.Element | null {
   const rows = listSecrets(planned, secrets, choice.secrets);
   if (rows.length === 0) {
@@ -177,23 +205,25 @@ function Secrets({
   const taken = takeSecrets(choice.secrets, planned, secrets);
   return (
     <>
-      <ul className="jp-gq-variables" aria-label="Secrets that the job may have">
-        {rows.map(({ name, note, offered }) => (
-          <li key={name}>
+      <ul className="jp-gq-variables" aria-label={trans.__('Secrets that the job may have')}>
+        {rows.map(row => (
+          <li key={row.name}>
             <label>
               <input
                 type="checkbox"
-                checked={taken.includes(name)}
-                disabled={sending || !offered}
-                onChange={() => onChoice(toggleSecret(choice, taken, name))}
+                checked={taken.includes(row.name)}
+                disabled={sending || !row.offered}
+                onChange={() => onChoice(toggleSecret(choice, taken, row.name))}
               />
-              <code>{name}</code>
-              <span className="jp-gq-hint">{note}</span>
+              <code>{row.name}</code>
+              <span className="jp-gq-hint">{explainSecret(row, trans)}</span>
             </label>
           </li>
         ))}
       </ul>
-      <p className="jp-gq-hint">Of secrets only the names are sent. The job finds them where it runs.</p>
+      <p className="jp-gq-hint">
+        {trans.__('Of secrets only the names are sent. The job finds them where it runs.')}
+      </p>
     </>
   );
 }

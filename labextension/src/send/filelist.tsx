@@ -1,5 +1,6 @@
 /** The section of the send dialog about files, closed until the user opens it: props in, no requests. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { Caret } from '../panel/parts';
@@ -16,16 +17,17 @@ export interface IFilesProps {
   problem: Problem | null;
   sending: boolean;
   onFiles: (choice: IFileChoice) => void;
+  trans: TranslationBundle;
 }
 
 export function Files(props: IFilesProps): React.JSX.Element | null {
-  const { files, fileChoice, problem, onFiles } = props;
+  const { files, fileChoice, problem, onFiles, trans } = props;
   const [open, setOpen] = React.useState(false);
   if (files === null) {
     return null;
   }
   return (
-    <section className="jp-gq-extras" aria-label="Files">
+    <section className="jp-gq-extras" aria-label={trans.__('Files')}>
       <button
         type="button"
         className="jp-gq-extras-head"
@@ -34,8 +36,8 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
         onClick={() => setOpen(!open)}
       >
         <Caret open={open} />
-        Files
-        <span className="jp-gq-hint">{summarizeFiles(files, fileChoice)}</span>
+        {trans.__('Files')}
+        <span className="jp-gq-hint">{summarizeFiles(files, fileChoice, trans)}</span>
       </button>
       {listUnreached(files).map(message => (
         <p className="jp-gq-note" key={message}>
@@ -48,8 +50,8 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
         <div className="jp-gq-send-fields">
           <TextField
             id="file_patterns"
-            label="Also take"
-            hint="patterns such as *.yaml or conf/"
+            label={trans.__('Also take')}
+            hint={trans.__('patterns such as *.yaml or conf/')}
             maxLength={1000}
             value={fileChoice.patterns}
             problem={problem}
@@ -63,7 +65,7 @@ export function Files(props: IFilesProps): React.JSX.Element | null {
 }
 
 /** The choice to run in the notebook's own folder. */
-function LiveFolder({ fileChoice, sending, onFiles }: IFilesProps): React.JSX.Element {
+function LiveFolder({ fileChoice, sending, onFiles, trans }: IFilesProps): React.JSX.Element {
   return (
     <label className="jp-gq-hint jp-gq-live-folder">
       <input
@@ -72,7 +74,9 @@ function LiveFolder({ fileChoice, sending, onFiles }: IFilesProps): React.JSX.El
         disabled={sending}
         onChange={() => onFiles({ ...fileChoice, live: !fileChoice.live })}
       />
-      Run in the live folder of the notebook: no file goes along, and later edits count
+      <span>
+        {trans.__('Run in the live folder of the notebook: no file goes along, and later edits count')}
+      </span>
     </label>
   );
 }
@@ -82,10 +86,11 @@ function Going({
   going,
   fileChoice,
   sending,
-  onFiles
+  onFiles,
+  trans
 }: Omit<IFilesProps, 'files'> & Pick<FilesPlan, 'going'>): React.JSX.Element | null {
   return going.length === 0 ? null : (
-    <ul className="jp-gq-replay" aria-label="Files that go along">
+    <ul className="jp-gq-replay" aria-label={trans.__('Files that go along')}>
       {going.map(file => (
         <FileRow
           key={file.path}
@@ -93,6 +98,7 @@ function Going({
           goes={!fileChoice.leftOut.has(file.path)}
           disabled={sending}
           onToggle={() => onFiles(toggleFile(fileChoice, file.path))}
+          trans={trans}
         />
       ))}
     </ul>
@@ -121,32 +127,38 @@ function Staying({ staying, notes }: Pick<FilesPlan, 'staying' | 'notes'>): Reac
   );
 }
 
-const REASONS: Readonly<Record<PlannedFile['why'], string>> = {
-  imported: 'is imported',
-  opened: 'is named in the code',
-  pattern: 'fits your pattern'
-};
+/** Return why a file goes along. */
+function explainFile(why: PlannedFile['why'], trans: TranslationBundle): string {
+  const reasons: Record<PlannedFile['why'], string> = {
+    imported: trans.__('is imported'),
+    opened: trans.__('is named in the code'),
+    pattern: trans.__('fits your pattern')
+  };
+  return reasons[why];
+}
 
 interface IFileRowProps {
   file: PlannedFile;
   goes: boolean;
   disabled: boolean;
   onToggle: () => void;
+  trans: TranslationBundle;
 }
 
-function FileRow({ file, goes, disabled, onToggle }: IFileRowProps): React.JSX.Element {
+function FileRow({ file, goes, disabled, onToggle, trans }: IFileRowProps): React.JSX.Element {
   return (
     <li className={goes ? '' : 'jp-gq-mod-left-out'} onClick={disabled ? undefined : onToggle}>
       <input
         type="checkbox"
-        aria-label={`Take ${file.path} along`}
+        aria-label={trans.__('Take %1 along', file.path)}
         checked={goes}
         disabled={disabled}
         onChange={onToggle}
         onClick={event => event.stopPropagation()}
       />
       <span className="jp-gq-replay-what">
-        <code title={file.path}>{file.path}</code> <span className="jp-gq-hint">{REASONS[file.why]}</span>
+        <code title={file.path}>{file.path}</code>{' '}
+        <span className="jp-gq-hint">{explainFile(file.why, trans)}</span>
       </span>
       <span className="jp-gq-replay-time">{formatBytes(file.bytes)}</span>
     </li>

@@ -1,5 +1,7 @@
 /** The files that go along with a job, as the dialog shows them. Pure. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import { formatBytes } from '../results';
 import type { CellsRequest, FilesPlan } from '../wire';
 
@@ -36,21 +38,23 @@ export function toggleFile(choice: IFileChoice, path: string): IFileChoice {
 }
 
 /** Return one line on the files, such as "3 files, 12 KiB go along; data.csv (2.1 GiB) stays". */
-export function summarizeFiles(plan: FilesPlan, choice: IFileChoice): string {
+export function summarizeFiles(plan: FilesPlan, choice: IFileChoice, trans: TranslationBundle): string {
   const going = plan.going.filter(file => !choice.leftOut.has(file.path));
   const size = formatBytes(going.reduce((sum, file) => sum + file.bytes, 0));
   const count =
     going.length === 0
-      ? 'none go along'
+      ? trans.__('none go along')
       : going.length === 1
-        ? `1 file, ${size}, goes along`
-        : `${going.length} files, ${size}, go along`;
+        ? trans.__('1 file, %1, goes along', size)
+        : trans.__('%1 files, %2, go along', going.length, size);
   const [first, ...others] = plan.staying;
   if (first === undefined) {
     return count;
   }
   const name = first.bytes === null ? first.path : `${first.path} (${formatBytes(first.bytes)})`;
-  return others.length === 0 ? `${count}; ${name} stays` : `${count}; ${name} and ${others.length} more stay`;
+  return others.length === 0
+    ? trans.__('%1; %2 stays', count, name)
+    : trans.__('%1; %2 and %3 more stay', count, name, others.length);
 }
 
 /** Return the messages about files and folders that the job will not find. */

@@ -5,7 +5,7 @@ import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { listGpuChoices, formatGpus } from '../amounts';
-import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
+import type { EntryNote, IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
 import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
@@ -85,7 +85,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
       <Files {...props} />
       <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
       <Outlook {...props} />
-      <Targets targets={props.targets} warnings={props.warnings} problem={refusal} />
+      <Targets {...props} problem={refusal} />
       <Replay {...props} />
       <FieldProblem field="prefix" problem={refusal} />
       {[...props.notes, ...props.warnings.general].map(note => (
@@ -112,9 +112,9 @@ const FIELDS = [
   ...SWEEP_FIELDS
 ];
 
-function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element {
+function NameField({ values, problem, onValues, trans }: IFormProps): React.JSX.Element {
   return (
-    <Field id="name" label="Name" problem={problem}>
+    <Field id="name" label={trans.__('Name')} problem={problem}>
       <input
         id="jp-gq-send-name"
         className="jp-mod-styled"
@@ -127,10 +127,10 @@ function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element
   );
 }
 
-function QueueField({ values, queues, problem, onValues }: IFormProps): React.JSX.Element {
+function QueueField({ values, queues, problem, onValues, trans }: IFormProps): React.JSX.Element {
   const current = queues.find(queue => queue.name === values.queue);
   return (
-    <Field id="queue" label="Queue" problem={problem}>
+    <Field id="queue" label={trans.__('Queue')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-queue"
         value={values.queue}
@@ -144,19 +144,19 @@ function QueueField({ values, queues, problem, onValues }: IFormProps): React.JS
         ))}
       </HTMLSelect>
       <span className="jp-gq-hint" id="jp-gq-send-queue-totals">
-        {current === undefined ? '' : describeGpuUsage(current)}
+        {current === undefined ? '' : describeGpuUsage(current, trans)}
       </span>
     </Field>
   );
 }
 
 /** A field for the number of GPUs, which cannot be used while GPU memory is named instead. */
-function GpusField({ values, largest, problem, onValues }: IFormProps): React.JSX.Element {
+function GpusField({ values, largest, problem, onValues, trans }: IFormProps): React.JSX.Element {
   const byMemory = values.gpuMemory.trim() !== '';
   // A job that is sent again may have an amount that is not among the usual ones, such as 0.3.
   const [first] = React.useState(values.gpus);
   return (
-    <Field id="gpus" label="GPUs" problem={problem}>
+    <Field id="gpus" label={trans.__('GPUs')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpus"
         value={values.gpus}
@@ -165,22 +165,24 @@ function GpusField({ values, largest, problem, onValues }: IFormProps): React.JS
       >
         {listGpuChoices(largest, first).map(gpus => (
           <option key={gpus} value={gpus}>
-            {formatGpus(gpus)}
+            {formatGpus(gpus, trans)}
           </option>
         ))}
       </HTMLSelect>
-      {byMemory && <span className="jp-gq-hint">{`a part of one, with ${addUnit(values.gpuMemory)}`}</span>}
+      {byMemory && (
+        <span className="jp-gq-hint">{trans.__('a part of one, with %1', addUnit(values.gpuMemory))}</span>
+      )}
     </Field>
   );
 }
 
 /** The field for the variables that the job brings back. */
-function ReturnsField({ returns, proposed, problem, onReturns }: IFormProps): React.JSX.Element {
+function ReturnsField({ returns, proposed, problem, onReturns, trans }: IFormProps): React.JSX.Element {
   return (
     <TextField
       id="returns"
-      label="Bring back"
-      hint={describeMade(proposed.makes)}
+      label={trans.__('Bring back')}
+      hint={describeMade(proposed.makes, trans)}
       maxLength={4000}
       value={returns ?? proposed.returns.join(', ')}
       problem={problem}
@@ -192,11 +194,12 @@ function ReturnsField({ returns, proposed, problem, onReturns }: IFormProps): Re
 function Targets({
   targets,
   warnings,
-  problem
-}: Pick<IFormProps, 'targets' | 'warnings' | 'problem'>): React.JSX.Element {
+  problem,
+  trans
+}: Pick<IFormProps, 'targets' | 'warnings' | 'problem' | 'trans'>): React.JSX.Element {
   return (
-    <section aria-label="Cells that are sent">
-      <h3>{targets.length === 1 ? 'Sends this cell' : `Sends these ${targets.length} cells`}</h3>
+    <section aria-label={trans.__('Cells that are sent')}>
+      <h3>{trans._n('Sends this cell', 'Sends these %1 cells', targets.length)}</h3>
       <ul className="jp-gq-targets">
         {targets.map(({ id, source }) => (
           <li key={id}>
@@ -223,37 +226,53 @@ function CellNotes({ notes }: { notes: readonly string[] }): React.JSX.Element {
   );
 }
 
-const ORIGINS: Readonly<Record<IPrefix['from'], string>> = {
-  history: 'A new kernel runs them in the order in which they ran here.',
-  part: 'A new kernel runs them in the order in which they ran here. What ran before them is not known.',
-  'nothing-ran':
-    'Nothing has run in this kernel since it started. A new kernel runs the cells above in the order of the document.',
-  document: 'A new kernel runs them in the order of the document, because the run order is not known.'
-};
-const NOTHING: Readonly<Record<IPrefix['from'], string>> = {
-  history: 'No other cell ran in this kernel.',
-  part: 'No other cell is known to have run in this kernel.',
-  'nothing-ran': 'Nothing has run in this kernel since it started.',
-  document: 'No cell with code stands above.'
-};
+/** Return in which order the cells run, and how it is known. */
+function explainOrder(from: IPrefix['from'], trans: TranslationBundle): string {
+  const words: Record<IPrefix['from'], string> = {
+    history: trans.__('A new kernel runs them in the order in which they ran here.'),
+    part: trans.__(
+      'A new kernel runs them in the order in which they ran here. What ran before them is not known.'
+    ),
+    'nothing-ran': trans.__(
+      'Nothing has run in this kernel since it started. A new kernel runs the cells above in the order of the document.'
+    ),
+    document: trans.__(
+      'A new kernel runs them in the order of the document, because the run order is not known.'
+    )
+  };
+  return words[from];
+}
 
-function Replay({ prefix, entries, warnings, sending, onEntries }: IFormProps): React.JSX.Element {
+/** Return why no cell runs first. */
+function explainNone(from: IPrefix['from'], trans: TranslationBundle): string {
+  const words: Record<IPrefix['from'], string> = {
+    history: trans.__('No other cell ran in this kernel.'),
+    part: trans.__('No other cell is known to have run in this kernel.'),
+    'nothing-ran': trans.__('Nothing has run in this kernel since it started.'),
+    document: trans.__('No cell with code stands above.')
+  };
+  return words[from];
+}
+
+function Replay({ prefix, entries, warnings, sending, onEntries, trans }: IFormProps): React.JSX.Element {
   if (entries.length === 0) {
     return (
-      <section aria-label="Cells that run first">
-        <h3>No cell runs first</h3>
-        <p className="jp-gq-hint">{NOTHING[prefix.from]} The job starts with a new kernel.</p>
+      <section aria-label={trans.__('Cells that run first')}>
+        <h3>{trans.__('No cell runs first')}</h3>
+        <p className="jp-gq-hint">
+          {`${explainNone(prefix.from, trans)} ${trans.__('The job starts with a new kernel.')}`}
+        </p>
       </section>
     );
   }
   return (
-    <section aria-label="Cells that run first">
-      <h3>{describeReplay(entries)}</h3>
+    <section aria-label={trans.__('Cells that run first')}>
+      <h3>{describeReplay(entries, trans)}</h3>
       <p className="jp-gq-hint">
-        {ORIGINS[prefix.from]}
+        {explainOrder(prefix.from, trans)}
         {hasRepeats(entries) && (
           <button type="button" className="jp-gq-action" onClick={() => onEntries(keepLastRuns(entries))}>
-            Only the last run of each
+            {trans.__('Only the last run of each')}
           </button>
         )}
       </p>
@@ -265,6 +284,7 @@ function Replay({ prefix, entries, warnings, sending, onEntries }: IFormProps): 
             notes={entry.included ? (warnings.entries.get(entry.key) ?? []) : []}
             number={index + 1}
             disabled={sending || entry.fixed}
+            trans={trans}
             onToggle={() => onEntries(toggleEntry(entries, entry.key))}
           />
         ))}
@@ -273,13 +293,24 @@ function Replay({ prefix, entries, warnings, sending, onEntries }: IFormProps): 
   );
 }
 
-function describeReplay(entries: readonly IPrefixEntry[]): string {
+function describeReplay(entries: readonly IPrefixEntry[], trans: TranslationBundle): string {
   const count = entries.filter(entry => entry.included).length;
   const seconds = sumKnownSeconds(entries);
-  const cells = count === 1 ? '1 cell' : count === 0 ? 'no cell' : `${count} cells`;
+  const cells = count === 0 ? trans.__('no cell') : trans._n('%1 cell', '%1 cells', count);
   return seconds === null
-    ? `Runs first: ${cells}`
-    : `Runs first: ${cells}, which took ${formatDuration(seconds)} here`;
+    ? trans.__('Runs first: %1', cells)
+    : trans.__('Runs first: %1, which took %2 here', cells, formatDuration(seconds));
+}
+
+/** Return what the user should know about a cell that runs first. */
+function describeNote(note: EntryNote, trans: TranslationBundle): string {
+  const words: Record<EntryNote, string> = {
+    failed: trans.__('ended with an error here'),
+    running: trans.__('still running here; the job runs it again from the start'),
+    'failed-before': trans.__('ended with an error when it last ran'),
+    setup: trans.__('tagged gq-setup: always runs')
+  };
+  return words[note];
 }
 
 interface IReplayRowProps {
@@ -289,15 +320,17 @@ interface IReplayRowProps {
   number: number;
   disabled: boolean;
   onToggle: () => void;
+  trans: TranslationBundle;
 }
 
-function ReplayRow({ entry, notes, number, disabled, onToggle }: IReplayRowProps): React.JSX.Element {
+function ReplayRow({ entry, notes, number, disabled, onToggle, trans }: IReplayRowProps): React.JSX.Element {
+  const own = entry.note === null ? [] : [describeNote(entry.note, trans)];
   const id = `jp-gq-replay-${number}`;
   return (
     <li className={entry.included ? '' : 'jp-gq-mod-left-out'} onClick={disabled ? undefined : onToggle}>
       <input
         type="checkbox"
-        aria-label={`Replay cell ${number}`}
+        aria-label={trans.__('Replay cell %1', number)}
         aria-describedby={id}
         checked={entry.included}
         disabled={disabled}
@@ -306,7 +339,7 @@ function ReplayRow({ entry, notes, number, disabled, onToggle }: IReplayRowProps
       />
       <span className="jp-gq-replay-what" id={id}>
         <code title={entry.source.slice(0, 600)}>{findTitle(entry.source)}</code>
-        <CellNotes notes={entry.note === null ? notes : [entry.note, ...notes]} />
+        <CellNotes notes={[...own, ...notes]} />
       </span>
       <span className="jp-gq-replay-time">{entry.seconds === null ? '' : formatDuration(entry.seconds)}</span>
     </li>

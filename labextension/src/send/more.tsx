@@ -1,5 +1,6 @@
 /** The seldom used fields, in a section that is closed until the user opens it: props in, no requests. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
@@ -16,6 +17,7 @@ export interface IMoreProps {
   offer: IOffer;
   problem: Problem | null;
   onValues: (values: IFormValues) => void;
+  trans: TranslationBundle;
 }
 
 /** Fields of this section, as a problem names them. */
@@ -30,7 +32,7 @@ export const MORE_FIELDS = [
 ];
 
 export function More(props: IMoreProps): React.JSX.Element {
-  const { values, offer, problem } = props;
+  const { values, offer, problem, trans } = props;
   const [open, setOpen] = React.useState(false);
   const wrong = MORE_FIELDS.includes(problem?.field ?? '');
   React.useEffect(() => {
@@ -38,9 +40,9 @@ export function More(props: IMoreProps): React.JSX.Element {
       setOpen(true);
     }
   }, [wrong]);
-  const short = summarizeValues(values, offer);
+  const short = summarizeValues(values, offer, trans);
   return (
-    <section className="jp-gq-extras" aria-label="More">
+    <section className="jp-gq-extras" aria-label={trans.__('More')}>
       <button
         type="button"
         className="jp-gq-extras-head"
@@ -49,10 +51,10 @@ export function More(props: IMoreProps): React.JSX.Element {
         onClick={() => setOpen(!open)}
       >
         <Caret open={open} />
-        More
+        {trans.__('More')}
         {!open && (
           <span className="jp-gq-hint">
-            {short || 'GPU memory, tasks, CPU, memory, expected duration, priority'}
+            {short || trans.__('GPU memory, tasks, CPU, memory, expected duration, priority')}
           </span>
         )}
       </button>
@@ -62,8 +64,8 @@ export function More(props: IMoreProps): React.JSX.Element {
         <ModelField {...props} />
         <TextField
           id="expected_seconds"
-          label="Expected duration"
-          hint="such as 2 h 30 min; not a limit"
+          label={trans.__('Expected duration')}
+          hint={trans.__('such as 2 h 30 min; not a limit')}
           value={values.expected}
           problem={problem}
           onChange={expected => props.onValues({ ...values, expected })}
@@ -75,21 +77,21 @@ export function More(props: IMoreProps): React.JSX.Element {
 }
 
 /** The fields for GPU memory, which takes the place of a fraction of a GPU, and for the number of tasks. */
-function GangFields({ values, problem, onValues }: IMoreProps): React.JSX.Element {
+function GangFields({ values, problem, onValues, trans }: IMoreProps): React.JSX.Element {
   return (
     <>
       <TextField
         id="gpu_memory"
-        label="GPU memory"
-        hint="GiB, instead of a fraction of a GPU"
+        label={trans.__('GPU memory')}
+        hint={trans.__('GiB, instead of a fraction of a GPU')}
         value={values.gpuMemory}
         problem={problem}
         onChange={gpuMemory => onValues({ ...values, gpuMemory })}
       />
       <TextField
         id="tasks"
-        label="Tasks"
-        hint="processes that start together, each with these GPUs"
+        label={trans.__('Tasks')}
+        hint={trans.__('processes that start together, each with these GPUs')}
         placeholder="1"
         value={values.tasks}
         problem={problem}
@@ -99,23 +101,23 @@ function GangFields({ values, problem, onValues }: IMoreProps): React.JSX.Elemen
   );
 }
 
-function Amounts({ values, queue, pool, problem, onValues }: IMoreProps): React.JSX.Element {
+function Amounts({ values, queue, pool, problem, onValues, trans }: IMoreProps): React.JSX.Element {
   return (
     <>
       <TextField
         id="cpus"
-        label="CPU"
-        hint={formatHint('cores', pool?.largest_cpus)}
-        placeholder={formatDefault(queue?.cpus)}
+        label={trans.__('CPU')}
+        hint={formatHint(trans.__('cores'), pool?.largest_cpus, trans)}
+        placeholder={formatDefault(queue?.cpus, trans)}
         value={values.cpus}
         problem={problem}
         onChange={cpus => onValues({ ...values, cpus })}
       />
       <TextField
         id="memory"
-        label="Memory"
-        hint={formatHint('GiB', pool?.largest_memory)}
-        placeholder={formatDefault(queue?.memory)}
+        label={trans.__('Memory')}
+        hint={formatHint('GiB', pool?.largest_memory, trans)}
+        placeholder={formatDefault(queue?.memory, trans)}
         value={values.memory}
         problem={problem}
         onChange={memory => onValues({ ...values, memory })}
@@ -125,10 +127,10 @@ function Amounts({ values, queue, pool, problem, onValues }: IMoreProps): React.
 }
 
 /** A field for the priority, which offers no more than the service accepts from this user. */
-function PriorityField({ values, offer, problem, onValues }: IMoreProps): React.JSX.Element {
+function PriorityField({ values, offer, problem, onValues, trans }: IMoreProps): React.JSX.Element {
   const wrong = problem?.field === 'priority';
   return (
-    <Field id="priority" label="Priority" problem={problem}>
+    <Field id="priority" label={trans.__('Priority')} problem={problem}>
       <input
         id="jp-gq-send-priority"
         className="jp-mod-styled jp-gq-mod-short"
@@ -144,20 +146,20 @@ function PriorityField({ values, offer, problem, onValues }: IMoreProps): React.
         onChange={event => onValues({ ...values, priority: event.target.value })}
       />
       <span className="jp-gq-hint" id="jp-gq-send-priority-hint">
-        {`in the queue, at most ${offer.maxPriority}; below 0 others go first`}
+        {trans.__('in the queue, at most %1; below 0 others go first', offer.maxPriority)}
       </span>
     </Field>
   );
 }
 
-function ModelField({ values, offer, problem, onValues }: IMoreProps): React.JSX.Element | null {
+function ModelField({ values, offer, problem, onValues, trans }: IMoreProps): React.JSX.Element | null {
   const { models } = offer;
   if (!canChooseModel(values, models)) {
     return null;
   }
   const wrong = problem?.field === 'gpu_model';
   return (
-    <Field id="gpu_model" label="GPU model" problem={problem}>
+    <Field id="gpu_model" label={trans.__('GPU model')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpu_model"
         aria-invalid={wrong}
@@ -165,7 +167,7 @@ function ModelField({ values, offer, problem, onValues }: IMoreProps): React.JSX
         value={models.includes(values.model) ? values.model : ''}
         onChange={event => onValues({ ...values, model: event.target.value })}
       >
-        <option value="">any</option>
+        <option value="">{trans.__('any')}</option>
         {models.map(model => (
           <option key={model} value={model}>
             {model}

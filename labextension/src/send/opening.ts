@@ -1,6 +1,7 @@
 /** The cells that a dialog sends and what it opens with: for the selected cells, or for those of an earlier job. */
 
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { JobRequest, Me } from '../wire';
 import type { IEnvironmentChoice } from './environment';
@@ -38,8 +39,10 @@ export interface ISendOrigin {
 /** The start of a dialog for a new job. */
 export const NEW_JOB: IStart = { returns: null, environment: AS_PROPOSED, unshown: {} };
 
-/** The selected cells, with the settings of the last job. */
-export const SELECTED_CELLS: ISendOrigin = {
-  findTargets,
-  open: (_, values) => ({ values, start: NEW_JOB, notes: [] })
-};
+/** Return the selected cells as an origin, with the settings of the last job. */
+export function selectedCells(trans: TranslationBundle): ISendOrigin {
+  return {
+    findTargets: panel => findTargets(panel, trans),
+    open: (_, values) => ({ values, start: NEW_JOB, notes: [] })
+  };
+}

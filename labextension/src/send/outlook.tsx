@@ -82,11 +82,12 @@ export function describeWait(preview: Preview, now: number, trans: TranslationBu
   if (preview.starts_now) {
     return '';
   }
-  const place = preview.position === null ? '' : trans.__('%1 in line.', formatOrdinal(preview.position));
+  const place =
+    preview.position === null ? '' : trans.__('%1 in line.', formatOrdinal(preview.position, trans));
   const start =
     preview.expected_start === null
       ? trans.__('The start is not known.')
-      : describeExpectedStart(preview, now);
+      : describeExpectedStart(preview, now, trans);
   return [place, start].filter(part => part !== '').join(' ');
 }
 

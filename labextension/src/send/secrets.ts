@@ -5,13 +5,16 @@ import type { Me, PlannedEnvironment } from '../wire';
 /** What the service says about secrets: the names that jobs may have, and whether users store them at home. */
 export type ISecrets = Pick<Me, 'secrets' | 'secrets_in_home'>;
 
+/** What the user should know about a secret: the cells use it, it is not allowed, or it is not stored yet. */
+export type SecretNote = 'used' | 'forbidden' | 'unstored';
+
 /** A secret as the dialog shows it. */
 export interface ISecretRow {
   readonly name: string;
   readonly wanted: boolean;
   /** Whether the job may have it. */
   readonly offered: boolean;
-  readonly note: string;
+  readonly note: SecretNote | null;
 }
 
 /** Return whether jobs may have the secret of this name. */
@@ -34,12 +37,8 @@ export function listSecrets(
       const wanted = known.get(name)?.wanted ?? false;
       const isOffered = isAllowed(name, allowed);
       const isStored = !(allowed.secrets_in_home ?? false) || (known.get(name)?.stored ?? false);
-      const use = wanted ? 'the cells use it' : '';
-      const note = !isOffered
-        ? 'your admin does not allow it'
-        : isStored
-          ? use
-          : `run jupyter-gq secret set ${name} first`;
+      const use = wanted ? ('used' as const) : null;
+      const note = !isOffered ? ('forbidden' as const) : isStored ? use : ('unstored' as const);
       return { name, wanted, offered: isOffered && isStored, note, isOffered };
     })
     .filter(({ wanted, isOffered }) => wanted || isOffered);

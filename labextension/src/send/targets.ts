@@ -22,11 +22,12 @@ export interface ITargetCell {
 }
 
 /** Return the selected code cells that are not empty, with their kernel, or why none can be sent. */
-export function findTargets(panel: NotebookPanel): Targets {
+export function findTargets(panel: NotebookPanel, trans: TranslationBundle): Targets {
   const selected = panel.content.widgets.filter(cell => panel.content.isSelectedOrActive(cell));
   return checkTargets(
     panel,
-    selected.map(cell => cell.model)
+    selected.map(cell => cell.model),
+    trans
   );
 }
 
@@ -41,38 +42,40 @@ export function findTargetsOfJob(panel: NotebookPanel, job: JobView, trans: Tran
       message: trans.__('The cells of “%1” are no longer in %2.', stripControls(job.name), path)
     };
   }
-  return checkTargets(panel, there);
+  return checkTargets(panel, there, trans);
 }
 
 /** Return the code cells among these that are not empty, with the kernel, or why none can be sent. */
-function checkTargets(panel: NotebookPanel, cells: readonly ICellModel[]): Targets {
+function checkTargets(panel: NotebookPanel, cells: readonly ICellModel[], trans: TranslationBundle): Targets {
   const code = cells.filter((model): model is ICodeCellModel => model.type === 'code');
   if (code.length === 0) {
     return {
-      title: 'This is not a code cell',
-      message: 'Only code cells can be sent to training. Select a code cell, then send it.'
+      title: trans.__('This is not a code cell'),
+      message: trans.__('Only code cells can be sent to training. Select a code cell, then send it.')
     };
   }
   const models = code.filter(model => model.sharedModel.getSource().trim() !== '');
   if (models.length === 0) {
     return {
-      title: 'The cell is empty',
-      message: 'There is nothing to run. Write the code that should train, then send it.'
+      title: trans.__('The cell is empty'),
+      message: trans.__('There is nothing to run. Write the code that should train, then send it.')
     };
   }
   const kernelId = panel.sessionContext.session?.kernel?.id;
   if (kernelId === undefined) {
     return {
-      title: 'The notebook has no kernel',
-      message:
+      title: trans.__('The notebook has no kernel'),
+      message: trans.__(
         'A job runs in a kernel of the same kind. Choose a kernel with Kernel > Change Kernel…, then send the cell.'
+      )
     };
   }
   if (panel.context.path === '' || panel.context.contentsModel === null) {
     return {
-      title: 'The notebook has not been saved yet',
-      message:
+      title: trans.__('The notebook has not been saved yet'),
+      message: trans.__(
         'A job belongs to a file, so that its output finds its cell again. Save the notebook, then send the cell.'
+      )
     };
   }
   return { models, kernelId };

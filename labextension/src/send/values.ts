@@ -1,5 +1,7 @@
 /** The values in the fields of the send dialog: how they become a request, are summarized and are remembered. Pure. */
 
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts';
 import { listMemberQueues } from '../jobs';
 import { parseSpan, formatSpan } from '../times';
@@ -48,27 +50,39 @@ function makeProblem(message: string): Problem {
 }
 
 /** Return the request for the service, or the problem of a duration or priority that is malformed or too large. */
-export function makeRequest(values: IFormValues, offer: IOffer): JobRequest | Problem {
+export function makeRequest(
+  values: IFormValues,
+  offer: IOffer,
+  trans: TranslationBundle
+): JobRequest | Problem {
   const expected = values.expected.trim();
   const seconds = expected === '' ? null : parseSpan(expected);
   if (expected !== '' && seconds === null) {
     return makeProblem(
-      `“${expected}” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.`
+      trans.__(
+        '“%1” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.',
+        expected
+      )
     );
   }
   if (seconds !== null && seconds > LONGEST) {
     return makeProblem(
-      `“${expected}” is more than ten years. Write a shorter time, or leave the field empty.`
+      trans.__('“%1” is more than ten years. Write a shorter time, or leave the field empty.', expected)
     );
   }
   const priority = readPriority(values.priority);
   if (priority === null || priority < MIN_PRIORITY || priority > offer.maxPriority) {
-    const message = `Write a whole number from ${MIN_PRIORITY} to ${offer.maxPriority}, the highest priority that you may give in ${values.queue}.`;
+    const message = trans.__(
+      'Write a whole number from %1 to %2, the highest priority that you may give in %3.',
+      MIN_PRIORITY,
+      offer.maxPriority,
+      values.queue
+    );
     return { code: 'invalid_priority', field: 'priority', message };
   }
   const tasks = readTasks(values.tasks);
   if (tasks === null) {
-    const message = `Write a whole number from 1 to ${MOST_TASKS}.`;
+    const message = trans.__('Write a whole number from 1 to %1.', MOST_TASKS);
     return { code: 'invalid_tasks', field: 'tasks', message };
   }
   return {
@@ -104,12 +118,12 @@ export function parseNames(text: string): string[] {
 }
 
 /** Return the hint beside the field for variables: those that the cells make, or an example. */
-export function describeMade(makes: readonly string[]): string {
+export function describeMade(makes: readonly string[], trans: TranslationBundle): string {
   if (makes.length === 0) {
-    return 'variables for this notebook, such as model';
+    return trans.__('variables for this notebook, such as model');
   }
   const more = makes.length > MOST_MADE ? ',\u00a0…' : '';
-  return `this cell makes ${makes.slice(0, MOST_MADE).join(', ')}${more}`;
+  return trans.__('this cell makes %1', `${makes.slice(0, MOST_MADE).join(', ')}${more}`);
 }
 
 /** Most variables that the hint names. */
@@ -130,18 +144,18 @@ export function canChooseModel(
 }
 
 /** Return the values of the closed section, such as "4 CPU cores · 16 GiB · about 2 h"; "" if all are empty. */
-export function summarizeValues(values: IFormValues, offer: IOffer): string {
-  const request = makeRequest(values, offer);
+export function summarizeValues(values: IFormValues, offer: IOffer, trans: TranslationBundle): string {
+  const request = makeRequest(values, offer, trans);
   const parts = [
-    values.gpuMemory.trim() === '' ? null : `${addUnit(values.gpuMemory)} of GPU memory`,
-    readTasks(values.tasks) === 1 ? null : `${values.tasks.trim()} tasks`,
-    values.cpus.trim() === '' ? null : formatCores(values.cpus.trim()),
+    values.gpuMemory.trim() === '' ? null : trans.__('%1 of GPU memory', addUnit(values.gpuMemory)),
+    readTasks(values.tasks) === 1 ? null : trans.__('%1 tasks', values.tasks.trim()),
+    values.cpus.trim() === '' ? null : formatCores(values.cpus.trim(), trans),
     values.memory.trim() === '' ? null : addUnit(values.memory),
     'gpu_model' in request ? request.gpu_model : null,
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
-      ? `about ${formatSpan(request.expected_seconds)}`
+      ? trans.__('about %1', formatSpan(request.expected_seconds))
       : values.expected.trim() || null,
-    readPriority(values.priority) === 0 ? null : `priority ${values.priority.trim()}`
+    readPriority(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim())
   ];
   return parts.filter(part => part !== null).join(' · ');
 }
@@ -153,13 +167,13 @@ export function addUnit(memory: string): string {
 }
 
 /** Return the hint beside a field: its unit, and the most that a node has. */
-export function formatHint(unit: string, most: string | null | undefined): string {
-  return most ? `${unit}, at most ${most}` : unit;
+export function formatHint(unit: string, most: string | null | undefined, trans: TranslationBundle): string {
+  return most ? trans.__('%1, at most %2', unit, most) : unit;
 }
 
 /** Return the placeholder of a field: the queue's default for jobs that ask for nothing; "" if there is none. */
-export function formatDefault(bounds: Bounds | undefined): string {
-  return bounds?.default ? `${bounds.default} by default` : '';
+export function formatDefault(bounds: Bounds | undefined, trans: TranslationBundle): string {
+  return bounds?.default ? trans.__('%1 by default', bounds.default) : '';
 }
 
 /** Return the pool that a queue takes its GPUs from; undefined if the queue or its pool is unknown. */
@@ -226,21 +240,23 @@ type Requested = Pick<
 >;
 
 /** Return what a job asked for, such as "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h". */
-export function describeRequest(job: Requested): string {
+export function describeRequest(job: Requested, trans: TranslationBundle): string {
   const preferred = job.preferred_gpu_models;
   const parts = [
-    describeGpus(job) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`),
-    preferred.length === 0 ? null : `${preferred.join(', then ')} preferred`,
-    job.cpus === null ? null : formatCores(job.cpus),
-    job.memory === null ? null : `${job.memory} of memory`,
-    job.expected_seconds === null ? null : `expected to run ${formatSpan(job.expected_seconds)}`,
-    job.priority === 0 ? null : `priority ${job.priority}`
+    job.gpu_model === null
+      ? describeGpus(job, trans)
+      : trans.__('%1 of %2', describeGpus(job, trans), job.gpu_model),
+    preferred.length === 0 ? null : trans.__('%1 preferred', preferred.join(trans.__(', then '))),
+    job.cpus === null ? null : formatCores(job.cpus, trans),
+    job.memory === null ? null : trans.__('%1 of memory', job.memory),
+    job.expected_seconds === null ? null : trans.__('expected to run %1', formatSpan(job.expected_seconds)),
+    job.priority === 0 ? null : trans.__('priority %1', job.priority)
   ];
   return parts.filter(part => part !== null).join(', ');
 }
 
 /** Return the GPUs that a job asked for, such as "12 GiB of GPU memory (0.3 GPU)". */
-function describeGpus(job: Pick<JobView, 'gpus' | 'gpu_memory'>): string {
-  const gpus = formatGpus(job.gpus);
-  return job.gpu_memory === null ? gpus : `${job.gpu_memory} of GPU memory (${gpus})`;
+function describeGpus(job: Pick<JobView, 'gpus' | 'gpu_memory'>, trans: TranslationBundle): string {
+  const gpus = formatGpus(job.gpus, trans);
+  return job.gpu_memory === null ? gpus : trans.__('%1 of GPU memory (%2)', job.gpu_memory, gpus);
 }
