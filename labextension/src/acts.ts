@@ -1,4 +1,4 @@
-/** Acts on a job by a command. */
+/** Acts on jobs by commands. */
 
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -26,4 +26,37 @@ export async function actOnJob(
   } catch (reason) {
     Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
   }
+}
+
+/** The most jobs of one request to cancel; the service refuses more. */
+const MOST_JOBS = 500;
+
+/** Cancel jobs without asking. Refusals are shown in one notification. */
+export async function cancelAll(
+  training: ITraining,
+  ids: readonly string[],
+  trans: TranslationBundle
+): Promise<void> {
+  const problems: string[] = [];
+  for (let first = 0; first < ids.length; first += MOST_JOBS) {
+    try {
+      const answer = await training.client.cancelJobs(ids.slice(first, first + MOST_JOBS));
+      answer.jobs.forEach(job => training.recordJob(job));
+      problems.push(...answer.refused.map(({ message }) => message));
+    } catch (reason) {
+      problems.push(describeError(reason));
+    }
+  }
+  tellProblems(problems, ids.length, trans);
+}
+
+/** Say in one notification which jobs were refused and why; equal reasons are said once. */
+export function tellProblems(problems: readonly string[], count: number, trans: TranslationBundle): void {
+  if (problems.length === 0) {
+    return;
+  }
+  const reasons = [...new Set(problems)].join(' ');
+  const told =
+    count === 1 ? reasons : trans.__('%1 of %2 jobs were refused. %3', problems.length, count, reasons);
+  Notification.error(fitToast(told), { autoClose: 8000 });
 }

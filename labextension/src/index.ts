@@ -14,6 +14,7 @@ import { outputs } from './plugins/outputs';
 import { palette } from './plugins/palette';
 import { panel } from './plugins/panel';
 import { patience } from './plugins/patience';
+import { running } from './plugins/running';
 import { selection } from './plugins/selection';
 import { send } from './plugins/send';
 import { status } from './plugins/status';
@@ -29,6 +30,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   selection,
   panel,
   palette,
+  running,
   status,
   countdown,
   lending,

@@ -40,6 +40,12 @@ class World {
     'jupyter-gq:ITraining': this.training,
     'jupyter-gq:IRunHistory': { isComplete: () => false, listRuns: () => [] },
     'jupyter-gq:ICellOutputs': { bind: () => Promise.resolve() },
+    '@jupyterlab/running:IRunningSessionManagers': {
+      add: (section: object): object => {
+        this.items.push(section);
+        return { dispose: () => this.items.splice(this.items.indexOf(section), 1) };
+      }
+    },
     'jupyter-gq:ISender': { send: () => Promise.resolve(null) },
     '@jupyterlab/coreutils:ISettingRegistry': { load: () => Promise.resolve(this.settings) },
     '@jupyterlab/notebook:INotebookTracker': this.tracker,

@@ -11,7 +11,7 @@ import { status } from '../plugins/status';
 import { readSettings, SETTINGS_ID } from '../settings';
 import { CommandIDs } from '../tokens';
 import type { IdleWarning, MemoryExcessView } from '../wire';
-import { aJob, aNotebook } from './builders';
+import { ENGLISH, aJob, aNotebook } from './builders';
 import { FakeApp, FakeTraining, settle } from './fakes';
 import { all, attach, clearScreen, perform, press, words } from './screen';
 

@@ -11,7 +11,7 @@ import { countJobs, listGrid, makeSweep, NO_SWEEP, splitValues } from '../send/s
 import { proposeValues } from '../send/values';
 import { CommandIDs } from '../tokens';
 import type { SentSweep } from '../wire';
-import { aJob, aMe, aPlan, aQueue } from './builders';
+import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { all, attach, clearScreen, draw, enter, perform, press, words } from './screen';
 

@@ -1,6 +1,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
-import { Dialog, MainAreaWidget, Notification, showDialog, WidgetTracker } from '@jupyterlab/apputils';
+import { Dialog, MainAreaWidget, showDialog, WidgetTracker } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -8,20 +8,15 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import { DisposableDelegate } from '@lumino/disposable';
 
-import { actOnJob } from '../acts';
+import { actOnJob, cancelAll } from '../acts';
 import { goToCell } from '../attach/locate';
-import { describeError } from '../client';
 import { panelIcon } from '../icons';
 import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
 import { listLoadable, makeLoadingCode } from '../results';
-import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS } from '../tokens';
 import type { JobView } from '../wire';
-
-/** The most jobs of one request; the service refuses more. */
-const MOST_JOBS = 500;
 
 /** The commands about jobs, behind the buttons of the panel and of the status line under a cell. */
 export const jobs = definePlugin({
@@ -106,10 +101,7 @@ async function setHeld(training: ITraining, job: JobView, held: boolean): Promis
 
 /** Ask the user, then cancel all known jobs that wait. A failure is shown in one notification. */
 async function cancelWaiting(training: ITraining, trans: TranslationBundle): Promise<void> {
-  const ids = training.state.jobs
-    .filter(job => isWaiting(job.phase))
-    .map(job => job.id)
-    .slice(0, MOST_JOBS);
+  const ids = training.state.jobs.filter(job => isWaiting(job.phase)).map(job => job.id);
   if (ids.length === 0) {
     return;
   }
@@ -121,17 +113,8 @@ async function cancelWaiting(training: ITraining, trans: TranslationBundle): Pro
       Dialog.warnButton({ label: trans.__('Cancel jobs') })
     ]
   });
-  if (!answer.button.accept) {
-    return;
-  }
-  try {
-    const { jobs, refused } = await training.client.cancelJobs(ids);
-    jobs.forEach(job => training.recordJob(job));
-    if (refused.length > 0) {
-      throw new Error(refused.map(({ message }) => message).join(' '));
-    }
-  } catch (reason) {
-    Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
+  if (answer.button.accept) {
+    await cancelAll(training, ids, trans);
   }
 }
 

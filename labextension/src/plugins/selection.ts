@@ -3,16 +3,14 @@
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { cancelAll, tellProblems } from '../acts';
 import { readDevices } from '../amounts';
 import { describeError } from '../client';
 import { listMemberQueues } from '../jobs';
 import { definePlugin } from '../lifetime';
-import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobId, readJobIds } from '../tokens';
 import type { JobChange } from '../wire';
 
-/** The most jobs of one request to cancel; the service refuses more. */
-const MOST_JOBS = 500;
 /** Requests that are under way at one time. */
 const AT_ONCE = 4;
 
@@ -63,17 +61,7 @@ async function cancel(training: ITraining, trans: TranslationBundle, ids: string
   if (!button.accept) {
     return;
   }
-  const problems: string[] = [];
-  for (let first = 0; first < ids.length; first += MOST_JOBS) {
-    try {
-      const answer = await training.client.cancelJobs(ids.slice(first, first + MOST_JOBS));
-      answer.jobs.forEach(job => training.recordJob(job));
-      problems.push(...answer.refused.map(({ message }) => message));
-    } catch (reason) {
-      problems.push(describeError(reason));
-    }
-  }
-  tellProblems(problems, ids.length, trans);
+  await cancelAll(training, ids, trans);
 }
 
 /** Ask the user for a queue, then move the jobs there. */
@@ -134,15 +122,4 @@ async function change(
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   tellProblems(problems, ids.length, trans);
-}
-
-/** Say in one notification which jobs were refused and why; equal reasons are said once. */
-function tellProblems(problems: readonly string[], count: number, trans: TranslationBundle): void {
-  if (problems.length === 0) {
-    return;
-  }
-  const reasons = [...new Set(problems)].join(' ');
-  const told =
-    count === 1 ? reasons : trans.__('%1 of %2 jobs were refused. %3', problems.length, count, reasons);
-  Notification.error(fitToast(told), { autoClose: 8000 });
 }
