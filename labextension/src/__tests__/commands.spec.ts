@@ -111,7 +111,7 @@ describe('to cancel all jobs that wait', () => {
     await press('Cancel jobs');
     expect(training.server.bodies).toEqual([{ jobs: ['a', 'b'] }]);
     expect(training.state.jobs.find(job => job.id === 'a')?.phase).toBe('cancelled');
-    expect(told()).toEqual(['b is done already.']);
+    expect(told()).toEqual(['1 of 2 jobs were refused. b is done already.']);
   });
 
   it('can be thought better of', async () => {
