@@ -29,8 +29,8 @@ describe("JupyterLab's panel of what runs", () => {
     expect(others).toEqual([]);
     expect([item.label(), item.detail?.(), item.labelTitle?.()]).toEqual([
       'digits · digits.ipynb',
-      'Running · 1 GPU',
-      'Runs on a GPU.'
+      'Running',
+      'digits\ndigits.ipynb\n1 GPU\nRuns on a GPU.'
     ]);
   });
 

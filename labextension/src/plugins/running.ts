@@ -79,8 +79,12 @@ class RunningJobs implements IRunningSessions.IManager {
     const name = job.name || trans.__('Unnamed job');
     return {
       label: () => (notebook === '' ? name : `${name} · ${notebook}`),
-      labelTitle: () => describeJob(job, Date.now() / 1000, trans),
-      detail: () => `${lookOf(job, trans).word} · ${describeAmount(job, trans)}`,
+      labelTitle: () =>
+        [name, notebook, describeAmount(job, trans), describeJob(job, Date.now() / 1000, trans)]
+          .filter(part => part !== '')
+          .join('\n'),
+      // The panel is narrow: one word fits.
+      detail: () => lookOf(job, trans).word,
       icon: () => panelIcon,
       open: () => void this._commands.execute(CommandIDs.showJob, { job: job.id }),
       // The command asks, and says what happens.
