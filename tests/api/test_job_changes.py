@@ -79,8 +79,8 @@ async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_t
 @pytest.mark.parametrize(
     ("body", "told", "field"),
     [
-        ({}, "name something to change: held, queue, priority, gpus, max_seconds", None),
-        ({"held": None}, "name something to change: held, queue, priority, gpus, max_seconds", None),
+        ({}, "name something to change: held, queue, priority, gpus, gpu_memory, max_seconds", None),
+        ({"held": None}, "name something to change: held, queue, priority, gpus, gpu_memory, max_seconds", None),
         ({"hold": True}, "hold: there is no such field here", "hold"),
         ({"held": "perhaps"}, "held: ", "held"),
         ({"priority": 101}, "priority: ", "priority"),

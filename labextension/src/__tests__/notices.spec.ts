@@ -305,10 +305,14 @@ describe('a share that holds too much memory', () => {
 
   it('is in the status bar while there is an excess', () => {
     const parts = { memory_used_mib: 22528, memory_quota_mib: 20480 };
-    expect(formatShare(aNotebook({ ...parts, over_limit: excess }), 1000, ENGLISH)).toContain('too much memory');
+    expect(formatShare(aNotebook({ ...parts, over_limit: excess }), 1000, ENGLISH)).toContain(
+      'too much memory'
+    );
     const past = { ...excess, next: null, next_at: null };
-    expect(formatShare(aNotebook({ ...parts, over_limit: past }), 1000, ENGLISH)).not.toContain('too much memory');
-    expect(describeShare(aNotebook({ over_limit: past }))).toContain(excess.sentence);
+    expect(formatShare(aNotebook({ ...parts, over_limit: past }), 1000, ENGLISH)).not.toContain(
+      'too much memory'
+    );
+    expect(describeShare(aNotebook({ over_limit: past }), ENGLISH)).toContain(excess.sentence);
   });
 });
 
