@@ -10,6 +10,8 @@ import { Signal } from '@lumino/signaling';
 import type {
   Announcement,
   CancelledJobs,
+  Captured,
+  CaptureRequest,
   CellsRequest,
   JobChange,
   JobList,
@@ -131,6 +133,14 @@ export class Client {
     return this._post('check', { ...request });
   }
 
+  /** Let the kernel pickle the variables that cells need; return their names, sizes and reasons. Nothing is sent. */
+  async captureVariables(request: CaptureRequest): Promise<Captured> {
+    const init = { method: 'POST', body: JSON.stringify(request) };
+    // Large variables take a while, and that is not the scheduler's doing.
+    const response = await this._request('variables', init, new DisposableDelegate(() => undefined));
+    return (await response.json()) as Captured;
+  }
+
   /** Return what a job brings back. */
   getResults(id: string): Promise<JobResults> {
     return this._get(`jobs/${encodeURIComponent(id)}/results`);
@@ -187,10 +197,13 @@ export class Client {
     return (await response.json()) as T;
   }
 
-  private async _request(path: string, init: RequestInit): Promise<Response> {
+  private async _request(
+    path: string,
+    init: RequestInit,
+    told: IDisposable = this._tellIfSlow()
+  ): Promise<Response> {
     const url = URLExt.join(this._settings.baseUrl, NAMESPACE) + '/' + path;
     let response: Response;
-    const told = this._tellIfSlow();
     try {
       response = await ServerConnection.makeRequest(url, init, this._settings);
     } catch {

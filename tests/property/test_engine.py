@@ -47,7 +47,7 @@ def test_safety_asking_what_would_be_says_what_would_be_and_changes_nothing(worl
         scheduler.follow(snapshot, policy)
         for job in data.draw(st.lists(st.sampled_from(jobs), max_size=2)) if jobs else ():
             new = replace(job, id="new", submitted_at=NOW)
-            warm = outlook(snapshot, new, scheduler.decide_with(queued(new), NOW))
+            warm = outlook(snapshot, policy, new, scheduler.decide_with(queued(new), NOW))
             assert warm == preview(snapshot, policy, NOW, new)
         decision = scheduler.decide(NOW)
         assert decision == run_cycle(snapshot, policy, NOW), "asking changed something"

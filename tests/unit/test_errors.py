@@ -16,6 +16,9 @@ from jupyter_gq.domain.errors import (
     MachineError,
     UserError,
 )
+from jupyter_gq.notebook.carrying.load import Unloadable
+from jupyter_gq.notebook.carrying.pickler import OpenFile
+from jupyter_gq.notebook.carrying.save import TooManyBytes
 from jupyter_gq.notebook.handle import JobFailed
 from jupyter_gq.notebook.results import ResultError
 from jupyter_gq.notebook.server import JobError
@@ -23,9 +26,10 @@ from jupyter_gq.notebook.share_wait import GPUWaitTimeout
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
-#: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the errors
-#: that users see in their kernel, whose Python may be too old for our other modules.
-OTHERS = {StoppedBeforeStart, NvmlError, ResultError, JobError, JobFailed, GPUWaitTimeout}
+#: No errors of ours: a signal that no `except Exception` may catch, the type of a class of `pynvml`, and the errors in
+#: the kernels of users, whose Python may be too old for our other modules.
+IN_KERNELS = {ResultError, JobError, JobFailed, GPUWaitTimeout, OpenFile, TooManyBytes, Unloadable}
+OTHERS = {StoppedBeforeStart, NvmlError, *IN_KERNELS}
 
 
 def _classes() -> Iterator[type]:

@@ -70,6 +70,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
 export function aPlan(given: Partial<Plan> = {}): Plan {
   const environment = { always: ['PATH'], variables: [], secrets: [] };
   const files = { going: [], staying: [], notes: [] };
+  const carry = { offered: false, suggested: false };
   return {
     prefix: [],
     targets: [],
@@ -79,6 +80,7 @@ export function aPlan(given: Partial<Plan> = {}): Plan {
     returns: [],
     environment,
     files,
+    carry,
     ...given
   };
 }

@@ -19,13 +19,14 @@ import type { ISendOrigin } from '../send/opening';
 import { selectedCells } from '../send/opening';
 import type { IFormValues, IRememberedValues } from '../send/values';
 import { proposeValues, readRemembered, selectRemembered } from '../send/values';
+import type { IChosenCells } from '../send/dialog';
 import { SendDialog } from '../send/dialog';
 import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
 import { proposePrefix } from '../send/targets';
 import { CommandIDs, ICellOutputs, IRunHistory, ISender, ITraining } from '../tokens';
-import type { CellsRequest, JobRequest, JobView, Me, PrefixCell, SendRequest, SentSweep } from '../wire';
+import type { CellsRequest, JobRequest, JobView, Me, SendRequest, SentSweep } from '../wire';
 
 /** Key of the state database for the values of the last dialog, which survive a reload. */
 const MEMORY = 'jupyter-gq:asked';
@@ -180,17 +181,22 @@ class Sender implements ISender {
       targets: sources,
       prefix,
       notes: [...listNotes(targets.models, this._trans), ...opening.notes],
-      check: (replayed, files) => client.checkCells({ ...cells(replayed), ...describeChoice(files) }),
+      check: (chosen, files) => client.checkCells({ ...cells(chosen), ...describeChoice(files) }),
+      capture: (replayed, leftOut) =>
+        client.captureVariables({
+          ...cells({ prefix: replayed, capture: null }),
+          left_out_variables: leftOut
+        }),
       slowChanged: client.slowChanged,
       preview: request => client.previewJob(request),
       secrets: me,
       trans: this._trans,
-      send: (request, replayed, returns, environment, files) =>
-        client.sendCells({ ...request, ...cells(replayed), ...rest(files, environment, returns) }),
+      send: (request, chosen, returns, environment, files) =>
+        client.sendCells({ ...request, ...cells(chosen), ...rest(files, environment, returns) }),
       sweep: {
         trans: this._trans,
-        send: (request, replayed, returns, environment, files) =>
-          client.sendSweep({ ...request, ...cells(replayed), ...rest(files, environment, returns) })
+        send: (request, chosen, returns, environment, files) =>
+          client.sendSweep({ ...request, ...cells(chosen), ...rest(files, environment, returns) })
       }
     });
     const answer = await dialog.ask();
@@ -252,18 +258,19 @@ function prepareRequest(
   kernelId: string,
   targets: string[]
 ): {
-  cells: (prefix: PrefixCell[]) => CellsRequest;
+  cells: (chosen: IChosenCells) => CellsRequest;
   rest: (files: IFileChoice, environment: IEnvironmentNames, returns: string[]) => RestOfRequest;
 } {
   const key = UUID.uuid4();
   return {
-    cells: prefix => ({
+    cells: ({ prefix, capture }) => ({
       notebook_path: panel.context.path,
       kernel_id: kernelId,
       mode: 'replay',
       notebook: readContent(panel.context.model),
       targets,
-      prefix
+      prefix,
+      capture
     }),
     rest: (files, environment, returns) => ({
       ...describeChoice(files),

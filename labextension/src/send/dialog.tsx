@@ -9,6 +9,7 @@ import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
 import { describeError, RequestError } from '../client';
 import type {
+  Captured,
   FilesPlan,
   JobView,
   JobRequest,
@@ -20,6 +21,8 @@ import type {
   QueueView,
   SentSweep
 } from '../wire';
+import type { ICarry } from './carry';
+import { REPLAYED, selectRunning } from './carry';
 import type { IEnvironmentChoice, IEnvironmentNames } from './environment';
 import type { IStart } from './opening';
 import type { INotes } from './notes';
@@ -38,6 +41,13 @@ import { makeSweep, NO_SWEEP } from './sweep';
 /** Milliseconds from the last change of a field to the request for a preview. */
 const PREVIEW_DELAY = 200;
 
+/** The cells that run first, and the captured variables that go along in place of the others. */
+export interface IChosenCells {
+  readonly prefix: PrefixCell[];
+  /** Id of the capture; null if no variable goes along. */
+  readonly capture: string | null;
+}
+
 /** The contents of the dialog and the requests that it makes. */
 export interface ISendOptions {
   readonly values: IFormValues;
@@ -52,7 +62,9 @@ export interface ISendOptions {
   readonly notes: readonly string[];
   readonly trans: TranslationBundle;
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
-  check(prefix: PrefixCell[], files: IFileChoice): Promise<Plan>;
+  check(cells: IChosenCells, files: IFileChoice): Promise<Plan>;
+  /** Capture the variables of the kernel without those of these names. Raises `RequestError` if that is refused. */
+  capture(prefix: PrefixCell[], leftOut: string[]): Promise<Captured>;
   preview(request: JobRequest): Promise<Preview>;
   /** The way to send several jobs at once; without it the dialog sends one. */
   readonly sweep?: {
@@ -60,7 +72,7 @@ export interface ISendOptions {
     /** Send the jobs, which bring back the variables of the names `returns`. */
     send(
       request: JobRequest & SweepFields,
-      prefix: PrefixCell[],
+      cells: IChosenCells,
       returns: string[],
       environment: IEnvironmentNames,
       files: IFileChoice
@@ -71,7 +83,7 @@ export interface ISendOptions {
   /** Send the job, which brings back the variables of the names `returns`. */
   send(
     request: JobRequest,
-    prefix: PrefixCell[],
+    cells: IChosenCells,
     returns: string[],
     environment: IEnvironmentNames,
     files: IFileChoice
@@ -98,6 +110,7 @@ interface IFormState {
   /** The files that would go along; null until the server has answered. */
   readonly files: FilesPlan | null;
   readonly fileChoice: IFileChoice;
+  readonly carry: ICarry;
   readonly sending: boolean;
   /** Whether the answer to a request is slow to come. */
   readonly slow: boolean;
@@ -124,6 +137,7 @@ class SendFormWidget extends ReactWidget {
       planned: null,
       files: null,
       fileChoice: NO_CHOICE,
+      carry: REPLAYED,
       sending: false,
       slow: false
     };
@@ -169,26 +183,31 @@ class SendFormWidget extends ReactWidget {
       this._set({ preview: null, problem: wrong ?? null });
       return false;
     }
+    const { carry } = this._state;
+    if (carry.wanted && carry.captured === null) {
+      this._set({ problem: carry.problem ?? describeWaiting(this._options.trans) });
+      return false;
+    }
     this._set({ sending: true, problem: null });
     try {
-      const { entries, returns, proposed, environment, fileChoice } = this._state;
+      const { returns, proposed, environment, fileChoice } = this._state;
       const names = returns === null ? proposed.returns : parseNames(returns);
       const chosen = {
         variables: environment.variables,
         secrets: takeSecrets(environment.secrets, this._state.planned, this._options.secrets)
       };
-      const prefix = selectCells(entries);
+      const cells = this._selectCells();
       if (sweep !== null && this._options.sweep !== undefined) {
         const all = addName(names, sweep.group_metric ?? '');
         this._sweep = await this._options.sweep.send(
           { ...request, ...sweep },
-          prefix,
+          cells,
           all,
           chosen,
           fileChoice
         );
       } else {
-        this._job = await this._options.send(request, prefix, names, chosen, fileChoice);
+        this._job = await this._options.send(request, cells, names, chosen, fileChoice);
       }
       return true;
     } catch (reason) {
@@ -233,6 +252,10 @@ class SendFormWidget extends ReactWidget {
           this._set({ fileChoice, fault: null, problem: null });
           void this._checking.invoke();
         }}
+        onCarry={carry => {
+          this._set({ carry, fault: null, problem: null });
+          void this._updateVariables();
+        }}
         onEntries={entries => {
           this._set({ entries, fault: null, problem: null });
           void this._checking.invoke();
@@ -261,18 +284,20 @@ class SendFormWidget extends ReactWidget {
   }
 
   private async _updateWarnings(): Promise<void> {
-    const { entries, fileChoice } = this._state;
-    const sent = entries.filter(entry => entry.included);
+    const { entries, fileChoice, carry } = this._state;
+    const sent = selectRunning(entries, carry);
     const targets = this._options.targets.map(target => target.id);
     let change: Partial<IFormState>;
     try {
-      const plan = await this._options.check(selectCells(entries), fileChoice);
+      const plan = await this._options.check(this._selectCells(), fileChoice);
       change = {
         warnings: placeWarnings(plan.warnings, sent, targets),
         proposed: plan,
         assignments: plan.assignments,
         planned: plan.environment,
         files: plan.files,
+        // Without the cells whose variables go along, the server would see no reason to suggest it.
+        carry: carry.wanted ? carry : { ...carry, offer: plan.carry },
         fault: null
       };
     } catch (reason) {
@@ -280,9 +305,37 @@ class SendFormWidget extends ReactWidget {
       change = isRefusal ? { fault: reason.problem } : {};
     }
     // An answer about earlier cells or files is out of date.
-    if (!this.isDisposed && entries === this._state.entries && fileChoice === this._state.fileChoice) {
+    const isPresent =
+      entries === this._state.entries && fileChoice === this._state.fileChoice && carry === this._state.carry;
+    if (!this.isDisposed && isPresent) {
       this._set(change);
     }
+  }
+
+  /** Ask the kernel for its variables if the user wants to take them along, and then for what would run. */
+  private async _updateVariables(): Promise<void> {
+    const { carry, entries } = this._state;
+    if (carry.wanted) {
+      let change: Partial<ICarry>;
+      try {
+        change = { captured: await this._options.capture(selectCells(entries), [...carry.leftOut]) };
+      } catch (reason) {
+        change = { problem: toProblem(reason) };
+      }
+      // An answer to an earlier choice is out of date.
+      if (this.isDisposed || carry !== this._state.carry) {
+        return;
+      }
+      this._set({ carry: { ...carry, ...change } });
+    }
+    await this._updateWarnings();
+  }
+
+  /** Return the cells and the capture of a request. */
+  private _selectCells(): IChosenCells {
+    const { entries, carry } = this._state;
+    const capture = carry.wanted ? (carry.captured?.id ?? null) : null;
+    return { prefix: selectCells(selectRunning(entries, carry)), capture };
   }
 
   private _onSlow(_: unknown, slow: boolean): void {
@@ -313,6 +366,17 @@ class SendFormWidget extends ReactWidget {
   private _sweep: SentSweep | null = null;
   private readonly _asking: Debouncer;
   private readonly _checking: Debouncer;
+}
+
+/** Return the problem of sending before the kernel has answered. */
+function describeWaiting(trans: TranslationBundle): Problem {
+  return {
+    code: 'no_variables',
+    message: trans.__(
+      'The variables are still being captured. Wait a moment, or choose to replay the cells.'
+    ),
+    field: 'capture'
+  };
 }
 
 function isProblem(request: object | null): request is Problem {

@@ -19,13 +19,15 @@ import type { ISecrets } from './secrets';
 import type { ITargetCell } from './targets';
 import type { IFilesProps } from './filelist';
 import { Files } from './filelist';
+import type { ICarryProps } from './carrychoice';
+import { CarryChoice } from './carrychoice';
 import { More, MORE_FIELDS } from './more';
 import type { IOutlookProps } from './outlook';
 import { Outlook } from './outlook';
 import type { ISweepChoice } from './sweep';
 import { SWEEP_FIELDS, SweepSection } from './sweepfields';
 
-export interface IFormProps extends IFilesProps, IOutlookProps {
+export interface IFormProps extends IFilesProps, IOutlookProps, Pick<ICarryProps, 'carry' | 'onCarry'> {
   queues: readonly QueueView[];
   pools: readonly PoolView[];
   /** The most GPUs that the user can ask for. */
@@ -86,7 +88,8 @@ export function SendForm(props: IFormProps): React.JSX.Element {
       <Environment {...props} choice={props.environment} onChoice={props.onEnvironment} />
       <Outlook {...props} />
       <Targets {...props} problem={refusal} />
-      <Replay {...props} />
+      <CarryChoice {...props} problem={refusal} />
+      {!props.carry.wanted && <Replay {...props} />}
       <FieldProblem field="prefix" problem={refusal} />
       {[...props.notes, ...props.warnings.general].map(note => (
         <p className="jp-gq-note" key={note}>
@@ -107,6 +110,7 @@ const FIELDS = [
   'targets',
   'prefix',
   'file_patterns',
+  'capture',
   ...MORE_FIELDS,
   ...ENVIRONMENT_FIELDS,
   ...SWEEP_FIELDS

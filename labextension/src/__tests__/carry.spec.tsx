@@ -1,0 +1,134 @@
+import { Signal } from '@lumino/signaling';
+
+import type { IPrefixEntry } from '../bundle/prefix';
+import { summarizeVariables } from '../send/carry';
+import type { IChosenCells, ISendOptions } from '../send/dialog';
+import { SendDialog } from '../send/dialog';
+import { NEW_JOB } from '../send/opening';
+import { proposeValues } from '../send/values';
+import type { Captured, CapturedVariable } from '../wire';
+import { ENGLISH, aJob, aMe, aPlan, aQueue } from './builders';
+import { all, clearScreen, perform, press, words } from './screen';
+
+const OFFER = { offered: true, suggested: true };
+
+function anEntry(name: string): IPrefixEntry {
+  const state = { ran: true, included: true, fixed: false, note: null };
+  return { key: name, cellId: name, source: `${name} = 1`, seconds: 90, ...state };
+}
+
+function aVariable(name: string, why = ''): CapturedVariable {
+  return { name, type: 'int', bytes: 2000, on_gpu: false, why };
+}
+
+function aCapture(...variables: CapturedVariable[]): Captured {
+  return { id: 'capture-1', variables, bytes: 2000, replayed: [], notes: [] };
+}
+
+describe('the choice between cells and their variables', () => {
+  const asked: [number, string[]][] = [];
+  const sent: IChosenCells[] = [];
+  let answer: () => Promise<Captured>;
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    asked.length = 0;
+    sent.length = 0;
+  });
+  afterEach(() => {
+    clearScreen();
+    jest.useRealTimers();
+  });
+
+  /** Open the dialog for a cell with two cells before it. */
+  async function open(offer = OFFER): Promise<void> {
+    const me = aMe({ queues: [aQueue()] });
+    const options: ISendOptions = {
+      values: proposeValues({}, me, 'a.ipynb', 'a'),
+      queues: me.queues,
+      pools: me.pools,
+      largest: me.largest_request,
+      secrets: me,
+      trans: ENGLISH,
+      targets: [{ id: 'train', source: 'train(a, b)' }],
+      prefix: { from: 'history', entries: [anEntry('a'), anEntry('b')] },
+      start: NEW_JOB,
+      notes: [],
+      check: () => Promise.resolve(aPlan({ carry: offer })),
+      capture: (prefix, leftOut) => {
+        asked.push([prefix.length, leftOut]);
+        return answer();
+      },
+      slowChanged: new Signal<unknown, boolean>({}),
+      preview: () =>
+        Promise.resolve({ starts_now: true, sentence: 'Starts now.', alternatives: [] } as never),
+      send: (_request, cells) => {
+        sent.push(cells);
+        return Promise.resolve(aJob());
+      }
+    };
+    await perform(() => {
+      new SendDialog(options).ask().catch(() => undefined);
+    });
+    await wait();
+  }
+
+  const wait = (): Promise<void> => perform(() => jest.advanceTimersByTimeAsync(300));
+  const radio = (at: number): HTMLElement => all('[name=jp-gq-send-way]')[at];
+
+  it('is not offered where no variable can go along', async () => {
+    await open({ offered: false, suggested: false });
+    expect(all('[name=jp-gq-send-way]')).toEqual([]);
+  });
+
+  it('sends the capture in place of the cells, with the cells of what stays', async () => {
+    answer = () =>
+      Promise.resolve({ ...aCapture(aVariable('a'), aVariable('b', 'It is an open file.')), replayed: [1] });
+    await open();
+    expect(words(all('.jp-gq-ways')[0])).toContain('suggested, because these cells took long');
+    await perform(() => radio(1).click());
+    await wait();
+    expect(asked).toEqual([[2, []]]);
+    const section = all('[aria-label="Cells or variables"]')[0];
+    expect(words(section)).toContain('1 variable, 2.0 kB, goes along; 1 stays');
+    expect(words(section)).toContain('It is an open file.');
+    expect(words(section)).toContain('Runs first: 1 cell');
+    await press('Send to training');
+    expect(sent.map(cells => [cells.capture, cells.prefix.map(cell => cell.cell_id)])).toEqual([
+      ['capture-1', ['b']]
+    ]);
+  });
+
+  it('asks again without a variable that the user leaves out', async () => {
+    answer = () => Promise.resolve(aCapture(aVariable('a'), aVariable('b')));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    await perform(() => all('[aria-label="Take b along"]')[0].click());
+    await wait();
+    expect(asked).toEqual([
+      [2, []],
+      [2, ['b']]
+    ]);
+  });
+
+  it('says why the kernel could not be asked, and sends nothing', async () => {
+    answer = () => Promise.reject(Object.assign(new Error('The kernel is busy.'), { field: null }));
+    await open();
+    await perform(() => radio(1).click());
+    await wait();
+    await press('Send to training');
+    expect(words(all('[aria-label="Cells or variables"] [role=alert]')[0])).toContain('The kernel is busy.');
+    expect(sent).toEqual([]);
+    await perform(() => radio(0).click());
+    await press('Send to training');
+    expect(sent.map(cells => [cells.capture, cells.prefix.length])).toEqual([[null, 2]]);
+  });
+});
+
+it('counts what goes along and what stays', () => {
+  expect(summarizeVariables(aCapture(), ENGLISH)).toBe('No variable goes along');
+  expect(summarizeVariables(aCapture(aVariable('a'), aVariable('b')), ENGLISH)).toBe(
+    '2 variables, 2.0 kB, go along'
+  );
+});

@@ -1,0 +1,65 @@
+/** The choice between running the cells before again and taking their variables along. Pure. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IPrefixEntry } from '../bundle/prefix';
+import { formatBytes } from '../results';
+import type { Captured, Plan, Problem } from '../wire';
+
+/** What the dialog knows about the variables of the kernel. */
+export interface ICarry {
+  /** Whether variables can go along; null until the server has answered. */
+  readonly offer: Plan['carry'] | null;
+  /** Whether the user takes variables along. */
+  readonly wanted: boolean;
+  /** Names of variables that stay because the user says so. */
+  readonly leftOut: ReadonlySet<string>;
+  /** The variables as they were captured; null while the kernel is asked. */
+  readonly captured: Captured | null;
+  /** Why the kernel could not be asked. */
+  readonly problem: Problem | null;
+}
+
+export const REPLAYED: ICarry = {
+  offer: null,
+  wanted: false,
+  leftOut: new Set(),
+  captured: null,
+  problem: null
+};
+
+/** Return the state in which the kernel is asked for its variables without those that the user leaves out. */
+export function askForVariables(carry: ICarry, leftOut: ReadonlySet<string> = carry.leftOut): ICarry {
+  return { ...carry, wanted: true, leftOut, captured: null, problem: null };
+}
+
+/** Return these names with one more, or without it if it was there. */
+export function toggleName(names: ReadonlySet<string>, name: string): Set<string> {
+  const changed = new Set(names);
+  if (!changed.delete(name)) {
+    changed.add(name);
+  }
+  return changed;
+}
+
+/** Return the cells that run first: those that the user includes, or of them those whose variables stay. */
+export function selectRunning(entries: readonly IPrefixEntry[], carry: ICarry): readonly IPrefixEntry[] {
+  const { wanted, captured } = carry;
+  const included = entries.filter(entry => entry.included);
+  if (!wanted) {
+    return included;
+  }
+  return included.filter((entry, index) => entry.fixed || captured?.replayed.includes(index) === true);
+}
+
+/** Return one line on what goes along, such as "4 variables, 12 MB, go along; 1 stays". */
+export function summarizeVariables(captured: Captured, trans: TranslationBundle): string {
+  const staying = captured.variables.filter(variable => variable.why !== '').length;
+  const going = captured.variables.length - staying;
+  const size = formatBytes(captured.bytes);
+  const along =
+    going === 0
+      ? trans.__('No variable goes along')
+      : trans._n('%1 variable, %2, goes along', '%1 variables, %2, go along', going, size);
+  return staying === 0 ? along : `${along}; ${trans._n('%1 stays', '%1 stay', staying)}`;
+}

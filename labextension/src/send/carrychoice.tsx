@@ -1,0 +1,172 @@
+/** The section of the send dialog about variables that go along in place of cells: props in, no requests. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { IPrefixEntry } from '../bundle/prefix';
+import { findTitle, sumKnownSeconds } from '../bundle/prefix';
+import { formatBytes } from '../results';
+import { formatDuration } from '../times';
+import type { Captured, CapturedVariable, Problem } from '../wire';
+import type { ICarry } from './carry';
+import { askForVariables, selectRunning, summarizeVariables, toggleName } from './carry';
+
+export interface ICarryProps {
+  carry: ICarry;
+  entries: readonly IPrefixEntry[];
+  sending: boolean;
+  problem: Problem | null;
+  trans: TranslationBundle;
+  onCarry: (carry: ICarry) => void;
+}
+
+/** The choice, with the captured variables; nothing if no variable can go along or no cell would run first. */
+export function CarryChoice(props: ICarryProps): React.JSX.Element | null {
+  const { carry, entries, problem, trans } = props;
+  if (carry.offer?.offered !== true || entries.length === 0) {
+    return null;
+  }
+  const refusal = carry.problem ?? (problem?.field === 'capture' ? problem : null);
+  return (
+    <section aria-label={trans.__('Cells or variables')}>
+      <Ways {...props} />
+      {carry.wanted && carry.captured === null && refusal === null && (
+        <p className="jp-gq-hint" role="status">
+          {trans.__('Asking the kernel for its variables, and loading them in a new process…')}
+        </p>
+      )}
+      {carry.wanted && carry.captured !== null && <Variables {...props} captured={carry.captured} />}
+      {carry.wanted && refusal !== null && (
+        <p className="jp-gq-problem" role="alert">
+          {refusal.message}
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** The two ways to give the cell its variables. */
+function Ways({ carry, entries, sending, trans, onCarry }: ICarryProps): React.JSX.Element {
+  const seconds = sumKnownSeconds(entries);
+  const again =
+    seconds === null
+      ? trans.__('the job runs them again')
+      : trans.__('the job runs them again, which took %1 here', formatDuration(seconds));
+  return (
+    <div className="jp-gq-ways" role="radiogroup" aria-label={trans.__('How the cell gets its variables')}>
+      <label>
+        <input
+          type="radio"
+          name="jp-gq-send-way"
+          checked={!carry.wanted}
+          disabled={sending}
+          onChange={() => onCarry({ ...carry, wanted: false, captured: null, problem: null })}
+        />
+        {trans.__('Replay these cells')}
+        <span className="jp-gq-hint">{again}</span>
+      </label>
+      <label>
+        <input
+          type="radio"
+          name="jp-gq-send-way"
+          checked={carry.wanted}
+          disabled={sending}
+          onChange={() => onCarry(askForVariables(carry))}
+        />
+        {trans.__('Take the variables along')}
+        <span className="jp-gq-hint">
+          {carry.offer?.suggested === true
+            ? trans.__('suggested, because these cells took long')
+            : trans.__('as they are now in this kernel')}
+        </span>
+      </label>
+    </div>
+  );
+}
+
+/** The captured variables, and the cells that run because of those that stay. */
+function Variables({
+  captured,
+  carry,
+  entries,
+  sending,
+  trans,
+  onCarry
+}: ICarryProps & { captured: Captured }): React.JSX.Element {
+  const running = selectRunning(entries, carry);
+  return (
+    <>
+      <h3>{summarizeVariables(captured, trans)}</h3>
+      {captured.variables.length > 0 && (
+        <ul className="jp-gq-replay" aria-label={trans.__('Variables that go along')}>
+          {captured.variables.map(variable => (
+            <VariableRow
+              key={variable.name}
+              variable={variable}
+              leftOut={carry.leftOut.has(variable.name)}
+              disabled={sending}
+              trans={trans}
+              onToggle={() => onCarry(askForVariables(carry, toggleName(carry.leftOut, variable.name)))}
+            />
+          ))}
+        </ul>
+      )}
+      {running.length > 0 && (
+        <>
+          <h3>{trans._n('Runs first: %1 cell', 'Runs first: %1 cells', running.length)}</h3>
+          <ul className="jp-gq-targets" aria-label={trans.__('Cells that run first all the same')}>
+            {running.map(entry => (
+              <li key={entry.key}>
+                <code title={entry.source.slice(0, 600)}>{findTitle(entry.source)}</code>
+                <span className="jp-gq-hint">
+                  {' '}
+                  {entry.fixed ? trans.__('always runs') : trans.__('makes a variable that stays')}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {captured.notes.map(note => (
+        <p className="jp-gq-note" key={note}>
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+interface IVariableRowProps {
+  variable: CapturedVariable;
+  /** Whether the variable stays because the user says so. */
+  leftOut: boolean;
+  disabled: boolean;
+  trans: TranslationBundle;
+  onToggle: () => void;
+}
+
+function VariableRow({ variable, leftOut, disabled, trans, onToggle }: IVariableRowProps): React.JSX.Element {
+  const { name, type, bytes, why } = variable;
+  const goes = why === '';
+  const fixed = disabled || !(goes || leftOut);
+  return (
+    <li className={goes ? '' : 'jp-gq-mod-left-out'} onClick={fixed ? undefined : onToggle}>
+      <input
+        type="checkbox"
+        aria-label={trans.__('Take %1 along', name)}
+        checked={goes}
+        disabled={fixed}
+        onChange={onToggle}
+        onClick={event => event.stopPropagation()}
+      />
+      <span className="jp-gq-replay-what">
+        <code>{name}</code>{' '}
+        <span className="jp-gq-hint">
+          {variable.on_gpu ? trans.__('%1, in the memory of a GPU', type) : type}
+        </span>
+        {!goes && !leftOut && <span className="jp-gq-replay-note">{why}</span>}
+      </span>
+      <span className="jp-gq-replay-time">{goes ? formatBytes(bytes) : ''}</span>
+    </li>
+  );
+}
