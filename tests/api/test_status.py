@@ -56,7 +56,7 @@ async def test_an_unforeseen_error_is_500_with_an_id_that_stands_in_the_log(serv
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("jobs?limt=5", "There is no query parameter 'limt' at jobs; use limit, before, owner."),
+        ("jobs?limt=5", "There is no query parameter 'limt' at jobs; use limit, before, owner, group."),
         ("jobs?limit=5&x=1", "'x'"),
         ("jobs?x", "'x'"),
         ("jobs?=1", "''"),
