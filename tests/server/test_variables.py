@@ -200,13 +200,11 @@ async def test_variables_on_a_gpu_go_along_only_with_a_job_that_has_one(kernel, 
     assert (await fetch("POST", "send", body=request))[0] == 201
 
 
-async def test_a_busy_kernel_is_not_asked(kernel, fetch, until):  # noqa: F811
+async def test_a_busy_kernel_is_not_asked(kernel, fetch, extension, until):  # noqa: F811
     kernel.client.execute("import time; time.sleep(600)")
-    while True:
-        status, answer = await fetch("POST", "variables", body=asks_for(kernel, "1"))
-        if status == 422:
-            break
-    assert "The kernel is busy" in answer["message"]
+    await until(lambda: any(state.busy for state in extension.watch.get_activity()), "a busy kernel")
+    status, answer = await fetch("POST", "variables", body=asks_for(kernel, "1"))
+    assert (status, "The kernel is busy" in answer["message"]) == (422, True), answer
     await kernel.manager.interrupt_kernel(kernel.id)
 
 

@@ -27,6 +27,7 @@ from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.lab.bundle import Origin, Step, is_python
+from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
 from jupyter_gq.lab.names import find_free_names, find_makers
 from jupyter_gq.lab.project.freezing import FileService, send_parts
@@ -42,6 +43,8 @@ from .models import Captured, CapturedVariable, CaptureRequest
 
 #: Seconds that a kernel may take to pickle the variables, and for which a capture is kept.
 PICKLE_TIMEOUT, KEPT = 120.0, 3600.0
+#: Seconds within which the end of a cell is known here, since the page can know it before; and between two looks.
+SETTLED, LOOK_EVERY = 2.0, 0.05
 #: Most captures for one question: each names variables that a new process could not load, and does without them.
 _MOST_ROUNDS = 5
 #: Types of variables that lead to files when the target runs, and not already when their cell ran.
@@ -108,7 +111,7 @@ class Captures:
 
         Raises `RefusedRequest` if the kernel cannot be asked.
         """
-        kernel_id = self._require_idle_kernel(request, origin)
+        kernel_id = await self._await_idle_kernel(request, origin)
         store = await ask_for_limits(service)
         if store is None:
             raise _refuse("The scheduler service takes no variables along.")
@@ -159,17 +162,27 @@ class Captures:
         capture = self._kept.get(request.capture or "")
         return list(capture.sources) if capture is not None else []
 
-    def _require_idle_kernel(self, request: CaptureRequest, origin: Origin) -> str:
-        """Return the id of the kernel with the variables; raise `RefusedRequest` if it cannot be asked now."""
+    async def _await_idle_kernel(self, request: CaptureRequest, origin: Origin) -> str:
+        """Return the id of the kernel with the variables, once its last cell has ended.
+
+        Raises `RefusedRequest` if the kernel cannot be asked, or is still busy after a moment.
+        """
         if not is_python(origin.kernel):
             raise _refuse("Only variables of Python kernels can go along. The cells before run in the job instead.")
         if request.kernel_id is None or request.kernel_id not in self._kernels:
             raise _refuse("No kernel runs for this notebook, so it has no variables yet.")
-        states = {state.id: state for state in self._watch.get_activity()}
-        state = states.get(request.kernel_id)
-        if state is not None and state.busy:
-            raise _refuse("The kernel is busy, and its variables may change meanwhile. Wait until the cell has ended.")
+        deadline = monotonic() + SETTLED
+        while self._is_busy(request.kernel_id):
+            if monotonic() > deadline:
+                raise _refuse(
+                    "The kernel is busy, and its variables may change meanwhile. Wait until the cell has ended."
+                )
+            await asyncio.sleep(LOOK_EVERY)
         return request.kernel_id
+
+    def _is_busy(self, kernel_id: str) -> bool:
+        """Return whether a kernel is known to run code."""
+        return any(state.id == kernel_id and state.busy for state in self._watch.get_activity())
 
     async def _save_and_check(
         self, capture: Capture, wanted: Wanted, staying: dict[str, str], cwd: str, limit: int
