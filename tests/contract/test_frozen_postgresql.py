@@ -138,7 +138,7 @@ def test_a_migration_takes_as_long_as_it_takes(postgresql, monkeypatch):
     monkeypatch.setattr(schema, "upgrade", slowly)
     store = SqlStore(postgresql.new_database())
     # On a slow machine, the server's own limit on a statement can come first.
-    limit = pytest.raises(StoreUnavailable, match="not said a word|statement timeout")
+    limit = pytest.raises(StoreUnavailable, match=r"not said a word|statement timeout")
     with limit, store._database.read() as connection:
         connection.execute(sa.text(f"SELECT pg_sleep({2 * SILENCE_TIMEOUT})"))
     store.close()
