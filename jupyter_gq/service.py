@@ -395,7 +395,7 @@ class SchedulerService(Application):
                 settings=settings,
                 clock=clock,
                 bundles=StoredBundles(store, store),
-                meter=ReportedMeter(runs.usage),
+                meter=ReportedMeter(runs.find_uses),
                 leads=leads,
                 outage=outage,
                 directory=HubDirectory(*_hub_api()),

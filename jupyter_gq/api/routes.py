@@ -289,6 +289,14 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="jobs/{job}/usage",
+        access=Access.READ,
+        summary="The GPU use and memory of a job over time in its last run, for those who may change the job.",
+        run=jobs.read_usage,
+        response=models.JobUsage,
+    ),
+    Route(
+        method="GET",
         path="jobs/{job}/notebook",
         access=Access.READ,
         summary="The executed notebook so far; 404 before there is one.",

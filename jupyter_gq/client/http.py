@@ -171,6 +171,10 @@ class ServiceClient:
         """Return at most 1000 pieces of a job's output, in order, with numbers above `after`."""
         return await self._get(models.OutputPage, join_path("jobs", job, "outputs"), after=after)
 
+    async def usage(self, job: str) -> models.JobUsage:
+        """Return the GPU use of a job over time, as far as the service has measured it."""
+        return await self._get(models.JobUsage, join_path("jobs", job, "usage"))
+
     async def notebook(self, job: str) -> JsonObject:
         """Return a job's executed notebook with the outputs so far; status 404 before there is one."""
         answer = await self._transport.request("GET", join_path("jobs", job, "notebook"))

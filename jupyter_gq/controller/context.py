@@ -28,6 +28,7 @@ from .core_view import CoreView, without
 from .disk_uses import DiskUses
 from .drains import Drain, load_drains, mark_drained
 from .events import Broker
+from .gpu_use import UnusedGpu, UseSeries
 from .group_limits import hold_beyond_limits
 from .memory_excess import MemoryExcess
 from .records.records import Records
@@ -97,6 +98,10 @@ class Context:
     excesses: dict[str, MemoryExcess] = field(default_factory=dict)
     #: Workloads whose memory the watchdog could judge at the last sample, and whose programs it can end.
     watched: frozenset[str] = frozenset()
+    #: The GPU use of each job with a GPU in its last run, by id, as far as it was measured since the start.
+    use_series: dict[str, tuple[int, UseSeries]] = field(default_factory=dict)
+    #: Running jobs that have used no GPU for longer than the settings allow, by id.
+    unused: dict[str, UnusedGpu] = field(default_factory=dict)
     #: Past usage of each training queue in decayed GPU-seconds; empty if past usage does not count.
     past_usage: Mapping[str, float] = field(default_factory=dict)
     #: Nodes and devices that administrators drain, by name.
@@ -322,6 +327,20 @@ class Context:
         if workload.request.device_memory is None:
             return workload
         return MemoryParts(self.nodes()).of_workload(workload, self.settings.train_pool)
+
+    def job_use(self, workload: Workload) -> ShareUse | None:
+        """Return the last sample of the devices of a running job; None without a sample that can be believed.
+
+        A driver that names processes by other ids than this service sees would show no use at all.
+        """
+        use = self.usage.get(workload.id) if workload.state is State.RUNNING else None
+        devices = (device for task in workload.placement for device in task.devices)
+        is_believed = self.reports_use(workload.kind) or self.host_pids or all(map(is_simulated, devices))
+        return use if is_believed else None
+
+    def reports_use(self, kind: Kind) -> bool:
+        """Return whether agents on the nodes measure the use of workloads of this kind, not this service."""
+        return self.backend_of(kind).capabilities.agent_reports is not None
 
     def environment(self, workload: Workload) -> Mapping[str, str]:
         """Return the environment variables that tell the processes of a workload their devices and their share of each.

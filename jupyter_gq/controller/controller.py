@@ -45,6 +45,7 @@ from .loop.decide import Decider
 from .loop.deferred_launches import DeferredLaunches
 from .loop.disk_limit import DiskLimit
 from .loop.forecasts import Forecasts
+from .loop.gpu_use_watch import GpuUseWatch
 from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
 from .loop.job_notices import JobNotices
 from .loop.leadership import Leadership
@@ -177,6 +178,7 @@ class Controller:
     _presenter: Presenter = field(init=False)
     _activity: ActivityLog = field(init=False)
     _memory_watch: MemoryWatch = field(init=False)
+    _gpu_use_watch: GpuUseWatch = field(init=False)
     _observer: Observer = field(init=False)
     _executor: Executor = field(init=False)
     _past_usage: PastUsage = field(init=False)
@@ -207,6 +209,7 @@ class Controller:
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
         self._activity = ActivityLog(context, self._presenter.announce)
         self._memory_watch = MemoryWatch(context)
+        self._gpu_use_watch = GpuUseWatch(context, self._presenter.announce)
         checks = DeviceChecks(context=context, changed=self._changed)
         self.files = ProjectFiles(context)
         self.pods = JobPods(context, checks, self.files)
@@ -280,6 +283,7 @@ class Controller:
         end_overdue_jobs(self._context)
         self._activity.sample()
         self._memory_watch.check()
+        self._gpu_use_watch.record()
         self._past_usage.update()
         decision = self._decider.decide()
         self._deferred.replace(decision.deferred)

@@ -92,13 +92,14 @@ class ProbeMeter:
 class ReportedMeter:
     """The meter of shares on other machines, by the newest reports of their agents."""
 
-    def __init__(self, usage: Callable[[str], ShareUse | None]) -> None:
-        """Create a meter; `usage` returns the use of a workload in its newest report, or None if that is too old."""
-        self._usage = usage
+    def __init__(self, find_uses: Callable[[Collection[str]], Mapping[str, ShareUse]]) -> None:
+        """Create a meter; `find_uses` returns the use of workloads in their newest reports, without too old ones."""
+        self._find_uses = find_uses
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
         """Return the reported use of each share; the use of a share without a report is unknown."""
-        return {name: self._usage(name) or UNKNOWN for name in shares}
+        found = self._find_uses(shares.keys())
+        return {name: found.get(name, UNKNOWN) for name in shares}
 
 
 def _pids_by_device(shares: Mapping[str, Share]) -> dict[str, list[int]]:

@@ -232,6 +232,16 @@ class ResultsHandler(GQHandler):
         await self.respond(lambda connection: connection.service.results(job))
 
 
+class UsageHandler(GQHandler):
+    """GET jobs/<id>/usage: the GPU use of the job over time."""
+
+    @authenticated
+    @authorized
+    async def get(self, job: str) -> None:
+        """Answer with the GPU use of a job, relayed from the service."""
+        await self.respond(lambda connection: connection.service.usage(job))
+
+
 class ResultFileHandler(GQHandler):
     """GET jobs/<id>/file?path=: a file of the job, as a download."""
 
@@ -405,6 +415,7 @@ ROUTES = [
     (f"jupyter-gq/jobs/{_NAME}/outputs", OutputsHandler),
     (f"jupyter-gq/jobs/{_NAME}/notebook", JobNotebookHandler),
     (f"jupyter-gq/jobs/{_NAME}/results", ResultsHandler),
+    (f"jupyter-gq/jobs/{_NAME}/usage", UsageHandler),
     (f"jupyter-gq/jobs/{_NAME}/file", ResultFileHandler),
     (f"jupyter-gq/jobs/{_NAME}/log", LogHandler),
     ("jupyter-gq/cancel", CancelHandler),

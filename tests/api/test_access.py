@@ -38,6 +38,7 @@ READS = {
     ("POST", "jobs/preview"),
     ("GET", "jobs/{job}"),
     ("GET", "jobs/{job}/outputs"),
+    ("GET", "jobs/{job}/usage"),
     ("GET", "jobs/{job}/notebook"),
     ("GET", "jobs/{job}/log"),
     ("GET", "jobs/{job}/results"),

@@ -100,6 +100,11 @@ def read_outputs(call: Call) -> Reply:
     return Reply(body=call.services.jobs.read_outputs(call.caller, call.path["job"], call.integer("after")))
 
 
+def read_usage(call: Call) -> Reply:
+    """Answer with the GPU use of a job over time, to those who may change it."""
+    return Reply(body=call.services.jobs.read_usage(call.caller, call.path["job"]))
+
+
 def read_notebook(call: Call) -> Reply:
     """Answer with a job's executed notebook so far, to its owner or an admin."""
     return Reply(body=call.services.jobs.read_notebook(call.caller, call.path["job"]))

@@ -12,7 +12,7 @@ Rules
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
@@ -287,11 +287,22 @@ class KubernetesRuns:
 
     def usage(self, workload: str) -> ShareUse | None:
         """Return what the pods of a workload's present run use of their devices; None unless all of it is known."""
-        keys = [run.key for runs in (self.notebooks, self.training) for run in runs.runs.values() if run.id == workload]
-        pods = [pod for key in keys for pod in self._pods_of(key)]
-        uses = [self.agents.use(pod.uid) for pod in pods if pod.slots and not pod.finished]
-        known = [use for use in uses if use is not None]
-        return _add_up(known) if known and len(known) == len(uses) else None
+        return self.find_uses((workload,)).get(workload)
+
+    def find_uses(self, workloads: Collection[str]) -> Mapping[str, ShareUse]:
+        """Return what the pods of these workloads use of their devices, by workload, if all of it is known."""
+        pods: dict[str, list[PodView]] = {}
+        for runs in (self.notebooks, self.training):
+            for run in runs.runs.values():
+                if run.id in workloads:
+                    pods.setdefault(run.id, []).extend(self._pods_of(run.key))
+        found: dict[str, ShareUse] = {}
+        for name, of_workload in pods.items():
+            uses = [self.agents.use(pod.uid) for pod in of_workload if pod.slots and not pod.finished]
+            known = [use for use in uses if use is not None]
+            if known and len(known) == len(uses):
+                found[name] = _add_up(known)
+        return found
 
     def _pods_of(self, key: RunKey) -> tuple[PodView, ...]:
         return (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))

@@ -45,6 +45,7 @@ from .overview import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, Queu
 from .problems import Problem
 from .results import JobResults, KeptResult, ResultFile, ResultsReport, ResultVariable
 from .runs import Heartbeat, JobToken, TaskDeviceCheck
+from .usage import JobUsage, UnusedGpuView, UsagePoint
 
 __all__ = [
     "EVENT_NAMES",
@@ -87,6 +88,7 @@ __all__ = [
     "JobSubmission",
     "JobSummary",
     "JobToken",
+    "JobUsage",
     "JobView",
     "KeptResult",
     "Kernel",
@@ -121,4 +123,6 @@ __all__ = [
     "TaskDeviceCheck",
     "TicketRequest",
     "TicketView",
+    "UnusedGpuView",
+    "UsagePoint",
 ]

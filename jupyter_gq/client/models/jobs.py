@@ -11,6 +11,7 @@ from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .bundles import Bundle, CellRef
 from .evictions import Eviction
+from .usage import UnusedGpuView
 
 #: The most GPU models that a job may prefer.
 MOST_MODELS = 10
@@ -188,6 +189,22 @@ class JobSummary(BaseModel):
     server: str = ""
     notebook_path: str = ""
     progress: Progress | None = None
+    saved_at: float | None = Field(
+        default=None, description="When a file in the folder of checkpoints was last written; None = unknown."
+    )
+    utilisation: int | None = Field(
+        default=None,
+        description="Use of its GPUs at the last sample, 0 to 100, the highest of any process and GPU; None = unknown.",
+    )
+    gpu_memory_used_mib: int | None = Field(
+        default=None, description="GPU memory that its processes hold together; None = unknown."
+    )
+    gpu_memory_limit_mib: int | None = Field(
+        default=None, description="GPU memory that it may hold on all of its GPUs; None = unknown."
+    )
+    unused_gpu: UnusedGpuView | None = Field(
+        default=None, description="Present while the job has used no GPU for longer than the administrator allows."
+    )
     last_seq: int = 0
     disk: str | None = Field(
         default=None, description="Disk space that the files of a running job take; None = not measured."

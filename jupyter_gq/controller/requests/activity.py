@@ -28,7 +28,8 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.views.workload_views import format_duration, keep_seconds
+from jupyter_gq.controller.views.durations import format_duration
+from jupyter_gq.controller.views.workload_views import keep_seconds
 from jupyter_gq.devices.meter import Share, ShareMeter
 from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.audit import Action
@@ -175,13 +176,13 @@ class ActivityLog:
         return None if use is None or use.utilisation is None else False
 
     def _running_jobs(self) -> list[Record]:
-        """Return the running jobs with a GPU whose processes are on this machine: only their memory is of interest."""
+        """Return the running jobs with a GPU whose use can be measured: here by their processes, or by agents."""
         return [
             record
             for record in self._context.records.holding()
             if record.workload.kind is Kind.TRAINING
             and _has_share(record.workload)
-            and self._context.pids.get(record.workload.id)
+            and (self._context.pids.get(record.workload.id) or self._context.reports_use(Kind.TRAINING))
         ]
 
     def _make_share(self, record: Record) -> Share:

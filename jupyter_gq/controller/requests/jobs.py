@@ -15,6 +15,7 @@ from jupyter_gq.client.models import (
     JobError,
     JobResults,
     JobSubmission,
+    JobUsage,
     JobView,
     Manifest,
     OutputPage,
@@ -151,6 +152,10 @@ class Jobs:
     def show(self, caller: Caller, job: str) -> JobView:
         """Return the present view of a job that the caller may change."""
         return self._presenter.job(find_changeable_job(self._context, caller, job))
+
+    def read_usage(self, caller: Caller, job: str) -> JobUsage:
+        """Return how a job that the caller may change uses its GPUs, or used them in its last run."""
+        return self._presenter.job_usage(find_changeable_job(self._context, caller, job))
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """Return the next `PAGE` pieces of output after number `after`, and whether no more can follow them.

@@ -43,6 +43,7 @@ from .traits import SettingsError
 MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
+DEFAULT_UNUSED_AFTER = Seconds(900)
 DEFAULT_RETURN = Seconds(60)
 #: Time between SIGTERM and SIGKILL for a program of a share above its memory limit.
 KILL_AFTER = Seconds(10)
@@ -114,6 +115,8 @@ class Settings:
     grace: Seconds = DEFAULT_GRACE
     #: Time that a cancelled job has to save its state.
     cancel_grace: Seconds = DEFAULT_CANCEL_GRACE
+    #: Time for which a running job may use no GPU before its owner is told; None = owners are not told.
+    unused_after: Seconds | None = DEFAULT_UNUSED_AFTER
     #: Most jobs that wait and run, and most open event streams.
     max_jobs_per_user: int = 1000
     max_jobs_per_queue: int = 10_000
@@ -336,6 +339,7 @@ def build_settings(
         memory_watch=_watch_rule(pools),
         grace=Seconds(training.grace),
         cancel_grace=Seconds(training.cancel_grace),
+        unused_after=Seconds(training.unused_after) if training.unused_after else None,
         max_jobs_per_user=int(training.max_jobs_per_user),
         max_jobs_per_queue=int(training.max_jobs_per_queue),
         max_job_disk=MiB(int(training.max_job_disk * 1024)),

@@ -200,6 +200,11 @@ class TrainingQueues(Configurable):
         any text. On one machine, users store them with `jupyter-gq secret set`; on Kubernetes, they are in a Secret of
         each user (`c.KubernetesBackend.user_secret`). The service never reads their values. Default: none.""",
     ).tag(config=True)
+    unused_after = Number(
+        900,
+        help="""Seconds for which a running job may use none of its GPUs before its owner is told; nothing else happens.
+        On simulated GPUs, up to 5 % count as no use. 0: owners are never told. Default: 900.""",
+    ).tag(config=True)
     keep_finished_days = Number(
         30,
         unit="days",

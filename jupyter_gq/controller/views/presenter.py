@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal, TypeVar
 
-from jupyter_gq.client.models import JobSummary, JobView, MemoryExcessView, NotebookView, TicketView
+from jupyter_gq.client.models import JobSummary, JobUsage, JobView, MemoryExcessView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
@@ -17,6 +17,7 @@ from jupyter_gq.store.protocol import Record
 
 from . import workload_views
 from .announcements import Announcements
+from .gpu_use_views import memory_limit, unused_view, usage_view
 from .overview import over_quota_by_job
 from .share_levels import level_of
 from .workload_views import ViewContext
@@ -46,6 +47,12 @@ class Presenter:
     def job_summary(self, record: Record) -> JobSummary:
         """Return the view of a job for a list with everything that is known now."""
         return workload_views.job_summary(record, self.view_context(record))
+
+    def job_usage(self, record: Record) -> JobUsage:
+        """Return how a job uses its GPUs, or used them in its last run."""
+        workload, context = record.workload, self._context
+        limit = memory_limit(workload, self._known_devices())
+        return usage_view(workload, context.use_series.get(workload.id), context.job_use(workload), limit)
 
     def notebook(self, record: Record) -> NotebookView:
         """Return the view of a notebook with everything that is known now."""
@@ -132,24 +139,30 @@ class Presenter:
     def view_context(self, record: Record) -> ViewContext:
         """Return the data beside the record that its view needs: reason, forecast, devices, use and trouble."""
         workload, context = record.workload, self._context
-        if self._devices is None:
-            self._devices = {device.id: device for node in context.nodes() for device in node.devices}
+        is_job, devices = workload.kind is Kind.TRAINING, self._known_devices()
         limit = find_run_time_limit(context.settings, workload)
         return ViewContext(
             max_seconds=None if limit is None else limit.seconds,
             pending=context.pending.get(workload.id),
             expected_start=context.expected_starts.get(workload.id),
-            last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
-            devices=self._devices,
+            last_seq=context.last_seq(workload.id) if is_job else 0,
+            devices=devices,
             idle=context.settings.policy.idle,
             is_borrower=context.is_borrower(workload),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
-            usage=context.usage.get(workload.id),
+            usage=context.job_use(workload) if is_job else context.usage.get(workload.id),
+            unused=unused_view(workload, context.unused.get(workload.id)),
             disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or _describe_trouble(context, workload.id),
             over_limit=_view_excess(context, workload.id),
-            level=level_of(context, workload, self._devices),
+            level=level_of(context, workload, devices),
         )
+
+    def _known_devices(self) -> Mapping[str, Device]:
+        """Return the devices by id, read once in each step."""
+        if self._devices is None:
+            self._devices = {device.id: device for node in self._context.nodes() for device in node.devices}
+        return self._devices
 
 
 def _describe_trouble(context: Context, workload: str) -> str:

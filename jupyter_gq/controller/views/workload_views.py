@@ -16,6 +16,7 @@ from jupyter_gq.client.models import (
     NotebookView,
     Progress,
     TicketView,
+    UnusedGpuView,
 )
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
@@ -31,6 +32,8 @@ from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.store.protocol import Record
 
+from .durations import format_duration
+from .gpu_use_views import memory_limit
 from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
 
 #: The sentence of a workload that the last decision did not know.
@@ -68,8 +71,10 @@ class ViewContext:
     devices: Mapping[str, Device]
     #: The rule by which a notebook counts as idle.
     idle: IdleRule
-    #: The last sample of a notebook's share.
+    #: The last sample of the share of a notebook or a job.
     usage: ShareUse | None = None
+    #: The finding that a job has used no GPU for a while; None = the job has used one, or nothing is known.
+    unused: UnusedGpuView | None = None
     #: Disk space of a job's files; None = not measured.
     disk: MiB | None = None
     #: What is wrong with the running workload; "" = nothing.
@@ -130,6 +135,11 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         server=detail.server,
         notebook_path=detail.notebook_path,
         progress=_progress_view(detail.progress),
+        saved_at=workload.checkpointed_at,
+        utilisation=context.usage.utilisation if context.usage else None,
+        gpu_memory_used_mib=context.usage.memory if context.usage else None,
+        gpu_memory_limit_mib=memory_limit(workload, context.devices),
+        unused_gpu=context.unused,
         last_seq=context.last_seq,
         disk=None if context.disk is None else format_memory(context.disk),
         eviction=eviction_view(detail.eviction),
@@ -159,7 +169,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     """Return the sentence about a job in that phase.
 
     The sentence says why a job waits, was paused or has ended, why it stops, or on what it runs. Trouble of a running
-    job is appended.
+    job, and that it uses no GPU, is appended.
     """
     workload = record.workload
     told = record.detail.sentence
@@ -178,8 +188,9 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
         return f"Starting on {place}."
-    running = f"Running on {place}. {LENT}" if context.is_borrower else f"Running on {place}."
-    return _append_trouble(running, context.trouble)
+    unused = "" if context.unused is None else context.unused.sentence
+    running = [f"Running on {place}.", LENT if context.is_borrower else "", context.trouble, unused]
+    return " ".join(filter(None, running))
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:
@@ -312,19 +323,6 @@ def format_optional_cpus(milli: int | None) -> str | None:
 def format_optional_memory(mib: int | None) -> str | None:
     """Return MiB as text; None for 0 and for an unknown amount."""
     return format_memory(mib) if mib else None
-
-
-def format_duration(seconds: float) -> str:
-    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min".
-
-    Seconds are used below 100 s, and rounded minutes from there on.
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _position(workload: Workload, context: ViewContext) -> int | None:

@@ -1,0 +1,14 @@
+"""Durations in sentences."""
+
+
+def format_duration(seconds: float) -> str:
+    """Return a number of seconds as text, such as "8 s", "12 min" or "3 h 20 min".
+
+    Seconds are used below 100 s, and rounded minutes from there on.
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
