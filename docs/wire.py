@@ -28,6 +28,7 @@ OF_SERVICE = frozenset(
         "JobRequest",
         "JobResults",
         "JobSelection",
+        "JobUsage",
         "JobView",
         "Me",
         "NotebookList",

@@ -18,6 +18,7 @@ import type {
   JobRequest,
   JobResults,
   JobSummary,
+  JobUsage,
   JobView,
   KernelHistory,
   Me,
@@ -139,6 +140,11 @@ export class Client {
     // Large variables take a while, and that is not the scheduler's doing.
     const response = await this._request('variables', init, new DisposableDelegate(() => undefined));
     return (await response.json()) as Captured;
+  }
+
+  /** Return the GPU use of a job over time. */
+  getUsage(id: string): Promise<JobUsage> {
+    return this._get(`jobs/${encodeURIComponent(id)}/usage`);
   }
 
   /** Return what a job brings back. */

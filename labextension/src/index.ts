@@ -19,6 +19,7 @@ import { selection } from './plugins/selection';
 import { send } from './plugins/send';
 import { status } from './plugins/status';
 import { training } from './plugins/training';
+import { unused } from './plugins/unused';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   training,
@@ -35,6 +36,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   countdown,
   lending,
   memory,
+  unused,
   notify,
   desktop,
   patience

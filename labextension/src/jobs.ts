@@ -177,12 +177,17 @@ export function computeRunSeconds(job: JobSummary, now: number): number | null {
 /**
  * Return one line about a job.
  *
- * A finished job: what it trained, where and how long. A running job: the progress text of its code, if there is one.
+ * A finished job: what it trained, where and how long. A running job: that it uses no GPU, or else the progress text of
+ * its code, if there is one.
  * Any other job: its place in the queue, the service's sentence and the expected start, as far as known.
  */
 export function describeJob(job: JobSummary, now: number, trans: TranslationBundle): string {
   if (isFinal(job.phase)) {
     return summarizeJob(job, now, trans);
+  }
+  const unused = describeUnused(job, now, trans);
+  if (unused !== '') {
+    return unused;
   }
   if (job.phase === 'running' && job.progress?.text) {
     return job.progress.text;
@@ -194,6 +199,21 @@ export function describeJob(job: JobSummary, now: number, trans: TranslationBund
     describeExpectedStart(job, now, trans)
   ];
   return parts.filter(part => part !== '').join(' ');
+}
+
+/** Return a sentence about a running job that uses none of its GPUs; "" for any other job. */
+export function describeUnused(job: JobSummary, now: number, trans: TranslationBundle): string {
+  // An earlier release of the service does not send the field.
+  if (!job.unused_gpu || job.phase !== 'running') {
+    return '';
+  }
+  const time = formatMinutes(now - job.unused_gpu.since);
+  return trans.__('No GPU used for %1, although the job holds %2.', time, formatAmount(job, trans));
+}
+
+/** Return the service's sentence of a job, without that on unused GPUs: its time goes on, as `describeUnused` says. */
+export function omitUnused(job: JobSummary): string {
+  return job.unused_gpu ? job.sentence.replace(job.unused_gpu.sentence, '').trim() : job.sentence;
 }
 
 /** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */

@@ -428,6 +428,16 @@ export interface components {
             server: string;
             notebook_path: string;
             progress: components["schemas"]["Progress-Output"] | null;
+            /** @description When a file in the folder of checkpoints was last written; None = unknown. */
+            saved_at: number | null;
+            /** @description Use of its GPUs at the last sample, 0 to 100, the highest of any process and GPU; None = unknown. */
+            utilisation: number | null;
+            /** @description GPU memory that its processes hold together; None = unknown. */
+            gpu_memory_used_mib: number | null;
+            /** @description GPU memory that it may hold on all of its GPUs; None = unknown. */
+            gpu_memory_limit_mib: number | null;
+            /** @description Present while the job has used no GPU for longer than the administrator allows. */
+            unused_gpu: components["schemas"]["UnusedGpuView"] | null;
             last_seq: number;
             /** @description Disk space that the files of a running job take; None = not measured. */
             disk: string | null;
@@ -448,6 +458,21 @@ export interface components {
              * @enum {string}
              */
             group_mode: "max" | "min";
+        };
+        /** @description The GPU use of a job in its last run, as far as this service has measured it. */
+        JobUsage: {
+            /** @description Number of the run; 0 = nothing was measured. */
+            run: number;
+            /** @description First sample of the run since the start of the service; None = nothing was measured. */
+            since: number | null;
+            /** @description Length of each interval, which grows with the time of the run. */
+            seconds: number;
+            /** @description At most 120, in the order of time. */
+            points: components["schemas"]["UsagePoint"][];
+            /** @description Device memory that the job may use on all of its devices; None = unknown. */
+            memory_limit_mib: number | null;
+            /** @description The newest figures in words, or why nothing is known. */
+            sentence: string;
         };
         /** @description A job as its owner sees it. */
         JobView: {
@@ -502,6 +527,16 @@ export interface components {
             server: string;
             notebook_path: string;
             progress: components["schemas"]["Progress-Output"] | null;
+            /** @description When a file in the folder of checkpoints was last written; None = unknown. */
+            saved_at: number | null;
+            /** @description Use of its GPUs at the last sample, 0 to 100, the highest of any process and GPU; None = unknown. */
+            utilisation: number | null;
+            /** @description GPU memory that its processes hold together; None = unknown. */
+            gpu_memory_used_mib: number | null;
+            /** @description GPU memory that it may hold on all of its GPUs; None = unknown. */
+            gpu_memory_limit_mib: number | null;
+            /** @description Present while the job has used no GPU for longer than the administrator allows. */
+            unused_gpu: components["schemas"]["UnusedGpuView"] | null;
             last_seq: number;
             /** @description Disk space that the files of a running job take; None = not measured. */
             disk: string | null;
@@ -1103,6 +1138,24 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description The finding that a running job has used no GPU for a while. */
+        UnusedGpuView: {
+            /** @description Since when it is known for sure that no GPU was used. */
+            since: number;
+            /** @description For how long, what the job holds, and what to do. */
+            sentence: string;
+        };
+        /** @description The GPU use of a job in one interval. Intervals in which nothing was known have no point. */
+        UsagePoint: {
+            /** @description Beginning of the interval. */
+            at: number;
+            /** @description Mean of the samples, 0 to 100, each the highest of any process and device; None = unknown. */
+            utilisation: number | null;
+            /** @description Highest utilisation of any sample; None = unknown. */
+            highest: number | null;
+            /** @description Highest device memory of all processes together, in MiB; None = unknown. */
+            memory_mib: number | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -1135,6 +1188,7 @@ export type JobRequest = components['schemas']['JobRequest'];
 export type JobResults = components['schemas']['JobResults'];
 export type JobSelection = components['schemas']['JobSelection'];
 export type JobSummary = components['schemas']['JobSummary'];
+export type JobUsage = components['schemas']['JobUsage'];
 export type JobView = components['schemas']['JobView'];
 export type KernelHistory = components['schemas']['KernelHistory'];
 export type Me = components['schemas']['Me'];
@@ -1170,3 +1224,5 @@ export type StayingFile = components['schemas']['StayingFile'];
 export type SuspensionView = components['schemas']['SuspensionView'];
 export type SweepRequest = components['schemas']['SweepRequest'];
 export type SweptJob = components['schemas']['SweptJob'];
+export type UnusedGpuView = components['schemas']['UnusedGpuView'];
+export type UsagePoint = components['schemas']['UsagePoint'];

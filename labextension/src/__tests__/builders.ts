@@ -4,6 +4,7 @@ import { loadTranslations } from '../translation';
 import type {
   JobResults,
   JobSummary,
+  JobUsage,
   JobView,
   Me,
   NotebookView,
@@ -52,6 +53,11 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     targets: [],
     prefix: [],
     progress: null,
+    saved_at: null,
+    utilisation: null,
+    gpu_memory_used_mib: null,
+    gpu_memory_limit_mib: null,
+    unused_gpu: null,
     last_seq: 0,
     disk: null,
     eviction: null,
@@ -97,6 +103,29 @@ export function someResults(name = 'model', given: Partial<JobResults> = {}): Jo
     number: null
   };
   return { python: '3.12', variables: [variable], files: [], omitted_files: 0, ...given };
+}
+
+/** The GPU use of a job in intervals of 15 s, of which one is not known. */
+export function aUsage(given: Partial<JobUsage> = {}): JobUsage {
+  const point = (
+    at: number,
+    utilisation: number | null,
+    memory_mib: number | null
+  ): JobUsage['points'][0] => ({
+    at,
+    utilisation,
+    highest: utilisation === null ? null : utilisation + 10,
+    memory_mib
+  });
+  return {
+    run: 1,
+    since: 1010,
+    seconds: 15,
+    points: [point(1010, 40, 10_240), point(1025, 80, null), point(1055, 60, 20_480)],
+    memory_limit_mib: 40_960,
+    sentence: 'The job uses 60 % of its GPU and 20 GiB of 40 GiB of GPU memory.',
+    ...given
+  };
 }
 
 /** A job as lists show it. */

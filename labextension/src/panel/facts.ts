@@ -5,8 +5,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { computeRunSeconds, formatAmount, formatOrdinal, hasDevices } from '../jobs';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
-import { formatInstant, formatSpan } from '../times';
+import { formatAge, formatEstimate, formatInstant, formatSpan } from '../times';
 import type { JobSummary } from '../wire';
+
+/** Progress and seconds of a run below which nothing is said about the rest. */
+const LEAST_FRACTION = 0.01;
+const LEAST_SECONDS = 10;
 
 /** Return the details of a job as terms and values, without those that do not apply to the job. */
 export function listDetails(job: JobSummary, now: number, trans: TranslationBundle): [string, string][] {
@@ -22,7 +26,10 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
     ],
     [trans.__('Paused'), describePause(job)],
     [trans.__('Runs'), job.run > 1 ? String(job.run) : null],
+    [trans.__('Progress'), describeProgress(job)],
     [trans.__('Time'), describeTime(job, now, trans)],
+    [trans.__('Left'), describeRest(job, now, trans)],
+    [trans.__('Checkpoint'), describeCheckpoint(job, now, trans)],
     [
       trans.__('At most'),
       job.max_seconds === null
@@ -80,13 +87,42 @@ function describePause({ eviction }: JobSummary): string | null {
   return paused ? `${eviction.sentence} (${formatInstant(eviction.at)})` : null;
 }
 
-/** Return for how long all runs ran; null if none has begun to run. */
+/** Return how far the code of a running job says that it is, such as "37 % · epoch 3"; null if it says nothing. */
+function describeProgress({ phase, progress }: JobSummary): string | null {
+  if (phase !== 'running' || progress === null) {
+    return null;
+  }
+  const percent = progress.fraction === null ? '' : `${Math.floor(progress.fraction * 100)} %`;
+  return [percent, stripControls(progress.text)].filter(part => part !== '').join(' · ') || null;
+}
+
+/** Return for how long all runs ran, and how long the owner expected it to take; null if none has begun to run. */
 function describeTime(job: JobSummary, now: number, trans: TranslationBundle): string | null {
   const seconds = computeRunSeconds(job, now);
   if (seconds === null) {
     return null;
   }
-  return job.run > 1
-    ? trans.__('%1 over all runs, without pauses', formatSpan(seconds))
-    : formatSpan(seconds);
+  const time =
+    job.run > 1 ? trans.__('%1 over all runs, without pauses', formatSpan(seconds)) : formatSpan(seconds);
+  return job.expected_seconds === null
+    ? time
+    : trans.__('%1; %2 were expected', time, formatSpan(job.expected_seconds));
+}
+
+/** Return about how long a running job still takes if it goes on as before; null if its progress says too little. */
+function describeRest(job: JobSummary, now: number, trans: TranslationBundle): string | null {
+  const [seconds, fraction] = [computeRunSeconds(job, now), job.progress?.fraction ?? null];
+  // A job that goes on from a checkpoint counts the steps of its earlier runs, so their time counts too.
+  if (job.phase !== 'running' || seconds === null || fraction === null || seconds < LEAST_SECONDS) {
+    return null;
+  }
+  return fraction < LEAST_FRACTION || fraction >= 1
+    ? null
+    : trans.__('about %1, by its progress', formatEstimate((seconds * (1 - fraction)) / fraction));
+}
+
+/** Return when a job last saved its state; null if that is not known. */
+function describeCheckpoint(job: JobSummary, now: number, trans: TranslationBundle): string | null {
+  // An earlier release of the service does not send the field.
+  return typeof job.saved_at === 'number' ? trans.__('saved %1', formatAge(job.saved_at, now, trans)) : null;
 }

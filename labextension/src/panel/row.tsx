@@ -11,7 +11,8 @@ import {
   lookOf,
   nameAgain,
   nameHold,
-  describeJob
+  describeJob,
+  omitUnused
 } from '../jobs';
 import type { Client } from '../client';
 import type { JobSummary } from '../wire';
@@ -19,6 +20,7 @@ import { listDetails } from './facts';
 import { formatNotebook } from './listing';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 import { ResultList } from './results';
+import { UsageChart } from './usage';
 
 /** The actions of a row. */
 export interface IJobActions {
@@ -106,10 +108,11 @@ function Details({
   actions,
   trans
 }: Pick<IJobRowProps, 'job' | 'now' | 'actions' | 'trans'>): React.JSX.Element {
+  const sentence = omitUnused(job);
   return (
     <div className="jp-gq-details">
-      {!describeJob(job, now, trans).includes(job.sentence) && (
-        <p className="jp-gq-details-sentence">{job.sentence}</p>
+      {!describeJob(job, now, trans).includes(sentence) && (
+        <p className="jp-gq-details-sentence">{sentence}</p>
       )}
       {job.error !== null && !job.sentence.includes(job.error.ename) && (
         <p className="jp-gq-problem">
@@ -125,6 +128,7 @@ function Details({
           </React.Fragment>
         ))}
       </dl>
+      <UsageChart job={job} now={now} client={actions.client} trans={trans} />
       <ResultList job={job} client={actions.client} onLoad={() => actions.loadResults(job)} trans={trans} />
       <Actions job={job} actions={actions} trans={trans} />
     </div>
