@@ -9,6 +9,7 @@ from jupyter_gq.client.models import ExpectedStart, JobView, QueueView
 from .answers import add_output_argument, print_json, print_lines
 from .clock import now
 from .connection import add_service_arguments, ask_service
+from .gpu_use import describe_memory
 from .job_lists import ENDED, find_job
 from .tables import format_duration
 
@@ -42,10 +43,15 @@ async def _look_up(client: ServiceClient, text: str) -> tuple[JobView, Sequence[
 
 
 def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[str]:
-    """Yield sentences: the state and its reason, place and start of a waiting job, its queue, and its last pause."""
+    """Yield sentences: the state and its reason, the GPU use of a running job, what it says of itself, and its queue.
+
+    A waiting job has its place and its start; a job that was paused has its last pause.
+    """
     yield f"{describe_job(job)} is {job.phase}, {format_duration(max(0.0, now - job.submitted_at))} after it was sent."
     if job.sentence:
         yield job.sentence
+    if job.phase == "running":
+        yield from _describe_run(job, now)
     if job.position is not None:
         yield f"Place in the queue: {job.position}."
     if job.expected_start is not None:
@@ -58,6 +64,23 @@ def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[s
         yield f"Its last pause: {job.eviction.sentence}"
     if job.phase == "failed":
         yield f"`jupyter-gq logs {job.id}` prints its output."
+
+
+def _describe_run(job: JobView, now: float) -> Iterator[str]:
+    """Yield sentences on the time, the progress, the GPU use and the last checkpoint of a running job, as far as known."""
+    if job.running_since is not None:
+        ran = format_duration(job.ran_seconds + max(0.0, now - job.running_since))
+        expected = "" if job.expected_seconds is None else f" of {format_duration(job.expected_seconds)} expected"
+        yield f"It has run for {ran}{expected}."
+    if job.progress is not None:
+        done = "" if job.progress.fraction is None else f"{job.progress.fraction:.0%}"
+        yield f"Progress: {', '.join(filter(None, [done, job.progress.text]))}."
+    if job.utilisation is not None:
+        yield f"It uses {job.utilisation} % of its GPU."
+    if memory := describe_memory(job):
+        yield f"It holds {memory} of GPU memory."
+    if job.saved_at is not None:
+        yield f"It last saved its state {format_duration(max(0.0, now - job.saved_at))} ago."
 
 
 def describe_job(job: JobView) -> str:

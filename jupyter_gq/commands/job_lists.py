@@ -7,6 +7,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import JobList, JobSummary, JobView
 from jupyter_gq.domain.plain_text import quoted
 
+from .gpu_use import describe_use
 from .refusal import CommandRefused, ExitCode
 from .tables import format_duration, format_table
 
@@ -76,9 +77,15 @@ async def find_job(client: ServiceClient, text: str) -> JobView:
     return await client.job(ids[0])
 
 
-def format_jobs(jobs: Sequence[JobSummary], now: float, *, width: int | None, owners: bool = False) -> list[str]:
-    """Return the jobs as lines of a table; `now` gives their ages, and `owners` adds a column."""
-    header = ["JOB", *(["OWNER"] if owners else []), "STATE", "NAME", "QUEUE", "GPUS", "AGE", "REASON"]
+def format_jobs(
+    jobs: Sequence[JobSummary], now: float, *, width: int | None, owners: bool = False, use: bool = False
+) -> list[str]:
+    """Return the jobs as lines of a table; `now` gives their ages.
+
+    `owners` adds a column, and so does `use`, for the GPU use at the last sample.
+    """
+    header = ["JOB", *(["OWNER"] if owners else []), "STATE", "NAME", "QUEUE", "GPUS", "AGE"]
+    header += [*(["GPU USE"] if use else []), "REASON"]
     rows = [header]
     for job in jobs:
         rows.append(
@@ -90,6 +97,7 @@ def format_jobs(jobs: Sequence[JobSummary], now: float, *, width: int | None, ow
                 job.queue,
                 job.gpus if job.tasks == 1 else f"{job.tasks} x {job.gpus}",
                 format_duration(max(0.0, now - job.submitted_at)),
+                *([describe_use(job) or "-"] if use else []),
                 job.sentence,
             ]
         )

@@ -81,7 +81,9 @@ async def read_overview(client: ServiceClient, owner: str | None) -> Overview:
 def format_overview(overview: Overview, now: float, *, owners: bool) -> list[str]:
     """Return the lines of the picture at the time `now`; `owners` adds the owner of each job."""
     time = datetime.fromtimestamp(now, tz=UTC).astimezone().strftime("%H:%M:%S")
-    jobs = format_jobs(overview.jobs, now, width=None, owners=owners) if overview.jobs else ["No job waits or runs."]
+    jobs = ["No job waits or runs."]
+    if overview.jobs:
+        jobs = format_jobs(overview.jobs, now, width=None, owners=owners, use=True)
     queues = format_queues(overview.queues, width=None) if overview.queues else ["You may use no queue."]
     return [f"jupyter-gq at {time}", "", *_format_devices(overview.devices), "", *queues, "", *jobs]
 

@@ -65,8 +65,9 @@ def results_dir() -> Path:
 def progress(done: float, total: float | None = None, text: str = "") -> None:
     """Show in the jobs panel how far the job is, as in `progress(12, 100, "epoch 12")`.
 
-    Without `total`, `done` is a part from 0 to 1. Does nothing outside a job, or if the disk is full. Never raises:
-    what is no number is shown as no fraction, and what has no text as no text.
+    Without `total`, `done` is a part from 0 to 1. Without a text, the steps are shown, such as "12/100". Does nothing
+    outside a job, or if the disk is full. Never raises: what is no number is shown as no fraction, and what cannot be
+    written as text is shown as no text.
     """
     global _last_progress  # a module in the user's kernel is the one place that lives as long as the kernel
     run_dir = os.environ.get(_RUN_DIR)
@@ -79,7 +80,7 @@ def progress(done: float, total: float | None = None, text: str = "") -> None:
     temporary = os.path.join(run_dir, f"progress.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):  # training must not end because its progress cannot be shown
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"fraction": fraction, "text": words}, file)
+            json.dump({"fraction": fraction, "text": words or _steps(done, total)}, file)
         os.replace(temporary, os.path.join(run_dir, "progress.json"))
         _last_progress = now
 
@@ -92,6 +93,17 @@ def _fraction(done: float, total: float | None) -> float | None:
     except Exception:  # noqa: BLE001 - tensors, arrays and other numbers of libraries raise errors of all kinds
         return None
     return None if math.isnan(part) else min(1.0, max(0.0, part))
+
+
+def _steps(done: float, total: float | None) -> str:
+    """Return the steps as text, such as "12/100"; "" without a total, or if one of them is no finite number."""
+    if total is None:
+        return ""
+    try:
+        numbers = [float(done), float(total)]
+    except Exception:  # noqa: BLE001 - as in `_fraction`
+        return ""
+    return "/".join(f"{number:.12g}" for number in numbers) if all(map(math.isfinite, numbers)) else ""
 
 
 def _words(text: object) -> str:

@@ -21,6 +21,7 @@ from jupyter_gq.app import main
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client import models
 from jupyter_gq.client.delivery import Delivery
+from jupyter_gq.client.http import ServiceError
 from jupyter_gq.commands.login_file import find_login_file
 from tests.patience import eventually
 from tests.serving import application_of
@@ -365,11 +366,43 @@ async def test_top_is_one_picture_where_there_is_no_terminal(say, people, world,
     assert sorted(line.split()[-2:] for line in devices[1:]) == [["0", "ok"], ["1", "ok"]], "ann sees no holders"
     assert queues[1].split()[:5] == ["vision", "train", "0.5", "1", "0.5"]
     assert [line.split()[-1] != "" and name in line for line, name in zip(jobs[1:], ("waits", "runs"), strict=True)]
+    assert "GPU USE" in jobs[0]
     document = json.loads((await say("top", "-o", "json"))[1])
     assert [len(document["devices"]), len(document["queues"])] == [2, 1]
     assert [job["name"] for job in document["jobs"]] == ["waits", "runs"]
     monkeypatch.setenv("JUPYTER_GQ_TOKEN", "root")
     assert "ann runs 1" in (await say("top", "--owner", "*"))[1]
+
+
+async def test_gpu_use_of_a_job_is_in_top_and_explain_and_in_its_usage(say, people, world, bundle):
+    """The commands of docs/how-to/see-the-gpu-use-of-a-job.md."""
+    job = (await send(people, bundle, gpus="1", expected_seconds=600)).id
+    await world.steps()
+    world.machine.runs[(job, 1)].pids = (70, 71)
+    world.controller._context.probe.used = {71: 87}
+    for _ in range(2):
+        world.clock.forward(5)
+        await world.steps(1)
+    world.controller.jobs.record_heartbeat(
+        job, models.Heartbeat(run=1, progress={"fraction": 0.37, "text": "37/100"}, saved_at=world.clock.now())
+    )
+    assert "87 %, 1 GiB of 40 GiB" in (await say("top"))[1]
+    told = (await say("explain", "last"))[1]
+    for sentence in (
+        " of 10 min expected.\n",
+        "Progress: 37%, 37/100.\n",
+        "It uses 87 % of its GPU.\nIt holds 1 GiB of 40 GiB of GPU memory.\n",
+        "It last saved its state",
+    ):
+        assert sentence in told
+    found = await people["ann"].usage(job)
+    assert (found.run, [point.highest for point in found.points]) == (1, [87])
+    for name, seen in (("root", True), ("bob", False)):
+        if seen:
+            assert (await people[name].usage(job)).sentence == found.sentence
+        else:
+            with pytest.raises(ServiceError, match="There is no job"):
+                await people[name].usage(job)
 
 
 async def test_top_draws_anew_on_a_terminal_also_while_the_service_is_away(say, people, monkeypatch, capsys):

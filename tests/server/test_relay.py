@@ -65,6 +65,13 @@ async def test_a_request_that_cannot_be_read_is_refused_with_a_problem(
     assert json.loads(response.body).keys() == {"code", "message", "field"}
 
 
+async def test_gpu_use_of_a_job_is_relayed(on_hub, service, fetch):
+    point = {"at": 5.0, "utilisation": 40.0, "highest": 50, "memory_mib": None}
+    usage = {"run": 1, "since": 5.0, "seconds": 15.0, "points": [point], "memory_limit_mib": None, "sentence": "Used."}
+    service.answers["GET", "jobs/job-7f3/usage"] = 200, usage
+    assert await fetch("GET", "jobs", "job-7f3", "usage") == (200, usage)
+
+
 async def test_the_log_is_plain_text(on_hub, jp_fetch):
     response = await jp_fetch("jupyter-gq", "jobs", "job-7f3", "log")
     assert response.headers["Content-Type"].startswith("text/plain")

@@ -15,7 +15,7 @@ import { NEW_JOB } from '../send/opening';
 import { proposeValues } from '../send/values';
 import { CommandIDs } from '../tokens';
 import type { NotebookView } from '../wire';
-import { aJob, aMe, aNotebook, aPlan, aPool, aQueue, someResults } from './builders';
+import { aJob, aMe, aNotebook, aPlan, aPool, aQueue, aUsage, someResults } from './builders';
 import { FakeApp, FakeTraining } from './fakes';
 import { FakePanel, FakeTracker, startCell } from './notebooks';
 import { findUntranslated, listUntranslated, PSEUDO, PSEUDO_TRANSLATOR } from './pseudo';
@@ -69,6 +69,9 @@ const JOBS = PHASES.map((phase, index) =>
     devices: ['«gpu»'],
     node: '«node»',
     progress: phase === 'running' ? { fraction: 0.5, text: '' } : null,
+    running_since: phase === 'running' ? NOW - 600 : null,
+    saved_at: NOW - 240,
+    unused_gpu: index === 2 ? { since: NOW - 1000, sentence: SAID } : null,
     eviction: { at: NOW, reason: 'RECLAIMED', sentence: SAID } as never,
     error: phase === 'failed' ? { ename: '«E»', evalue: '' } : null,
     returns: phase === 'done' ? ['model'] : []
@@ -108,6 +111,8 @@ it('finds what is not translated, and nothing else', () => {
 describe('in another language', () => {
   it.each(['filled', 'empty', 'loading', 'away'])('the panel says nothing in English: %s', async state => {
     const training = new FakeTraining();
+    training.server.answer('GET jobs/job-2/usage', aUsage({ since: NOW, run: 2 }));
+    training.server.answer('GET jobs/job-4/usage', aUsage({ memory_limit_mib: null }));
     training.server.answer(
       'GET jobs/job-6/results',
       someResults('model', {

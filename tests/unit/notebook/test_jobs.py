@@ -103,7 +103,25 @@ def test_progress_that_is_no_number_does_not_end_the_training(run_dir: Path, sai
 def test_a_text_that_cannot_be_written_does_not_end_the_training(run_dir: Path) -> None:
     for _ in range(2):
         jupyter_gq.progress(1, 2, HasNoTruth())  # type: ignore[arg-type]
-    assert json.loads((run_dir / "progress.json").read_text()) == {"fraction": 0.5, "text": ""}
+    assert json.loads((run_dir / "progress.json").read_text()) == {"fraction": 0.5, "text": "1/2"}
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ((12, 100), "12/100"),
+        ((2.5, 10), "2.5/10"),
+        ((123_456, 1_000_000), "123456/1000000"),
+        ((0.5,), ""),
+        ((1, float("inf")), ""),
+        ((1, "many"), ""),
+        ((1, HasNoTruth()), ""),
+    ],
+    ids=range(7),
+)
+def test_steps_are_the_text_if_there_is_no_other(run_dir: Path, said: tuple, text: str) -> None:
+    jupyter_gq.progress(*said)
+    assert json.loads((run_dir / "progress.json").read_text())["text"] == text
 
 
 def test_the_same_progress_is_not_written_again(run_dir: Path) -> None:
