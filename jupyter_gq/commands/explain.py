@@ -67,7 +67,7 @@ def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[s
 
 
 def _describe_run(job: JobView, now: float) -> Iterator[str]:
-    """Yield sentences on the time, the progress, the GPU use and the last checkpoint of a running job, as far as known."""
+    """Yield what is known of a running job: its time, its progress, its GPU use and its last checkpoint."""
     if job.running_since is not None:
         ran = format_duration(job.ran_seconds + max(0.0, now - job.running_since))
         expected = "" if job.expected_seconds is None else f" of {format_duration(job.expected_seconds)} expected"

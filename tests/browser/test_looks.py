@@ -23,7 +23,14 @@ PANEL = "#jupyter-gq-panel"
 TOAST = ".jp-Notification-Toast, .Toastify__toast"
 TRAINING = "EPOCHS = "
 LONG_NAME = "a long name: embeddings of the second corpus, with the larger model and warm restarts"
-RUNS = "import time; time.sleep(3600)"
+#: Uses a quarter of a simulated GPU.
+RUNS = """
+import jupyter_gq, time
+jupyter_gq.simulate_memory(20_000)
+while True:
+    sum(range(1_000_000))
+    time.sleep(0.05)
+"""
 #: How many jobs of each kind are sent, by their code.
 JOBS = {"done": "print(42)", "failed": "raise ValueError('the loss is not a number')", "runs": RUNS, "waits": RUNS}
 COUNTS = {"done": 5, "failed": 4, "runs": 2, "waits": 19}
@@ -101,6 +108,7 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
         await take(page, pictures / f"panel-{look}.png", PANEL)
     for name in ("failed-0", "done-0", "runs-0"):
         await panel.get_by_role("button", name=f"Details of {name}").click()
+    await expect(panel.get_by_role("img", name="GPU use over")).to_be_visible()
     async for look in looks(page):
         await take(page, pictures / f"details-{look}.png", PANEL)
     await cancel_all(ann)

@@ -85,7 +85,7 @@ class GpuUseWatch:
             self._unused[name, run] = replace(before, known_at=now)
 
     def _tell(self, running: Mapping[RunKey, Workload], now: Instant) -> None:
-        """Store the jobs whose owners are told that they use no GPU, and announce the jobs that are new or gone there."""
+        """Store which jobs use no GPU for too long, and announce the jobs of which that has changed."""
         settings, before = self._context.settings, self._context.unused
         after, fresh = settings.unused_after, settings.policy.idle.fresh
         self._context.unused = {
