@@ -108,7 +108,8 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
         await take(page, pictures / f"panel-{look}.png", PANEL)
     for name in ("failed-0", "done-0", "runs-0"):
         await panel.get_by_role("button", name=f"Details of {name}").click()
-    await expect(panel.get_by_role("img", name="GPU use over")).to_be_visible()
+    runs = panel.get_by_role("listitem").filter(has_text="runs-0")
+    await expect(runs.get_by_role("img", name="GPU use over")).to_be_visible()
     async for look in looks(page):
         await take(page, pictures / f"details-{look}.png", PANEL)
     await cancel_all(ann)

@@ -103,6 +103,15 @@ describe('the chart in the details of a job', () => {
     panel.dispose();
   });
 
+  it.each([
+    ['running', 1],
+    ['done', 0]
+  ] as const)('shows a single point only of a job that runs: %s', async (phase, count) => {
+    const [panel] = await details(aJob({ phase }), aUsage({ points: aUsage().points.slice(0, 1) }));
+    expect(all('.jp-gq-usage')).toHaveLength(count);
+    panel.dispose();
+  });
+
   it('is not there if nothing is known, or the service is of an earlier release', async () => {
     const [panel] = await details(aJob(), aUsage({ points: [], since: null }));
     expect(all('.jp-gq-usage')).toEqual([]);

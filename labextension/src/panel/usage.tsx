@@ -51,7 +51,9 @@ function useUsage({ job, now, client }: IUsageProps): JobUsage | null {
 export function UsageChart(props: IUsageProps): React.JSX.Element | null {
   const { job, now, trans } = props;
   const usage = useUsage(props);
-  if (usage === null || usage.points.length === 0) {
+  // Of a job that ended at once there is nothing to see.
+  const least = job.phase === 'running' ? 1 : 2;
+  if (usage === null || usage.points.length < least) {
     return null;
   }
   const { use, memory } = makePaths(usage);
