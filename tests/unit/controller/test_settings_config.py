@@ -99,6 +99,7 @@ BAD = [
     ({"TrainingQueues": {"grace": 3601}},
      r"c\.TrainingQueues\.grace = 3601: it is above 3600\. Use a number of seconds, at least 0 and at most 3600\."),
     ({"TrainingQueues": {"cancel_grace": 86400}}, "it is above 3600"),
+    ({"TrainingQueues": {"unused_after": -1}}, "it is below 0 or endless"),
     ({"TrainingQueues": {"grace": float("inf")}}, "it is below 0 or endless"),
     ({"TrainingQueues": {"secrets": "HF_TOKEN"}}, "it is not a list"),
     ({"TrainingQueues": {"secrets": ["HF TOKEN"]}}, "'HF TOKEN' is no name of a variable"),

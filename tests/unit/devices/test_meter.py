@@ -1,6 +1,5 @@
 """The use of a share is the sum of its memory and the highest utilisation, or unknown."""
 
-
 from jupyter_gq.devices.meter import UNKNOWN, ProbeMeter, ReportedMeter, Share, ShareUse
 from jupyter_gq.devices.probe import Usage
 from tests.fakes import FakeProbe
