@@ -293,6 +293,8 @@ class Run:
                 # An interrupted target continues below its earlier outputs; every other cell begins without outputs.
                 is_interrupted = cell.role == "target" and cell.id not in ended
                 self._recorder.cell_output(cell.id, cell.role).restore(left if is_interrupted else [])
+        # On its own: the log lacks the text of a piece that sends all outputs of a cell again.
+        self._recorder.flush(monotonic(), everything=True)
 
     async def _run_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
         """Run one cell and emit its start, outputs and end; return the result that ends the run, None to go on."""

@@ -156,7 +156,7 @@ def _judge_phase(sent: Sent, view: JobView, damage: Damage) -> list[str]:
 def _judge_outputs(sent: Sent, view: JobView, events: list[dict]) -> list[str]:
     """Compare the stored output of a job with the files that its executions wrote."""
     about, faults = f"{sent.id} ({sent.kind}) of {sent.user}", []
-    if [event["seq"] for event in events] != list(range(1, len(events) + 1)):
+    if _have_gaps([event["seq"] for event in events], after=_find_last_whole(events)):
         faults.append(f"the pieces of {about} have gaps or doubles")
     executions = read_executions(sent.place)
     if count_doubled(sent.place):
@@ -169,6 +169,17 @@ def _judge_outputs(sent: Sent, view: JobView, events: list[dict]) -> list[str]:
     if view.phase == "done" and not any(each.run == view.run and each.ended for each in executions):
         faults.append(f"{about} is done, and run {view.run} did not come to its end")
     return faults
+
+
+def _find_last_whole(events: list[dict]) -> int:
+    """Return the number of the last piece that sends all outputs of a cell again; pieces before it may be missing."""
+    return max((event["seq"] for event in events if event["op"] == "set"), default=0)
+
+
+def _have_gaps(numbers: list[int], after: int) -> bool:
+    """Return whether numbers are out of order or doubled, or one above `after` and below the last is missing."""
+    later = [number for number in numbers if number > after]
+    return numbers != sorted(set(numbers)) or later != list(range(after + 1, after + 1 + len(later)))
 
 
 def _judge_execution(about: str, execution: Execution, told: list[int]) -> list[str]:

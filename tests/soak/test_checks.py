@@ -51,6 +51,15 @@ def test_outputs_are_stored_once_in_order_and_completely(sent):
     assert "gaps or doubles" in judged(sent, [0, 1, 2], seqs=[1, 2, 4])[0]
 
 
+def test_a_later_run_may_send_all_outputs_again_in_place_of_earlier_pieces(sent):
+    (sent.place / "run-1-17-99").write_text("0\n1\n")
+    (sent.place / "run-2-18-99").write_text("5\nend\n")
+    whole = {"seq": 4, "run": 2, "op": "set", "cell": "c1", "outputs": []}
+    for last, faults in ((5, 0), (6, 1)):
+        pieces = [{**a_piece(2, 0), "op": "cell", "output": {}}, whole, a_piece(last, 5, run=2)]
+        assert len(checks._judge_outputs(sent, a_view(run=2), pieces)) == faults
+
+
 def test_a_killed_run_may_lack_its_last_outputs_only(sent):
     (sent.place / "run-1-17-99").write_text("0\n1\n2\n")
     (sent.place / "run-2-18-99").write_text("end\n")
