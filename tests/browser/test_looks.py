@@ -57,6 +57,10 @@ async def take_looks(pictures: Path) -> None:
             await look_at_lab(lab, ann, pictures)
 
 
+#: A notification that does not slide out of the window.
+SHOWN_TOAST = '.Toastify__toast:not([class*="slide-exit"])'
+
+
 def follow_the_browsers_theme(home: Path) -> None:
     """Let JupyterLab be light or dark as the browser wants it."""
     settings = home / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
@@ -116,8 +120,9 @@ async def look_at_lab(lab: LabPage, ann: Person, pictures: Path) -> None:
     async for look in looks(page):
         await send_one(ann, f"{LONG_NAME} {look}", JOBS["failed"])
         await expect(page.locator(".jp-toast-message, .Toastify__toast-body").first).to_be_visible()
+        await page.locator(SHOWN_TOAST).first.hover()  # a notification under the mouse stays
         await page.wait_for_timeout(700)  # the notification slides in
-        await take(page, pictures / f"toast-{look}.png", ".Toastify__toast")
+        await take(page, pictures / f"toast-{look}.png", SHOWN_TOAST)
 
 
 @asynccontextmanager
