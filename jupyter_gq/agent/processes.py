@@ -107,8 +107,8 @@ class Processes:
     def find_main_processes(self, uid: str) -> frozenset[int]:
         """Return the ids of the main processes of a pod's containers; what they have started is not among them.
 
-        These are the processes whose parent is outside of the pod. Below an init or a shell, the oldest child is added:
-        that is the notebook server or the runner.
+        A main process has a parent outside of the pod. Below an init or a shell, the oldest child is added: that is the
+        notebook server or the runner.
         """
         found = {pid: read_process(pid, self._proc) for pid in self.by_pod([uid]).get(uid, ())}
         members = {pid: process for pid, process in found.items() if process is not None}

@@ -171,7 +171,7 @@ class ProcessSignals(Protocol):
 
 
 class SignalResult(StrEnum):
-    """What became of the order to send a signal."""
+    """The result of an order to send a signal."""
 
     WAITING = "waiting"
     SENT = "sent"

@@ -7,8 +7,8 @@ Rules
 - Own processes only: the backend, or the agent of the node, signals a process only if it belongs to the run then.
 - Honest level: a share is watched only if its last sample was complete and its programs can be signalled.
 - Host ids: with process ids that are not those of the driver, nothing is judged.
-- Done when sent: on a cluster a step is an order to an agent. It counts, and is recorded, once the agent has told that
-  the signal was sent. An order that lapses is given again at the next sample, if the share is still over its limit.
+- Done when sent: on a cluster a step is an order to an agent. The step counts, and is recorded, once the agent has told
+  that the signal was sent. An order that lapses is given again at the next sample, if the share is over its limit then.
 
 See `devices.memory_watchdog` for the steps.
 See docs/decisions/0160-judge-in-the-service-and-act-by-agents.md.
@@ -205,7 +205,7 @@ class MemoryWatch:
         if self._context.records.find_unfinished(workload.id) is not None:
             self._context.records.commit([Change(workload=workload.id, audit=entry)])
         else:  # the signal has ended the whole run meanwhile
-            self._context.store.save((), (), [entry])
+            self._context.records.add_audit(entry)
         log.warning(
             "%s: %s: %d MiB on %s, limit %d MiB, process %d has %d MiB",
             _ACTIONS[done].value,
