@@ -49,7 +49,7 @@ def a_controller(store, backend, config=CONFIG):
         settings=FixedSettings(build_settings(config, ())),
         clock=SystemClock(),
         bundles=StoredBundles(store, store),
-        meter=ReportedMeter(backend.usage),
+        meter=ReportedMeter(backend.find_uses),
         check_invariants=True,
     )
 

@@ -10,7 +10,7 @@ from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action
 
-from .test_memory_watch import ADMIN, ANN, LIMIT, TOO_MUCH, WatchedWorld, a_job, a_notebook
+from .test_memory_watch import ANN, LIMIT, TOO_MUCH, WatchedWorld, a_job, a_notebook
 
 pytestmark = pytest.mark.asyncio
 
@@ -217,37 +217,3 @@ async def test_limit_is_that_of_the_device_itself(tmp_path):
     await world.see(300)
     assert (world.notebook(ANN).over_limit, actions(world)) == (None, [])
     world.close()
-
-
-def note_measurements(world):
-    """Return a set that gets the names of all shares that are measured from now on."""
-    names = set()
-
-    class Notes:
-        def measure(self, shares):
-            names.update(shares)
-            return {}
-
-    world.controller._context.meter = Notes()
-    return names
-
-
-async def test_job_whose_processes_only_agents_know_is_measured(world):
-    """The service sees no process of a pod."""
-    names = note_measurements(world)
-    part, _ = await a_job(world)
-    world.backend.runs[(part, 1)].pids = ()
-    names.clear()
-    await world.see(10)
-    assert names == {part}
-
-
-async def test_job_on_whole_devices_is_not_measured(world):
-    names = note_measurements(world)
-    whole = world.send(ADMIN, "vision", "1")
-    await world.step(2)
-    world.backend.runs[(whole, 1)].pids = ()
-    names.clear()
-    await world.see(10)
-    assert world.job(whole).phase == "running"
-    assert names == set()
