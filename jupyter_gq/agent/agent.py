@@ -4,6 +4,7 @@ Rules
 -----
 - Survive outages: if the service cannot be reached, the agent keeps observing and reports again after a backoff.
 - Follow orders at once: the next report follows new orders immediately; otherwise one goes out in each interval.
+- Once only: a command is carried out once, by its id, and not at all if its answer comes too late.
 - No memory: an agent that starts first asks for its orders. Nothing is kept from an earlier process.
 """
 
@@ -17,6 +18,7 @@ from .backoff import ExponentialBackoff
 from .clock import monotonic
 from .observer import NodeObserver
 from .service_connection import ServiceConnection, TokenMissing
+from .signals import SIGNALS, PodSignals
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +32,16 @@ class Agent:
     """The agent of one node, which reports until it is cancelled."""
 
     def __init__(
-        self, observer: NodeObserver, service: ServiceConnection, backoff: ExponentialBackoff, *, report_every: float
+        self,
+        observer: NodeObserver,
+        signals: PodSignals,
+        service: ServiceConnection,
+        backoff: ExponentialBackoff,
+        *,
+        report_every: float,
     ) -> None:
         """Create an agent without orders; it reports every `report_every` seconds, or more often on request."""
-        self._observer, self._service, self._backoff = observer, service, backoff
+        self._observer, self._signals, self._service, self._backoff = observer, signals, service, backoff
         self._report_every = report_every
         #: Newest orders of the service, kept while the service is down; None before its first answer.
         self._orders: AgentOrders | None = None
@@ -41,8 +49,10 @@ class Agent:
         self._logged_error: str | None = None
         #: State of the driver, and each missing ability, as they were logged last.
         self._logged_states: dict[str, str] = {}
-        #: Ids of the unsupported commands that were logged.
-        self._logged_commands: set[str] = set()
+        #: Ids of the commands in the last orders that were carried out, or cannot be.
+        self._handled: set[str] = set()
+        #: Result of each command that no accepted report has told yet: "" = carried out, else why not.
+        self._results: dict[str, str] = {}
 
     async def run(self) -> None:
         """Observe the node and report to the service in a loop until cancelled.
@@ -67,6 +77,13 @@ class Agent:
         watch = [] if self._orders is None else self._orders.watch
         report = await self._observer.observe(watch)
         self._log_changes(report)
+        told = dict(self._results)
+        report = report.model_copy(
+            update={
+                "done": [id for id, problem in told.items() if not problem],
+                "failed": {id: problem for id, problem in told.items() if problem},
+            }
+        )
         interval = self._interval()
         # Before the first orders, the agent needs the answer at once: it does not know yet what to watch.
         wait = 0 if self._orders is None else int(interval)
@@ -76,9 +93,10 @@ class Agent:
         except (ServiceError, TokenMissing) as error:
             return self._record_failure(error)
         self._record_success()
+        self._results = {id: problem for id, problem in self._results.items() if id not in told}
         before, self._orders = self._orders, orders
-        self._log_unsupported(orders.commands)
-        if before is None or before != orders:
+        self._carry_out(orders.commands, monotonic() - began)
+        if before is None or before != orders or self._results:
             return MIN_INTERVAL
         # The service waits whole seconds, and not at all if it has just started.
         return max(MIN_INTERVAL, began + interval - monotonic())
@@ -96,12 +114,27 @@ class Agent:
         asked = self._report_every if self._orders is None else self._orders.report_every
         return max(MIN_INTERVAL, min(self._report_every, asked))
 
-    def _log_unsupported(self, commands: list[AgentCommand]) -> None:
-        """Log each command that the previous call did not have: this agent can carry out none of them."""
+    def _carry_out(self, commands: list[AgentCommand], age: float) -> None:
+        """Carry out each command that has not been handled; the orders are `age` seconds old at most."""
+        self._handled &= {command.id for command in commands}
         for command in commands:
-            if command.id not in self._logged_commands:
+            if command.id in self._handled:
+                continue
+            if command.valid_for is not None and age > command.valid_for:
+                log.warning("the order to %s a program of pod %s came too late", command.kind, command.pod_uid)
+                continue
+            self._handled.add(command.id)
+            if command.kind in SIGNALS:
+                self._results[command.id] = self._send_signal(command)
+            else:
                 log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)
-        self._logged_commands = {command.id for command in commands}
+
+    def _send_signal(self, command: AgentCommand) -> str:
+        """Send the signal of a command and log it; return "" if it was sent, else why not."""
+        problem = self._signals.send(command)
+        pid = None if command.process is None else command.process.pid
+        log.warning("%s process %s of pod %s: %s", command.kind, pid, command.pod_uid, problem or "done")
+        return problem
 
     def _record_failure(self, error: ServiceError | TokenMissing) -> float:
         """Log an error that differs from the last one; return the seconds to wait before the next report."""

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from traitlets import Bunch, Enum, Float, TraitError, Unicode, default, validate
+from traitlets import Bool, Bunch, Enum, Float, TraitError, Unicode, default, validate
 from traitlets.config import Application, Config
 
 from jupyter_gq.client.plain_output import log_plainly
@@ -17,6 +17,7 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.probe import DeviceProbe
+from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.devices.simulated import SimulatedDevices
 
 from . import clock
@@ -27,6 +28,7 @@ from .node import LocalNode
 from .observer import NodeObserver
 from .processes import Processes, find_pod_by_cgroup, find_pod_by_environment
 from .service_connection import ServiceConnection
+from .signals import PodSignals
 
 #: Timeout of one observation in seconds: for the driver and the kubelet together.
 _OBSERVATION_TIMEOUT = 10.0
@@ -71,6 +73,12 @@ class NodeAgent(Application):
         "cgroup",
         help="How the pod of a process is found: `cgroup` = by its cgroup, as container runtimes name it; "
         "`environment` = by the variable `JUPYTER_GQ_POD_UID`, for a kubelet that runs pods as plain processes.",
+    ).tag(config=True)
+    end_programs = Bool(
+        False,
+        help="Whether the agent interrupts and ends the largest program of a share above its memory limit, when the "
+        "service orders it (`c.Pools.watch_memory`). The agent then needs the ids of processes on the host, and the "
+        "right to signal them. Otherwise shares of this node stay `cooperative`.",
     ).tag(config=True)
     report_every = Float(
         5.0,
@@ -131,9 +139,13 @@ class NodeAgent(Application):
         service = ServiceConnection(
             self.service_url, Path(self.token_file), self.node_name, longest_wait=self.report_every
         )
-        observer = NodeObserver(self._make_node(), _OBSERVATION_TIMEOUT)
+        node = self._make_node()
         agent = Agent(
-            observer, service, ExponentialBackoff(random.SystemRandom().random), report_every=self.report_every
+            NodeObserver(node, _OBSERVATION_TIMEOUT),
+            node.signals,
+            service,
+            ExponentialBackoff(random.SystemRandom().random),
+            report_every=self.report_every,
         )
         loop = asyncio.create_task(agent.run())
         for name in (signal.SIGINT, signal.SIGTERM):
@@ -147,11 +159,16 @@ class NodeAgent(Application):
         """Return the node with the sources of its state, as the settings name them."""
         probe, proc = self._choose_probe(), Path(self.proc)
         find_pod = find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment
+        processes = Processes(proc, find_pod)
+        signals = PodSignals(
+            processes, allowed=self.end_programs, host_ids=lambda: proc == Path("/proc") and has_host_pids()
+        )
         return LocalNode(
             probe=probe,
-            meter=ProbeMeter(probe),
+            meter=ProbeMeter(probe, processes.identify),
             kubelet=KubeletSocket(Path(self.pod_resources)),
-            processes=Processes(proc, find_pod),
+            processes=processes,
+            signals=signals,
             proc=proc,
         )
 

@@ -10,17 +10,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.client.agents import AgentDevice, AgentReport, AgentShare, WatchedPod
+from jupyter_gq.client.agents import (
+    AgentDevice,
+    AgentDeviceUse,
+    AgentProcess,
+    AgentProcessUse,
+    AgentReport,
+    AgentShare,
+    WatchedPod,
+)
 from jupyter_gq.devices.limits import is_simulated
-from jupyter_gq.devices.meter import UNKNOWN, Share, ShareMeter, ShareUse
+from jupyter_gq.devices.meter import UNKNOWN, DeviceUse, Share, ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe, ProbeState
 
 from .kubelet import COPY_SEPARATOR, KubeletError, KubeletSocket, KubeletView
 from .processes import Processes
+from .signals import PodSignals
 from .visible_devices import find_visible_devices, map_minors_to_uuids
 
 #: Keys of `AgentReport.missing`.
-SUSPEND, KUBELET, SHARES, PROCESSES, VISIBLE = "suspend", "kubelet", "shares", "processes", "visible"
+SUSPEND, SIGNAL, KUBELET, SHARES, PROCESSES, VISIBLE = (
+    "suspend",
+    "signal",
+    "kubelet",
+    "shares",
+    "processes",
+    "visible",
+)
 NO_SUSPEND = "This version of the agent cannot suspend the GPU state of a process."
 
 
@@ -32,6 +48,7 @@ class LocalNode:
     meter: ShareMeter
     kubelet: KubeletSocket
     processes: Processes
+    signals: PodSignals
     #: The node's /proc, through which the agent reads the /dev of containers.
     proc: Path
 
@@ -41,6 +58,8 @@ class LocalNode:
         kubelet = self._ask_kubelet(missing)
         status = self.probe.status()
         devices = self.probe.devices() if status.state is ProbeState.OK else ()
+        if no_signal := self.signals.explain_missing([device.uuid for device in devices], ()):
+            missing[SIGNAL] = no_signal
         return AgentReport(
             probe=status.state.value,
             detail=status.detail,
@@ -77,7 +96,8 @@ class LocalNode:
     ) -> list[AgentShare]:
         """Return the use of each watched pod and the devices that it can open; None in them means unknown.
 
-        Entries are added to `missing` if no process of any watched pod can be seen, or no device by its number.
+        Entries are added to `missing` if no process of any watched pod can be seen or one cannot be signalled, or if
+        devices have no numbers.
         """
         pids = self.processes.by_pod([pod.pod_uid for pod in watch])
         if watch and not pids:
@@ -96,14 +116,28 @@ class LocalNode:
             if (share := self._find_share(pod, pids.get(pod.pod_uid), devices, kubelet)) is not None
         }
         uses = self.meter.measure(shares)
+        for share in shares.values():
+            if no_signal := self.signals.explain_missing(share.devices, share.pids):
+                missing[SIGNAL] = no_signal
         return [
-            _to_agent_share(
+            self._to_agent_share(
                 pod,
                 uses.get(pod.pod_uid, UNKNOWN),
                 find_visible_devices(self.proc, pids.get(pod.pod_uid, ()), uuids),
             )
             for pod in watch
         ]
+
+    def _to_agent_share(self, pod: WatchedPod, use: ShareUse, visible: list[str] | None) -> AgentShare:
+        """Return what is reported of a pod; its processes are left out if the driver knows them by other ids."""
+        knows = self.signals.knows_processes([each.device for each in use.devices])
+        return AgentShare(
+            pod_uid=pod.pod_uid,
+            memory_mib=use.memory,
+            utilisation=use.utilisation,
+            visible=visible,
+            devices=[_to_agent_use(each) for each in use.devices] if knows else [],
+        )
 
     def _find_share(
         self,
@@ -144,5 +178,17 @@ def _to_agent_device(device: DeviceInfo) -> AgentDevice:
     return AgentDevice(uuid=device.uuid, index=device.index, model=device.model, memory_mib=device.memory)
 
 
-def _to_agent_share(pod: WatchedPod, use: ShareUse, visible: list[str] | None) -> AgentShare:
-    return AgentShare(pod_uid=pod.pod_uid, memory_mib=use.memory, utilisation=use.utilisation, visible=visible)
+def _to_agent_use(use: DeviceUse) -> AgentDeviceUse:
+    processes = use.processes
+    return AgentDeviceUse(
+        device=use.device,
+        processes=None
+        if processes is None
+        else [
+            AgentProcessUse(
+                process=AgentProcess(pid=each.process.pid, ticks=each.process.ticks), memory_mib=each.memory
+            )
+            for each in processes
+        ],
+        free_mib=use.free,
+    )

@@ -76,7 +76,7 @@ class NodeObserver:
             probe=ProbeState.BROKEN.value,
             detail=sentence,
             shares=[AgentShare(pod_uid=pod.pod_uid) for pod in watch],
-            missing={"kubelet": sentence, "suspend": sentence},
+            missing={"kubelet": sentence, "suspend": sentence, "signal": sentence},
         )
 
 

@@ -4,6 +4,7 @@ Rules
 -----
 - Unreadable means no pod: a process that ends meanwhile, or that may not be read, belongs to no pod.
 - No process means unknown, not idle: without `hostPID` the agent sees no process of any pod.
+- Main process: what a container was started with. If that is only an init or a shell, what it started first counts too.
 """
 
 import re
@@ -11,11 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from jupyter_gq.devices.processes import ProcessId, identify, read_process
+
 #: A function that returns the uid of a process's pod from its folder in /proc; None if the process is in no pod.
 PodFinder = Callable[[Path], str | None]
 
 #: The environment variable that names the pod if a kubelet runs pods without cgroups.
 POD_VARIABLE = "JUPYTER_GQ_POD_UID"
+#: Names of programs that only start another one and wait for its end, as the kernel keeps names.
+_WRAPPERS = frozenset(
+    {"bash", "catatonit", "dash", "docker-init", "dumb-init", "s6-svscan", "sh", "start.sh", "tini", "tini-static"}
+)
 #: Bytes; the owner of a process chooses the size of its environment.
 _MOST_ENVIRONMENT = 256 * 1024
 #: A segment of a cgroup's path. With systemd `kubepods-burstable-pod<uid>.slice`, its dashes written as underscores;
@@ -87,6 +94,34 @@ class Processes:
         having_children = set(parents.values())
         return tuple(pid for pid in pids if parents[pid] in parents or pid not in having_children)
 
+    def identify(self, pid: int) -> ProcessId | None:
+        """Return the identity of a living process; None if there is none."""
+        return identify(pid, self._proc)
+
+    def is_in_pod(self, pid: int, uid: str) -> bool:
+        """Return whether a process belongs to this pod now; False if it cannot be read."""
+        with suppress(OSError):
+            return self._find_pod(self._proc / str(pid)) == uid
+        return False
+
+    def find_main_processes(self, uid: str) -> frozenset[int]:
+        """Return the ids of the main processes of a pod's containers; what they have started is not among them.
+
+        A main process has a parent outside of the pod. Below an init or a shell, the oldest child is added: that is the
+        notebook server or the runner.
+        """
+        found = {pid: read_process(pid, self._proc) for pid in self.by_pod([uid]).get(uid, ())}
+        members = {pid: process for pid, process in found.items() if process is not None}
+        waiting = [process for process in members.values() if process.parent not in members]
+        main: set[int] = set()
+        while waiting:
+            process = waiting.pop()
+            main.add(process.pid)
+            children = [(each.ticks, each.pid) for each in members.values() if each.parent == process.pid]
+            if process.name in _WRAPPERS and children:
+                waiting.append(members[min(children)[1]])
+        return frozenset(main)
+
     def _pids(self) -> Iterator[int]:
         with suppress(OSError):
             for entry in self._proc.iterdir():
@@ -95,7 +130,5 @@ class Processes:
 
     def _parent(self, pid: int) -> int | None:
         """Return the id of a process's parent; None if the process is gone."""
-        with suppress(OSError, ValueError, IndexError):
-            # The name of a program may hold spaces and brackets; the text after the last bracket is in columns.
-            return int((self._proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-        return None
+        found = read_process(pid, self._proc)
+        return None if found is None else found.parent

@@ -170,6 +170,36 @@ class ProcessSignals(Protocol):
         ...
 
 
+class SignalResult(StrEnum):
+    """The result of an order to send a signal."""
+
+    WAITING = "waiting"
+    SENT = "sent"
+    #: The agent could not, or may not, send the signal.
+    REFUSED = "refused"
+    #: No agent carried out the order in time, or the reason for the order is gone.
+    LAPSED = "lapsed"
+
+
+class OrderedSignals(Protocol):
+    """Orders to signal single processes of runs on other machines."""
+
+    def can_signal(self, device: str) -> bool:
+        """Return whether processes on this device can be signalled now; `device` is the core's name of it."""
+        ...
+
+    def order_signal(self, key: tuple[str, int], device: str, process: ProcessId, number: signal.Signals) -> str:
+        """Order a signal to exactly this process if it holds memory of this device and belongs to the run.
+
+        `key` is the workload and the number of its run. Returns the id of the order; "" = it cannot be ordered.
+        """
+        ...
+
+    def signal_result(self, order: str) -> SignalResult:
+        """Return what became of an order; an unknown one has lapsed."""
+        ...
+
+
 class NodeSupply(Protocol):
     """The supply of new nodes for pools that can grow."""
 
@@ -280,6 +310,8 @@ class Capabilities:
     process_attachment: ProcessAttachment | None = None
     #: Signals single processes of runs; None: the processes are on other machines.
     process_signals: ProcessSignals | None = None
+    #: Has single processes of runs signalled by agents; None: there are no agents.
+    ordered_signals: OrderedSignals | None = None
     #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.
     cordon: NodeCordon | None = None
     #: Gives secrets to jobs by their names; None: jobs cannot have secrets.

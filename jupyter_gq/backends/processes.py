@@ -6,7 +6,6 @@ Rules
 - Marks: processes that left their parent and their session are found by a variable in their environment, the mark.
 """
 
-import errno
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable
@@ -14,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jupyter_gq.devices.processes import Process, read_process
+from jupyter_gq.devices.signals import send_signal
 
 _PROC = Path("/proc")
 #: Age in seconds up to which a cached process table is used if no process has ended.
@@ -133,36 +133,6 @@ def user_of(pid: int) -> int | None:
         lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("Uid:")).split()[1])
     return None
-
-
-def send_signal(pid: int, ticks: int, number: signal.Signals) -> bool:
-    """Send a signal to exactly this process, and return True; return False if it is gone or may not be signalled."""
-    with suppress(ProcessLookupError, PermissionError):
-        handle = _open_handle(pid)
-        try:
-            # Checked while the handle is open: the id cannot be given to another process in between.
-            process = read_process(pid)
-            if process is None or process.ticks != ticks:
-                return False
-            if handle is None:
-                os.kill(pid, number)
-            else:
-                signal.pidfd_send_signal(handle, number)
-            return True
-        finally:
-            if handle is not None:
-                os.close(handle)
-    return False
-
-
-def _open_handle(pid: int) -> int | None:
-    """Open a pidfd of a process; return None if the kernel, or the filter of a container, does not allow it."""
-    try:
-        return os.pidfd_open(pid)
-    except OSError as error:
-        if error.errno in (errno.ENOSYS, errno.EPERM):
-            return None
-        raise
 
 
 def reap(children: Collection[int]) -> dict[int, int]:

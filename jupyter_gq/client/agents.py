@@ -1,11 +1,14 @@
 """Messages between the agent of a node and the service. Unknown is None, never 0."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from .bounds import MOST_ENTRIES, MOST_VARIABLES, Count, Name, Text
 from .strict_model import StrictModel
+
+#: The start of a process in clock ticks since the start of its machine; the bound is 300 000 years.
+Ticks = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class AgentDevice(StrictModel):
@@ -28,6 +31,30 @@ class AgentAllocation(StrictModel):
     device_ids: list[Name] = Field(max_length=MOST_ENTRIES)
 
 
+class AgentProcess(StrictModel):
+    """A process of a node, which no later process with the same id is taken for."""
+
+    pid: Count
+    ticks: Ticks = Field(description="Start of the process in clock ticks since the start of the node.")
+
+
+class AgentProcessUse(StrictModel):
+    """The memory that a process holds on a device."""
+
+    process: AgentProcess
+    memory_mib: Count | None = Field(default=None, description="Null: the driver does not tell.")
+
+
+class AgentDeviceUse(StrictModel):
+    """The use of a device by the processes of a pod."""
+
+    device: Name
+    processes: list[AgentProcessUse] | None = Field(
+        default=None, max_length=MOST_ENTRIES, description="Null: the device could not be sampled."
+    )
+    free_mib: Count | None = Field(default=None, description="Memory that no process holds; null: unknown.")
+
+
 class AgentShare(StrictModel):
     """The use that the processes of a watched pod make of their share."""
 
@@ -38,6 +65,11 @@ class AgentShare(StrictModel):
     )
     visible: list[Name] | None = Field(
         default=None, max_length=MOST_ENTRIES, description="Devices that the pod's containers can open; null: unknown."
+    )
+    devices: list[AgentDeviceUse] = Field(
+        default_factory=list,
+        max_length=MOST_ENTRIES,
+        description="Use by device and process; empty: unknown, or the ids of the driver's processes are not these.",
     )
 
 
@@ -56,10 +88,15 @@ class AgentReport(StrictModel):
     missing: dict[Name, Text] = Field(
         default_factory=dict,
         max_length=MOST_VARIABLES,
-        description="Abilities that this node lacks, such as suspend, and why.",
+        description="Abilities that this node lacks, such as suspend or signal, and why.",
     )
     done: list[Name] = Field(
         default_factory=list, max_length=MOST_ENTRIES, description="Ids of commands that were carried out."
+    )
+    failed: dict[Name, Text] = Field(
+        default_factory=dict,
+        max_length=MOST_VARIABLES,
+        description="Ids of commands that were not carried out, and why.",
     )
 
 
@@ -74,11 +111,21 @@ class WatchedPod(StrictModel):
 
 
 class AgentCommand(StrictModel):
-    """A task for the agent on its node. An agent that lacks the ability says so in `AgentReport.missing`."""
+    """A task for the agent on its node. An agent that lacks the ability says so in `AgentReport.missing`.
+
+    An agent carries out each command once, by its id.
+    """
 
     id: str
-    kind: Literal["suspend", "resume"]
+    kind: Literal["suspend", "resume", "interrupt", "terminate", "kill"]
     pod_uid: str
+    process: AgentProcess | None = Field(
+        default=None, description="The process that gets the signal. Null: the command is about the whole pod."
+    )
+    valid_for: float | None = Field(
+        default=None,
+        description="Seconds after the report that this answers; later the command counts no more. Null: no limit.",
+    )
 
 
 class AgentOrders(StrictModel):

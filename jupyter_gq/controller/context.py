@@ -143,8 +143,12 @@ class Context:
 
     def can_watch(self, kind: Kind, devices: Iterable[Device]) -> bool:
         """Return whether the memory of shares of these devices is watched, as far as that is known before they run."""
-        able = self.settings.memory_watch.enabled and self.probe is not None
-        if not able or self.backend_of(kind).capabilities.process_signals is None:
+        able = self.backend_of(kind).capabilities
+        if not self.settings.memory_watch.enabled:
+            return False
+        if (port := able.ordered_signals) is not None:
+            return all(device.memory and port.can_signal(device.id) for device in devices)
+        if self.probe is None or able.process_signals is None:
             return False
         return all(device.memory and (self.host_pids or is_simulated(device.id)) for device in devices)
 

@@ -276,6 +276,7 @@ class Controller:
         await self._leadership.confirm()
         self._presenter.forget_devices()
         revision = self._context.records.revision
+        self._memory_watch.settle()  # before the ends of runs, which may follow from it
         observed = await self._observer.observe()
         await self._observer.record(observed)
         self.drains.forget_uncordoned()

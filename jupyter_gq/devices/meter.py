@@ -17,7 +17,7 @@ from typing import Protocol
 from jupyter_gq.domain.amount import MiB
 
 from .probe import DeviceProbe, Usage
-from .processes import ProcessId, read_process
+from .processes import ProcessId, identify
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +46,8 @@ class DeviceUse:
     processes: tuple[ProcessUse, ...] | None
     #: Memory of the device that no process holds; None = unknown.
     free: MiB | None
+    #: Memory of the device, which may differ from what its node says; None = it is what the node says.
+    total: MiB | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +57,7 @@ class ShareUse:
     memory: MiB | None
     #: Highest utilisation of its processes, 0 to 100.
     utilisation: int | None
-    #: Use by device and process, as far as it is known here; empty on other machines.
+    #: Use by device and process; empty if the watchdog cannot act on these processes, or if it is unknown.
     devices: tuple[DeviceUse, ...] = field(default=(), compare=False)
 
 
@@ -73,10 +75,10 @@ class ShareMeter(Protocol):
 class ProbeMeter:
     """The meter of shares on this machine, by its device probe."""
 
-    def __init__(self, probe: DeviceProbe, identify: Callable[[int], ProcessId | None] | None = None) -> None:
+    def __init__(self, probe: DeviceProbe, identify: Callable[[int], ProcessId | None] = identify) -> None:
         """Create a meter; `identify` returns the identity of a living process, and tests replace it."""
         self._probe = probe
-        self._identify = identify or _identify
+        self._identify = identify
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
         """Return the use of each share under its name. Each device is sampled once, for all processes of its shares."""
@@ -117,11 +119,6 @@ class _Sample:
     usage: Sequence[Usage] | None
     free: MiB | None
     processes: Mapping[int, ProcessId]
-
-
-def _identify(pid: int) -> ProcessId | None:
-    found = read_process(pid)
-    return None if found is None or found.dead else found.id
 
 
 def _use_of(share: Share, samples: Mapping[str, _Sample]) -> ShareUse:

@@ -39,6 +39,8 @@ class Process:
     parent: int
     session: int
     dead: bool
+    #: Name of the program as the kernel keeps it, of 15 bytes at most.
+    name: str = ""
 
     @property
     def id(self) -> ProcessId:
@@ -51,17 +53,32 @@ class Process:
         return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
 
 
-def read_process(pid: int) -> Process | None:
-    """Return the process with this pid as it is now, which may be a zombie; None if there is none."""
+def read_process(pid: int, proc: Path = _PROC) -> Process | None:
+    """Return the process with this pid as it is now, which may be a zombie; None if there is none.
+
+    `proc` is the folder that shows the processes.
+    """
     try:
-        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     # The name is in parentheses and may itself contain spaces and parentheses.
-    fields = stat[stat.rindex(")") + 2 :].split()
+    start, end = stat.index("("), stat.rindex(")")
+    fields = stat[end + 2 :].split()
     return Process(
-        pid=pid, ticks=int(fields[19]), parent=int(fields[1]), session=int(fields[3]), dead=fields[0] in _DEAD
+        pid=pid,
+        ticks=int(fields[19]),
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        dead=fields[0] in _DEAD,
+        name=stat[start + 1 : end],
     )
+
+
+def identify(pid: int, proc: Path = _PROC) -> ProcessId | None:
+    """Return the identity of a living process; None if there is none."""
+    found = read_process(pid, proc)
+    return None if found is None or found.dead else found.id
 
 
 def is_running(process: ProcessId) -> bool:

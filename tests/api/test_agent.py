@@ -12,9 +12,10 @@ from jupyter_gq.agent.backoff import ExponentialBackoff
 from jupyter_gq.agent.observer import NodeObserver
 from jupyter_gq.agent.service_connection import ServiceConnection
 from jupyter_gq.api.app import make_server
-from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport, AgentShare, WatchedPod
+from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentProcess, AgentReport, AgentShare, WatchedPod
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
 from tests.patience import eventually
@@ -28,6 +29,10 @@ pytestmark = pytest.mark.asyncio
 
 POD = WatchedPod(pod_uid="u", namespace="train", pod="gq-job-1-1-0")
 SUSPEND = AgentCommand(id="c1", kind="suspend", pod_uid="u")
+
+
+def a_kill(id="k1", *, pid=7, pod="u", valid_for=15.0):
+    return AgentCommand(id=id, kind="kill", pod_uid=pod, process=AgentProcess(pid=pid, ticks=5), valid_for=valid_for)
 
 
 class FineNode:
@@ -65,13 +70,36 @@ class NodeThatLosesItsDriver(FineNode):
         return report.model_copy(update={"probe": "LOST", "detail": "It fell off the bus.", "missing": missing})
 
 
+class RefusesSome:
+    """A sender of signals that notes each command, and refuses those about the pods in `refuses`."""
+
+    def __init__(self):
+        self.sent, self.refuses = [], {}
+
+    def send(self, command):
+        self.sent.append((command.kind, command.process.pid))
+        return self.refuses.get(command.pod_uid, "")
+
+
+class DeafToResults(RunsPods):
+    """A backend that fails at this many of the first reports with results."""
+
+    deaf_to_results = 0
+
+    def accept_report(self, node, report):
+        if report.done and self.deaf_to_results:
+            self.deaf_to_results -= 1
+            raise BackendError("It did not listen.")
+        return super().accept_report(node, report)
+
+
 class World:
     """A service that accepts reports, and one agent that connects to it."""
 
     def __init__(self, folder, serve):
         self.clock, self.serve = FixedClock(), serve
         nodes = (a_node(2, name="node-a"),)
-        self.machine = RunsPods(self.clock, nodes)
+        self.machine = DeafToResults(self.clock, nodes)
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
         self.controller = Controller(
             store=self.store,
@@ -82,7 +110,7 @@ class World:
         )
         self.token = folder / "token"
         self.token.write_text("agent\n")
-        self.tasks = []
+        self.tasks, self.signals = [], RefusesSome()
 
     async def start(self, **more):
         return (await self.serve(self.controller, pods=authenticator(), **more)).url
@@ -90,7 +118,8 @@ class World:
     def connect(self, url, *, name="node-a", node=None, every=20.0):
         service = ServiceConnection(url, self.token, name, longest_wait=every)
         self.backoff = ExponentialBackoff(lambda: 1.0, first=0.02, longest=0.05)
-        agent = Agent(NodeObserver(node or FineNode(), 10), service, self.backoff, report_every=every)
+        observer = NodeObserver(node or FineNode(), 10)
+        agent = Agent(observer, self.signals, service, self.backoff, report_every=every)
         self.tasks.append(asyncio.create_task(agent.run()))
 
     @property
@@ -156,6 +185,40 @@ async def test_unsupported_command_is_logged_once_and_causes_no_extra_reports(wo
     await world.controller.step()
     assert caplog.text.count("cannot suspend") == 1
     assert len(world.reports) <= count + 2, "a repeated command is no new order"
+
+
+async def test_order_to_signal_is_carried_out_once_and_told_once(world):
+    world.signals.refuses["other"] = "It has ended."
+    world.connect(await world.start())
+    await world.heard(2)
+    count = len(world.reports)
+    world.order(commands=[a_kill("k1"), a_kill("k2", pid=8, pod="other")])
+    await until(lambda: any(report.done for report in world.reports))
+    (told,) = [report for report in world.reports if report.done]
+    assert (told.done, told.failed) == (["k1"], {"k2": "It has ended."})
+    world.order(commands=[a_kill("k1")])
+    await world.heard(count + 3)
+    assert world.signals.sent == [("kill", 7), ("kill", 8)]
+    assert sum(bool(report.done or report.failed) for report in world.reports) == 1
+
+
+async def test_order_whose_answer_took_too_long_is_not_carried_out(world, caplog):
+    world.connect(await world.start())
+    await world.heard(2)
+    world.order(commands=[a_kill("k1", valid_for=0.0), a_kill("k2", pid=8)])
+    await until(lambda: any(report.done for report in world.reports))
+    assert world.signals.sent == [("kill", 8)]
+    assert "came too late" in caplog.text
+    assert not any(report.failed for report in world.reports)
+
+
+async def test_result_that_the_service_did_not_hear_is_told_again(world):
+    url = await world.start()
+    world.order(commands=[a_kill()])
+    world.machine.deaf_to_results = 1
+    world.connect(url)
+    await until(lambda: any(report.done for report in world.reports))
+    assert world.signals.sent == [("kill", 7)]
 
 
 async def test_agent_that_restarts_gets_its_orders_at_once(world):

@@ -343,6 +343,18 @@ def test_an_agent_sees_the_processes_the_devices_and_the_books_of_its_node():
     assert all(each["readOnly"] for each in agent["volumeMounts"] if each["name"] in hosts)
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_agent_ends_programs_only_if_the_chart_lets_it(allowed):
+    values = {} if allowed else {"agent": {"endPrograms": False}}
+    found = objects(values)
+    (container,) = pod_of(found, "DaemonSet")["containers"]
+    agent = NodeAgent()
+    agent.initialize(container["command"][2:])
+    assert agent.end_programs is allowed
+    plain = pod_of(objects(), "DaemonSet")
+    assert {**container, "command": []} == {**plain["containers"][0], "command": []}, "its rights stay the same"
+
+
 def test_an_identity_of_the_cloud_is_given_to_jobs_and_to_nobody_else():
     marks = {"iam.gke.io/gcp-service-account": "checkpoints@project.iam.gserviceaccount.com"}
     found = objects({"training": {"serviceAccountAnnotations": marks}})

@@ -31,6 +31,8 @@ TRAINS = """
 import subprocess, sys
 subprocess.run([sys.executable, "-c", "import jupyter_gq; jupyter_gq.simulate_memory(2000)\\nwhile True: pass"])
 """
+#: The same, and the process that the pod was started with goes on without its child.
+TRAINS_ON = f"{TRAINS}\nimport time; time.sleep(1000)\n"
 
 
 def a_pod(name, *command, gpus=0):
@@ -111,12 +113,12 @@ class HearsWhatTheTestWants(RunsPods):
 
         return await eventually(found, lambda: f"{what}; the last report: {self.last}")
 
-    def watch(self, *pods):
+    def watch(self, *pods, commands=()):
         watched = [
             WatchedPod(pod_uid=pod.metadata.uid, namespace=pod.metadata.namespace, pod=pod.metadata.name)
             for pod in pods
         ]
-        self.told[NODE] = AgentOrders(watch=watched)
+        self.told[NODE] = AgentOrders(watch=watched, commands=list(commands))
 
 
 async def run(plane, namespace, pod):

@@ -15,6 +15,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World
@@ -40,14 +41,15 @@ def a_cell(source, folder, **request):
     return JobSubmission.model_validate({"queue": "vision", "gpus": "1", "bundle": bundle, **request})
 
 
-def a_controller(store, backend):
+def a_controller(store, backend, config=CONFIG):
     """Decides with the settings above, and says when something is not as it must be."""
     return Controller(
         store=store,
         backends=(backend,),
-        settings=FixedSettings(build_settings(CONFIG, ())),
+        settings=FixedSettings(build_settings(config, ())),
         clock=SystemClock(),
         bundles=StoredBundles(store, store),
+        meter=ReportedMeter(backend.find_uses),
         check_invariants=True,
     )
 
@@ -55,8 +57,8 @@ def a_controller(store, backend):
 class Installed:
     """A service on a cluster with two devices. It can end and begin anew; its store and address stay."""
 
-    def __init__(self, world, folder, devices=2):
-        self.world, self._folder, self._devices = world, folder, devices
+    def __init__(self, world, folder, devices=2, config=CONFIG):
+        self.world, self._folder, self._devices, self._config = world, folder, devices, config
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
         (held,) = bind_sockets(0, "127.0.0.1")
         self._port = held.getsockname()[1]
@@ -66,7 +68,7 @@ class Installed:
     async def start(self):
         copies = (self._folder / "copies").as_uri()
         self.backend = self.world.new_backend(service_url=self.url, checkpoint_url=copies)
-        self.controller = a_controller(self.store, self.backend)
+        self.controller = a_controller(self.store, self.backend, self._config)
         spaces, review = self.world.namespaces, self.backend.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=spaces.nodes, training_namespace=spaces.train)
         self._server = make_server(application_of(self.controller, None, "/services/jupyter-gq/", pods=pods))

@@ -1,20 +1,30 @@
 """The agent as a pod of a node: its token, the kubelet's socket and the processes of pods, as they come and go."""
 
 import asyncio
+import copy
 
 import psutil
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.client.agents import AgentCommand, AgentProcess
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.devices.processes import read_process
+from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.cluster import SHARE_LABEL
-from tests.kubernetes.agent_world import NODE, TRAINS, HearsWhatTheTestWants, Service, a_pod, an_agent, run
+from tests.kubernetes.agent_world import NODE, TRAINS, TRAINS_ON, HearsWhatTheTestWants, Service, a_pod, an_agent, run
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
 from tests.kubernetes.job_world import ANN, CONFIG, Installed
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
+
+#: Holds more than half of a device, and says so.
+GREEDY = "import time, jupyter_gq\njupyter_gq.simulate_memory(22528)\nprint('holds', flush=True)\ntime.sleep(1000)"
+#: Short times between the steps of the watchdog.
+IMPATIENT = copy.deepcopy(CONFIG)
+IMPATIENT.Pools.interrupt_after = IMPATIENT.Pools.end_after = 5
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +132,49 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane
     node.container(nodes, "busy").sweep()
 
 
+async def test_an_ordered_signal_ends_one_program_of_one_pod(plane, namespaces, node, serve):
+    backend = HearsWhatTheTestWants()
+    nodes = namespaces.nodes
+    await run(plane, nodes, an_agent("agent-6", serve(backend).url))
+    greedy = await run(plane, nodes, a_pod("greedy", "python", "-c", TRAINS_ON, gpus=1))
+    modest = await run(plane, nodes, a_pod("modest", "python", "-c", TRAINS_ON, gpus=1))
+    backend.watch(greedy, modest)
+
+    def held(report):
+        """The processes that hold memory, by the uid of their pod."""
+        return {
+            share.pod_uid: use.process
+            for share in report.shares
+            for device in share.devices
+            for use in device.processes or ()
+            if use.memory_mib == 2000
+        }
+
+    report = await backend.reports(lambda report: len(held(report)) == 2, "two programs that hold memory")
+    assert "signal" not in report.missing
+    victim, other = held(report)[greedy.metadata.uid], held(report)[modest.metadata.uid]
+    main = node.container(nodes, "greedy").process.pid
+    entry = AgentProcess(pid=main, ticks=read_process(main).ticks)
+    wrong = [
+        AgentCommand(id="main", kind="kill", pod_uid=greedy.metadata.uid, process=entry),
+        AgentCommand(id="other", kind="kill", pod_uid=greedy.metadata.uid, process=other),
+        AgentCommand(
+            id="early", kind="kill", pod_uid=greedy.metadata.uid, process=victim.model_copy(update={"ticks": 1})
+        ),
+    ]
+    right = AgentCommand(id="right", kind="kill", pod_uid=greedy.metadata.uid, process=victim, valid_for=15)
+    backend.watch(greedy, modest, commands=[*wrong, right])
+    told = await backend.reports(lambda report: report.done, "what became of the orders")
+    assert told.done == ["right"]
+    assert set(told.failed) == {"main", "other", "early"}
+    left = await backend.reports(lambda report: len(held(report)) == 1, "one program is left")
+    assert held(left) == {modest.metadata.uid: other}
+    assert psutil.pid_exists(main)
+    for name in ("greedy", "modest"):
+        node.container(nodes, name).sweep()
+    node.container(nodes, "agent-6").signal(9)
+
+
 async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is_known(plane, world, node, serve):
     backend, nodes = world.backend, world.namespaces.nodes
     service = serve(backend)
@@ -184,6 +237,27 @@ async def test_a_job_on_a_share_begins_when_the_agent_has_looked_at_its_devices(
         told = "The job starts although its devices were not checked. The driver of this node does not tell the numbers"
         log = installed.controller.jobs.read_log(ANN, job)
         assert told in log, "it was looked at; simulated devices are nowhere to be seen"
+    finally:
+        await installed.stop()
+        installed.store.close()
+
+
+async def test_a_job_above_its_memory_limit_is_warned_and_interrupted_by_the_agent(plane, world, node, tmp_path):
+    world.pools[:] = build_settings(CONFIG, ()).pod_pools
+    installed = Installed(world, tmp_path, devices=3, config=IMPATIENT)
+    await installed.start()
+    try:
+        await run(plane, world.namespaces.nodes, an_agent("agent-7", installed.url))
+        job = installed.send(GREEDY, tmp_path / "home", gpus="0.5")
+        await eventually(
+            lambda: "2 GiB more than the limit of 20 GiB" in installed.job(job).sentence,
+            lambda: f"the warning: {installed.job(job)}",
+        )
+        await installed.phase(job, "failed")
+        assert "was interrupted, because the share held 22 GiB of GPU memory" in installed.job(job).sentence
+        acts = [entry.action for entry in installed.store.audit(AuditFilter()) if entry.object == job]
+        memory = [action for action in acts if action.value.startswith("memory.")]
+        assert memory == [Action.MEMORY_INTERRUPT, Action.MEMORY_WARN]
     finally:
         await installed.stop()
         installed.store.close()

@@ -15,6 +15,7 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from .api.views import PodView
 from .nodes.agents import Agents
 from .nodes.nodes import Nodes
+from .nodes.signal_orders import SignalOrders
 from .runs.notebooks import NotebookRuns
 from .runs.training import TrainingRuns
 from .shares.attestation import MISMATCH
@@ -28,6 +29,7 @@ class KubernetesAgentReports:
     """The receiver of the agents' reports on the pods of notebooks and jobs."""
 
     agents: Agents
+    signal_orders: SignalOrders
     nodes: Nodes
     #: Tells whether `nodes` has all nodes of the cluster.
     are_nodes_listed: Callable[[], bool]
@@ -51,6 +53,7 @@ class KubernetesAgentReports:
         report = report.model_copy(update={"shares": own})
         is_news = self.agents.is_news(node, report)
         mismatched = self.agents.store_report(node, report, self._devices_of)
+        self.signal_orders.note_report(node, report)
         for uid in mismatched:
             self._stop_mismatched(uid)
         # Hundreds of nodes report every few seconds that nothing has changed.
@@ -60,7 +63,7 @@ class KubernetesAgentReports:
 
     def orders(self, node: str) -> AgentOrders:
         """Return the orders that the node's agent would get now, without a new report."""
-        return AgentOrders(watch=self._pods_to_check(node))
+        return AgentOrders(watch=self._pods_to_check(node), commands=self.signal_orders.commands(node))
 
     def _pods_to_check(self, node: str) -> list[WatchedPod]:
         pods = [

@@ -38,6 +38,7 @@ from .nodes.cordon import NodeCordons
 from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
 from .nodes.nodes import Nodes
 from .nodes.placeholders import Placeholders
+from .nodes.signal_orders import SignalOrders
 from .objects import names
 from .offer import Offer
 from .options import KubernetesOptions
@@ -47,9 +48,11 @@ from .runs.notebooks import NotebookRuns
 from .runs.strays import Strays
 from .runs.training import TrainingRuns
 from .secrets import ClusterSecrets
+from .share_uses import add_up, name_slots
 from .shares.attestation import attest
 from .shares.preparation import DevicePreparation
 from .shares.reservation_pods import ReservationPods
+from .signals import PodSignals
 
 if TYPE_CHECKING:
     from .api.cluster import Cluster
@@ -81,6 +84,7 @@ class KubernetesRuns:
         now = clocks.elapsed
         self._now, self._on_change = now, on_change
         self.agents = Agents(silent_after=options.agent_silent_after, now=now)
+        self._signal_orders = SignalOrders(now=now)
         self.cluster_nodes = Nodes(
             pools=pools,
             agents=self.agents,
@@ -150,6 +154,7 @@ class KubernetesRuns:
             pod_lookup=self,
             agent_reports=KubernetesAgentReports(
                 agents=self.agents,
+                signal_orders=self._signal_orders,
                 nodes=self.cluster_nodes,
                 are_nodes_listed=self._node_views.synced.is_set,
                 notebooks=self.notebooks,
@@ -167,6 +172,7 @@ class KubernetesRuns:
             pace=self.pace,
             strays=self._strays.find,
             enforcement=self.enforcement,
+            ordered_signals=PodSignals(agents=self.agents, orders=self._signal_orders, pods_of=self._pods_of),
         )
 
     def _note_change(self) -> None:
@@ -298,11 +304,21 @@ class KubernetesRuns:
                     pods.setdefault(run.id, []).extend(self._pods_of(run.key))
         found: dict[str, ShareUse] = {}
         for name, of_workload in pods.items():
-            uses = [self.agents.use(pod.uid) for pod in of_workload if pod.slots and not pod.finished]
+            uses = [self._use_of(pod) for pod in of_workload if pod.slots and not pod.finished]
             known = [use for use in uses if use is not None]
             if known and len(known) == len(uses):
-                found[name] = _add_up(known)
+                found[name] = add_up(known)
         return found
+
+    def _use_of(self, pod: PodView) -> ShareUse | None:
+        """Return what a pod uses of its devices, by their slots; None if that is unknown."""
+
+        def memory_of(uuid: str) -> MiB | None:
+            device = self.agents.device(pod.node, uuid)
+            return None if device is None else device.memory
+
+        use = self.agents.use(pod.uid)
+        return None if use is None else name_slots(pod, use, memory_of)
 
     def _pods_of(self, key: RunKey) -> tuple[PodView, ...]:
         return (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))
@@ -389,16 +405,3 @@ class KubernetesRuns:
     def _note_holding_pod(self, before: PodView | None, after: PodView | None) -> None:
         self.reservation_pods.note_pod(before, after)
         self.placeholders.apply_change(before, after)
-
-
-def _add_up(uses: Sequence[ShareUse]) -> ShareUse:
-    """Return the sum of the pods' memory and the largest of their utilisations.
-
-    If an amount of one pod is unknown, that result is None.
-    """
-    memory = [use.memory for use in uses if use.memory is not None]
-    work = [use.utilisation for use in uses if use.utilisation is not None]
-    return ShareUse(
-        memory=MiB(sum(memory)) if len(memory) == len(uses) else None,
-        utilisation=max(work) if len(work) == len(uses) else None,
-    )

@@ -19,11 +19,12 @@ from dataclasses import replace
 from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.observer import RunObserver
-from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap, send_signal
+from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
+from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull

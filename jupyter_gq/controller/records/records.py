@@ -87,6 +87,10 @@ class Records:
         workload = record.workload
         log.info("%s of %s waits in %s", workload.id, workload.owner, workload.queue, extra=workload.log_fields)
 
+    def add_audit(self, entry: AuditEntry) -> None:
+        """Store an audit entry about a workload that may be final or deleted; errors of the store are raised."""
+        self._save({}, [entry])
+
     def commit(self, changes: Sequence[Change]) -> None:
         """Apply these changes in order, save them together, and publish an event for each changed record.
 

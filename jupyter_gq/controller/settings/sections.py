@@ -255,10 +255,10 @@ class Pools(Configurable):
 
     watch_memory = Flag(
         True,
-        help="""True: the device memory of each share of a part of a GPU on this machine is measured every five seconds.
-        The user of a share above its limit is warned. Then the program of the share that holds most is interrupted, and
-        ended if that does not help. Other programs are left alone. False: only the frameworks keep the limits.
-        Default: True.""",
+        help="""True: the device memory of each share of a part of a GPU is measured every five seconds, on this machine
+        and on nodes whose agent may end programs. The user of a share above its limit is warned. Then the program of
+        the share that holds most is interrupted, and ended if that does not help. Other programs are left alone. False:
+        only the frameworks keep the limits. Default: True.""",
     ).tag(config=True)
     interrupt_after = Number(
         60,

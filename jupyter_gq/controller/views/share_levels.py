@@ -24,7 +24,7 @@ def level_of(context: Context, workload: Workload, devices: Mapping[str, Device]
         held or _in_pool(devices.values(), pool),
         has_gpu=bool(asked.devices),
         whole=asked.milli_per_device >= ONE_GPU,
-        watched=workload.id in context.watched if held else None,
+        watched=workload.id in context.watched and context.can_watch(workload.kind, held) if held else None,
     )
     return decide_level(found)
 

@@ -12,8 +12,8 @@ class FakeProc:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def add(self, pid, *, pod=None, parent=1, nodes=(), name="python"):
-        """Add a process of that pod; its container has the files `nodes` in /dev. Return its folder."""
+    def add(self, pid, *, pod=None, parent=1, nodes=(), name="python", ticks=5):
+        """Add a process of that pod, started then; its container has the files `nodes` in /dev. Return its folder."""
         home = self.folder / str(pid)
         dev = home / "root" / "dev"
         dev.mkdir(parents=True)
@@ -21,7 +21,8 @@ class FakeProc:
             (dev / node).touch()
         group = "/system.slice/sshd.service" if pod is None else f"/kubepods/burstable/pod{pod}/4f6a"
         (home / "cgroup").write_text(f"0::{group}\n")
-        (home / "stat").write_text(f"{pid} ({name}) S {parent} {pid} {pid} 0 -1 4194560 1 0\n")
+        between = "0 -1 4194560 " + "0 " * 12
+        (home / "stat").write_text(f"{pid} ({name}) S {parent} {pid} {pid} {between}{ticks} 0 0\n")
         mark = b"" if pod is None else f"JUPYTER_GQ_POD_UID={pod}".encode() + b"\0"
         (home / "environ").write_bytes(b"HOME=/root\0" + mark + b"LAST=1\0")
         return home

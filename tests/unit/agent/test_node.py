@@ -7,7 +7,15 @@ import pytest
 from jupyter_gq.agent.kubelet import KubeletSocket
 from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
-from jupyter_gq.client.agents import AgentDevice, AgentShare, WatchedPod
+from jupyter_gq.agent.signals import NO_HOST_IDS, OFF, PodSignals
+from jupyter_gq.client.agents import (
+    AgentDevice,
+    AgentDeviceUse,
+    AgentProcess,
+    AgentProcessUse,
+    AgentShare,
+    WatchedPod,
+)
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from tests.unit.devices.test_nvml import GIB, FakeNvml
@@ -15,22 +23,35 @@ from tests.unit.devices.test_nvml import GIB, FakeNvml
 from .kubelets import BrokenKubelet, FakeKubelet, a_pod
 from .proc import OTHER, UID, FakeProc
 
+#: MiB of GPU-1 that no process holds.
+FREE = 30 * 1024 - 1
+
 
 def watched(uid=UID, *devices, pod="a"):
     return WatchedPod(pod_uid=uid, namespace="team", pod=pod, devices=list(devices))
 
 
-class Machine:
-    """A node with a fake driver and a fake /proc."""
+def held(pid, mib, ticks=5):
+    """What one process holds of GPU-1, of which some memory is free."""
+    use = AgentProcessUse(process=AgentProcess(pid=pid, ticks=ticks), memory_mib=mib)
+    return AgentDeviceUse(device="GPU-1", processes=[use], free_mib=FREE)
 
-    def __init__(self, folder, socket):
+
+class Machine:
+    """A node with a fake driver and a fake /proc, which shows the ids of the host."""
+
+    def __init__(self, folder, socket, *, allowed=True, host_ids=True, may_signal=True):
         self.nvml, self.proc = FakeNvml(), FakeProc(folder)
         probe = NvmlProbe(now=lambda: 1000.0, load=lambda: self.nvml)
+        processes = Processes(folder, find_pod_by_cgroup)
         self.node = LocalNode(
             probe=probe,
-            meter=ProbeMeter(probe),
+            meter=ProbeMeter(probe, processes.identify),
             kubelet=KubeletSocket(socket),
-            processes=Processes(folder, find_pod_by_cgroup),
+            processes=processes,
+            signals=PodSignals(
+                processes, allowed=allowed, host_ids=lambda: host_ids, may_signal=lambda pid: may_signal
+            ),
             proc=folder,
         )
 
@@ -60,8 +81,8 @@ def test_report_combines_driver_kubelet_and_shares(machine, kubelet):
     assert report.devices[1] == AgentDevice(uuid="GPU-1", index=1, model="A100-SXM4-40GB", memory_mib=40_959)
     assert [(given.pod, given.device_ids) for given in report.allocations] == [("a", ["GPU-1"])]
     assert report.shares == [
-        AgentShare(pod_uid=UID, memory_mib=100, utilisation=40, visible=["GPU-1"]),
-        AgentShare(pod_uid=OTHER, memory_mib=50, utilisation=90, visible=["GPU-0"]),
+        AgentShare(pod_uid=UID, memory_mib=100, utilisation=40, visible=["GPU-1"], devices=[held(7, 100)]),
+        AgentShare(pod_uid=OTHER, memory_mib=50, utilisation=90, visible=["GPU-0"], devices=[held(8, 50)]),
     ]
     assert set(report.missing) == {"suspend"}
 
@@ -117,7 +138,7 @@ def test_lost_driver_is_reported_as_a_state_beside_the_kubelet_s_allocations(mac
     machine.nvml.__dict__.update(lost.__dict__)
     report = machine.node.observe([watched(UID, "GPU-1")])
     assert (report.probe, report.devices) == (state, [])
-    assert report.shares == [AgentShare(pod_uid=UID)]
+    assert report.shares == [AgentShare(pod_uid=UID, devices=[AgentDeviceUse(device="GPU-1")])]
     assert report.allocations
     machine.nvml.fails = {}
     assert machine.node.observe([watched(UID, "GPU-1")]).probe == "OK", "it comes back without a restart"
@@ -146,3 +167,34 @@ def test_report_says_that_the_device_plugin_shares_devices_so_that_the_node_gets
     assert "GPU-0::1" in report.missing["shares"]
     assert report.allocations[0].device_ids == ["GPU-0::1"]
     assert report.shares[0].memory_mib == 100
+
+
+def test_memory_of_each_process_is_reported_with_its_start_and_an_unknown_amount_is_no_zero(machine):
+    machine.proc.add(7, pod=UID, ticks=70)
+    machine.proc.add(8, pod=UID, ticks=80)
+    machine.proc.add(9, pod=UID)
+    machine.uses(7, 100, 40)
+    machine.uses(8, None, 0)
+    (device,) = machine.share(watched(UID, "GPU-1")).devices
+    assert device.processes == [
+        AgentProcessUse(process=AgentProcess(pid=7, ticks=70), memory_mib=100),
+        AgentProcessUse(process=AgentProcess(pid=8, ticks=80), memory_mib=None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lacks", "reason", "reported"),
+    [
+        ({"allowed": False}, OFF, True),
+        ({"host_ids": False}, NO_HOST_IDS, False),
+        ({"may_signal": False}, "refused it for process 7", True),
+    ],
+)
+def test_agent_that_cannot_signal_says_why_and_believes_no_foreign_ids(tmp_path, socket, lacks, reason, reported):
+    machine = Machine(tmp_path, socket, **lacks)
+    machine.proc.add(7, pod=UID)
+    machine.uses(7, 100, 40)
+    report = machine.node.observe([watched(UID, "GPU-1")])
+    assert reason in report.missing["signal"]
+    assert report.shares[0].memory_mib == 100
+    assert bool(report.shares[0].devices) is reported

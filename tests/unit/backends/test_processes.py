@@ -9,8 +9,9 @@ import sys
 import psutil
 import pytest
 
-from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, environment_of, send_signal, user_of
+from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, environment_of, user_of
 from jupyter_gq.devices.processes import Process, read_process
+from jupyter_gq.devices.signals import send_signal
 
 
 def a_process(pid, parent=1, session=None, dead=False, ticks=100):

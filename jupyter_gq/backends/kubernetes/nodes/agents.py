@@ -6,7 +6,9 @@ Rules
    cannot say.
 2. Silence. A node whose agent is silent takes no new shares; running work is left alone.
 3. Unknown is None: a share that no agent reports has no use of 0.
-4. Names of devices. Only NVIDIA's UUIDs name a device for good. Another id, such as a number, may mean a device that
+4. Short memory. What each process holds counts for a few seconds only, and only if the agent can signal processes:
+   somebody may act on it.
+5. Names of devices. Only NVIDIA's UUIDs name a device for good. Another id, such as a number, may mean a device that
    somebody else uses, so a node that was seen to have such ids takes no shares.
 """
 
@@ -16,7 +18,8 @@ from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.capabilities import AttestationResult
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
-from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.devices.meter import DeviceUse, ProcessUse, ShareUse
+from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
 
@@ -28,6 +31,10 @@ _WHOLE = "GPU-"
 _UUIDS = (_WHOLE, "MIG-")
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
+#: Key of `AgentReport.missing`: the right and the ability to signal processes.
+_SIGNAL = "signal"
+#: Seconds for which the memory of single processes counts.
+_DETAILS_FOR = 15.0
 #: Number of equal checks in a row after which a wrong result counts: a container that starts may show half its devices.
 _SETTLED = 2
 #: Seconds after which a check is unclear if the processes of the container cannot be inspected.
@@ -265,9 +272,26 @@ class Agents:
         return max(len(devices - own), *by_pod.values(), 0)
 
     def use(self, uid: str) -> ShareUse | None:
-        """Return the use of a pod's share; None if no agent that reports at present knows the pod."""
-        found = self._uses.get(uid)
-        return found[1] if found is not None and self.is_reporting(found[0]) else None
+        """Return the use of a pod's share; None if no agent that reports at present knows the pod.
+
+        The use by device and process is left out unless `can_signal` is true.
+        """
+        node, use = self._uses.get(uid, ("", None))
+        if use is None or not self.is_reporting(node):
+            return None
+        return use if self.can_signal(node) else replace(use, devices=())
+
+    def can_signal(self, node: str) -> bool:
+        """Return whether the agent of the node has reported in the last seconds that it can signal processes."""
+        last = self._reports.get(node)
+        if last is None or self._now() - last.at > _DETAILS_FOR:
+            return False
+        return last.report.probe == "OK" and _SIGNAL not in last.report.missing
+
+    def report(self, node: str) -> AgentReport | None:
+        """Return the last report of a node; None if there was none."""
+        last = self._reports.get(node)
+        return None if last is None else last.report
 
     def forget(self, nodes: Iterable[str]) -> None:
         """Drop the reports of these nodes and the use of their shares."""
@@ -313,5 +337,24 @@ def is_uuid(device: str) -> bool:
 
 
 def _use(share: AgentShare) -> ShareUse:
-    memory = None if share.memory_mib is None else MiB(share.memory_mib)
-    return ShareUse(memory=memory, utilisation=share.utilisation)
+    return ShareUse(
+        memory=_mib(share.memory_mib),
+        utilisation=share.utilisation,
+        devices=tuple(
+            DeviceUse(
+                device=each.device,
+                processes=None
+                if each.processes is None
+                else tuple(
+                    ProcessUse(process=ProcessId(use.process.pid, use.process.ticks), memory=_mib(use.memory_mib))
+                    for use in each.processes
+                ),
+                free=_mib(each.free_mib),
+            )
+            for each in share.devices
+        ),
+    )
+
+
+def _mib(amount: int | None) -> MiB | None:
+    return None if amount is None else MiB(amount)

@@ -154,7 +154,7 @@ class PaperBackend:
         await self.runs.launch(Launch(workload=workload, detail=WorkloadDetail(image="i", **detail)))
         return workload
 
-    def report(self, node="n1", given=(), shares=None):
+    def report(self, node="n1", given=(), shares=None, **more):
         """Its agent tells who has which device, (namespace, pod, device), and what pods see, by uid."""
         allocations = [
             AgentAllocation(
@@ -164,9 +164,8 @@ class PaperBackend:
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(2)]
         told = [AgentShare(pod_uid=uid, **what) for uid, what in (shares or {}).items()]
-        return self.runs.capabilities.agent_reports.accept_report(
-            node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told)
-        )
+        report = {"probe": "OK", "devices": devices, "allocations": allocations, "shares": told, **more}
+        return self.runs.capabilities.agent_reports.accept_report(node, AgentReport(**report))
 
     async def observed(self, workload):
         """What is observed of that job or notebook; None when nothing is."""
