@@ -95,7 +95,7 @@ def format_jobs(
                 describe_phase(job),
                 job.name,
                 job.queue,
-                job.gpus if job.tasks == 1 else f"{job.tasks} x {job.gpus}",
+                _describe_gpus(job),
                 format_duration(max(0.0, now - job.submitted_at)),
                 *([describe_use(job) or "-"] if use else []),
                 job.sentence,
@@ -103,6 +103,14 @@ def format_jobs(
         )
     first = 4 + owners
     return format_table(rows, {first, first + 1}, width=width)
+
+
+def _describe_gpus(job: JobSummary) -> str:
+    """Return the GPUs of a job, such as "2", "4 x 0.5", or "3 of 4 x 1" for a job that runs with fewer tasks."""
+    if job.tasks == 1:
+        return job.gpus
+    fewer = job.tasks_now is not None and job.tasks_now < job.tasks
+    return f"{job.tasks_now} of {job.tasks} x {job.gpus}" if fewer else f"{job.tasks} x {job.gpus}"
 
 
 def describe_phase(job: JobSummary) -> str:

@@ -162,6 +162,8 @@ class FakeResizingBackend(FakeBackend):
         self.leaving: dict[RunKey, tuple[TaskPlacement, ...]] = {}
         #: Runs to which no task can be added.
         self.closed: set[RunKey] = set()
+        #: Whether tasks can be added; if not, the first attempt closes the run.
+        self.has_room = True
         self.graces: list[Seconds] = []
 
     async def resize(
@@ -170,6 +172,8 @@ class FakeResizingBackend(FakeBackend):
         self._fuse.burn()
         key = (workload.id, workload.run)
         run, wanted = self.runs[key], workload.placement
+        if not self.has_room and set(wanted) - set(run.placement):
+            self.closed.add(key)
         if key in self.closed:
             wanted = tuple(task for task in wanted if task in run.placement)
         gone = tuple(task for task in run.placement if task not in wanted)

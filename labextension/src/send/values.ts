@@ -14,6 +14,7 @@ export interface IFormValues {
   readonly gpus: string;
   readonly gpuMemory: string;
   readonly tasks: string;
+  readonly minTasks: string;
   readonly cpus: string;
   readonly memory: string;
   readonly model: string;
@@ -85,12 +86,18 @@ export function makeRequest(
     const message = trans.__('Write a whole number from 1 to %1.', MOST_TASKS);
     return { code: 'invalid_tasks', field: 'tasks', message };
   }
+  const least = readLeastTasks(values.minTasks, tasks);
+  if (least === undefined) {
+    const message = trans.__('Write a whole number from 1 to %1, the number of tasks.', tasks);
+    return { code: 'invalid_tasks', field: 'min_tasks', message };
+  }
   return {
     name: values.name,
     queue: values.queue,
     gpus: chooseGpus(values),
     gpu_memory: values.gpuMemory.trim() || null,
     tasks,
+    min_tasks: least,
     cpus: values.cpus.trim() || null,
     memory: values.memory.trim() || null,
     gpu_model:
@@ -110,6 +117,24 @@ function readTasks(text: string): number | null {
   const written = text.trim() || '1';
   const tasks = /^\d{1,3}$/.test(written) ? Number(written) : 0;
   return tasks >= 1 && tasks <= MOST_TASKS ? tasks : null;
+}
+
+/** Return the least number of tasks, null for an empty field, or undefined for a text that is no such number. */
+function readLeastTasks(text: string, tasks: number): number | null | undefined {
+  if (text.trim() === '') {
+    return null;
+  }
+  const least = readTasks(text);
+  return least === null || least > tasks ? undefined : least;
+}
+
+/** Return the tasks in the fields, such as "4 tasks" or "2 to 4 tasks"; null if both are as usual. */
+function summarizeTasks(values: IFormValues, trans: TranslationBundle): string | null {
+  const [least, most] = [values.minTasks.trim(), values.tasks.trim()];
+  if (least !== '') {
+    return trans.__('%1 to %2 tasks', least, most || '1');
+  }
+  return readTasks(most) === 1 ? null : trans.__('%1 tasks', most);
 }
 
 /** Return the names in a text that separates them by commas or spaces. */
@@ -148,7 +173,7 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
   const request = makeRequest(values, offer, trans);
   const parts = [
     values.gpuMemory.trim() === '' ? null : trans.__('%1 of GPU memory', addUnit(values.gpuMemory)),
-    readTasks(values.tasks) === 1 ? null : trans.__('%1 tasks', values.tasks.trim()),
+    summarizeTasks(values, trans),
     values.cpus.trim() === '' ? null : formatCores(values.cpus.trim(), trans),
     values.memory.trim() === '' ? null : addUnit(values.memory),
     'gpu_model' in request ? request.gpu_model : null,
@@ -216,6 +241,7 @@ export function proposeValues(
     gpuMemory: kept.gpuMemory ?? '',
     // One job of many tasks does not make the next one such a job.
     tasks: '',
+    minTasks: '',
     cpus: kept.cpus ?? '',
     memory: kept.memory ?? '',
     model: kept.model ?? '',

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.models import JobFields
+from jupyter_gq.client.models import JobChange, JobFields
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.mentions import reveal
@@ -168,10 +168,11 @@ async def test_a_task_that_could_not_be_added_is_given_up(world):
     await world.step(2)
     job = send(world)
     await world.step(2)
+    world.backend.has_room = False
     world.backend.end(other)
     await world.step()
-    world.backend.closed.add((job, 1))  # found out when the decision is carried out
-    await world.step(4)
+    assert world.sql.get(job).workload.placement[2:], "decided, and found out only when it is carried out"
+    await world.step(3)
     assert (world.job(job).tasks_now, on_machine(world, job)) == (2, 2)
     assert len(world.job(job).devices) == 2
 
@@ -187,7 +188,7 @@ async def test_a_job_that_ends_while_a_task_leaves_keeps_no_device(world, how):
     if how == "cancel":
         world.controller.jobs.cancel(ANN, job)
     else:
-        world.controller.job_changes.hold(ANN, job)
+        world.controller.job_changes.change(ANN, job, JobChange(held=True))
     await world.step(3)
     workload = world.sql.get(job).workload
     assert (workload.placement, workload.leaving) == ((), ())
