@@ -37,8 +37,8 @@ else:
         except OSError:
             time.sleep(0.05)
 """
-#: Of an elastic job: stands in for torchrun, and reads the variables that torchrun reads. Task 0 hosts the meeting. Each
-#: task says how many have met, and again when one has joined or left, as long as there are enough.
+#: Of an elastic job: stands in for torchrun, and reads the same variables. Task 0 hosts the meeting. Each task says
+#: how many have met, and again when one has joined or left, as long as there are enough.
 MEETS_AGAIN = """
 import os, socket, threading, time
 least, most = map(int, os.environ["PET_NNODES"].split(":"))

@@ -7,9 +7,9 @@ the `PET_` variables as defaults of their options, and set `RANK`, `WORLD_SIZE` 
 
 A cell is a process: `RANK`, `WORLD_SIZE` and `LOCAL_RANK` count tasks, so that a cell can join the group itself.
 
-An elastic job meets again: torchrun gets the range of numbers of nodes and the rendezvous at task 0, which never leaves.
-Ranks and the size of the group change while such a job runs, so no variable names them: code that needed them fails at
-once instead of waiting for tasks that are gone.
+An elastic job meets again: torchrun gets the range of numbers of nodes and the rendezvous at task 0, which never
+leaves. Ranks and the size of the group change while such a job runs, so no variable names them: code that needs them
+fails at once instead of waiting for tasks that are gone.
 
 See docs/decisions/0135-a-task-is-a-node-for-launchers.md.
 See docs/decisions/0155-let-torchrun-meet-again-at-task-0.md.
@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-#: How often torchrun starts its processes again after failures. Each task that leaves an elastic job fails the processes
-#: of the others once, so a small number would end a job that often makes room.
+#: How often torchrun starts its processes again after failures. Each task that leaves an elastic job fails the
+#: processes of the others once, so a small number would end a job that often makes room.
 MAX_RESTARTS: Final = 100
 
 

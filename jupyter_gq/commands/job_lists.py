@@ -106,11 +106,18 @@ def format_jobs(
 
 
 def _describe_gpus(job: JobSummary) -> str:
-    """Return the GPUs of a job, such as "2", "4 x 0.5", or "3 of 4 x 1" for a job that runs with fewer tasks."""
+    """Return the GPUs of a job, such as "2" or "4 x 0.5".
+
+    A job that runs with fewer tasks than it asks for has "3 of 4 x 1"; before its start it has "2 to 4 x 1".
+    """
     if job.tasks == 1:
         return job.gpus
-    fewer = job.tasks_now is not None and job.tasks_now < job.tasks
-    return f"{job.tasks_now} of {job.tasks} x {job.gpus}" if fewer else f"{job.tasks} x {job.gpus}"
+    tasks = str(job.tasks)
+    if job.tasks_now is not None and job.tasks_now < job.tasks:
+        tasks = f"{job.tasks_now} of {tasks}"
+    elif job.tasks_now is None and job.min_tasks is not None:
+        tasks = f"{job.min_tasks} to {tasks}"
+    return f"{tasks} x {job.gpus}"
 
 
 def describe_phase(job: JobSummary) -> str:

@@ -61,7 +61,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     - `gpu_model`: only GPUs of this model; None is any.
     - `preferred_gpu_models`: models of GPU that are tried first, in this order.
     - `tasks`: the number of tasks, which start together. Each calls the function; the first one's value comes back.
-    - `min_tasks`: the least number of tasks: the job starts with so many, and grows and shrinks while it runs; None is all.
+    - `min_tasks`: the least number of tasks: the job starts with so many, then grows and shrinks; None is all of them.
     - `within`: "node", or another level of the cluster such as "rack", in one domain of which all tasks run.
     - `priority`: the priority inside the queue; a higher one goes first.
     - `expected_seconds`: how long the job will probably run, for forecasts.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+from dataclasses import dataclass
 
 #: Path of the file that tells the tasks of such a job which tasks there are now.
 _SIZE_FILE = "GQ_SIZE_FILE"
 
 
-class Tasks(NamedTuple):
+@dataclass(frozen=True)
+class Tasks:
     """The tasks of a job, as this task sees them."""
 
     #: Number of this task, from 0. It is kept while the task runs.

@@ -1,4 +1,4 @@
-"""A job with a least number of tasks gives GPUs back and gets them again, with the real service, runners and kernels."""
+"""A job with a least number of tasks gives GPUs back and gets them again, with the real service and runners."""
 
 from pathlib import Path
 

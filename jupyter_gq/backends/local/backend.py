@@ -37,12 +37,11 @@ from .control_groups import (
     make_group,
     prepare_parent,
     remove_group,
-    set_limits,
 )
 from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
 from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
-from .ledger import Ledger, Run, Slot, TaskProcess
+from .ledger import Ledger, Run, TaskProcess
 from .members import Members
 from .options import LocalOptions
 from .ports import find_free_port

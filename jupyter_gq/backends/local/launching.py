@@ -96,6 +96,4 @@ def choose_limits(workload: Workload, options: LocalOptions) -> RunLimits:
 def choose_task_limits(workload: Workload, options: LocalOptions) -> RunLimits:
     """Return what one task of a run of equal tasks may use."""
     request = workload.request
-    return RunLimits(
-        cpu_milli=request.cpu_milli or 0, memory_mib=request.memory or 0, processes=options.max_processes
-    )
+    return RunLimits(cpu_milli=request.cpu_milli or 0, memory_mib=request.memory or 0, processes=options.max_processes)

@@ -50,8 +50,8 @@ from jupyter_gq.store.protocol import Record
 
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import STOP_AGAIN
+from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
-from .resizing import needs_resize, plan_growth, plan_shrink, stops_of_leaving
 from .shares import act_on_share, admit_resume, plan_suspension
 
 log = logging.getLogger(__name__)
@@ -111,10 +111,8 @@ class Executor:
                 return plan_suspension(record, instruction, self._context.clock.now())
             case Resume():
                 return admit_resume(record, instruction)
-            case Grow():
-                return plan_growth(record, instruction)
-            case Shrink():
-                return plan_shrink(record, instruction, self._context.clock.now())
+            case Grow() | Shrink():
+                return plan_resize(record, instruction, self._context.clock.now())
 
     def _admission(self, record: Record, admit: Admit) -> Change:
         """Return the change that begins a new run of a job or notebook on the devices of the instruction.

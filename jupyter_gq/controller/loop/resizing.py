@@ -34,25 +34,25 @@ log = logging.getLogger(__name__)
 _RUNS = frozenset({State.STARTING, State.RUNNING})
 
 
-def plan_growth(record: Record, grow: Grow) -> list[Change]:
-    """Return the change that gives an elastic job more tasks; none if it has no run or is told to stop."""
+def plan_resize(record: Record, instruction: Grow | Shrink, now: Instant) -> list[Change]:
+    """Return the change that gives an elastic job more tasks or fewer; none if it has no run or is told to stop."""
     workload = record.workload
     if not workload.holds or workload.stop is not None:
         return []
+    if isinstance(instruction, Shrink):
+        return [_plan_shrink(workload, instruction, now)]
+    return [_plan_growth(workload, instruction)]
+
+
+def _plan_growth(workload: Workload, grow: Grow) -> Change:
     placement = (*workload.placement, *grow.placement)
     missing = len(placement) < workload.tasks
     told = f"Grew to {len(placement)} of its {workload.tasks} tasks." if missing else ""
-    return [_make_change(workload, placement, workload.leaving, DetailChange(sentence=told))]
+    return _make_change(workload, placement, workload.leaving, DetailChange(sentence=told))
 
 
-def plan_shrink(record: Record, shrink: Shrink, now: Instant) -> list[Change]:
-    """Return the change that takes tasks from an elastic job, which goes on with the others.
-
-    No change is returned if the job has no run or is told to stop.
-    """
-    workload = record.workload
-    if not workload.holds or workload.stop is not None:
-        return []
+def _plan_shrink(workload: Workload, shrink: Shrink, now: Instant) -> Change:
+    """Return the change that lets tasks leave a job, with an entry for the audit log."""
     stop = Stop(reason=shrink.reason, sentence=shrink.sentence, by=shrink.by, at=now, requeue=True)
     leaving = (*workload.leaving, *(Leaving(task=task, stop=stop) for task in shrink.placement))
     log.info(
@@ -72,7 +72,7 @@ def plan_shrink(record: Record, shrink: Shrink, now: Instant) -> list[Change]:
         tasks=len(shrink.placement),
     )
     left = without(workload, shrink.placement).placement
-    return [_make_change(workload, left, leaving, DetailChange(sentence=shrink.sentence), audit)]
+    return _make_change(workload, left, leaving, DetailChange(sentence=shrink.sentence), audit)
 
 
 def correct_size(record: Record, seen: Observation) -> list[Change]:

@@ -6,6 +6,7 @@ import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts'
 import { listMemberQueues } from '../jobs';
 import { parseSpan, formatSpan } from '../times';
 import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
+import { readTaskFields, summarizeTasks } from './tasks';
 
 /** The text in each field; "" means that the user left the field empty. */
 export interface IFormValues {
@@ -29,9 +30,6 @@ export interface IOffer {
   /** The highest priority that the user may give to a job. */
   readonly maxPriority: number;
 }
-
-/** The most tasks that the service accepts. */
-export const MOST_TASKS = 64;
 
 /** Lowest priority that the service accepts. */
 export const MIN_PRIORITY = -100;
@@ -81,23 +79,16 @@ export function makeRequest(
     );
     return { code: 'invalid_priority', field: 'priority', message };
   }
-  const tasks = readTasks(values.tasks);
-  if (tasks === null) {
-    const message = trans.__('Write a whole number from 1 to %1.', MOST_TASKS);
-    return { code: 'invalid_tasks', field: 'tasks', message };
-  }
-  const least = readLeastTasks(values.minTasks, tasks);
-  if (least === undefined) {
-    const message = trans.__('Write a whole number from 1 to %1, the number of tasks.', tasks);
-    return { code: 'invalid_tasks', field: 'min_tasks', message };
+  const sized = readTaskFields(values, trans);
+  if ('code' in sized) {
+    return sized;
   }
   return {
     name: values.name,
     queue: values.queue,
     gpus: chooseGpus(values),
     gpu_memory: values.gpuMemory.trim() || null,
-    tasks,
-    min_tasks: least,
+    ...sized,
     cpus: values.cpus.trim() || null,
     memory: values.memory.trim() || null,
     gpu_model:
@@ -110,31 +101,6 @@ export function makeRequest(
 /** Return the number of GPUs that is sent: GPU memory is a part of one. */
 function chooseGpus(values: Pick<IFormValues, 'gpus' | 'gpuMemory'>): string {
   return values.gpuMemory.trim() === '' ? values.gpus : '1';
-}
-
-/** Return the number of tasks in a field, 1 for an empty field, or null for a text that is no such number. */
-function readTasks(text: string): number | null {
-  const written = text.trim() || '1';
-  const tasks = /^\d{1,3}$/.test(written) ? Number(written) : 0;
-  return tasks >= 1 && tasks <= MOST_TASKS ? tasks : null;
-}
-
-/** Return the least number of tasks, null for an empty field, or undefined for a text that is no such number. */
-function readLeastTasks(text: string, tasks: number): number | null | undefined {
-  if (text.trim() === '') {
-    return null;
-  }
-  const least = readTasks(text);
-  return least === null || least > tasks ? undefined : least;
-}
-
-/** Return the tasks in the fields, such as "4 tasks" or "2 to 4 tasks"; null if both are as usual. */
-function summarizeTasks(values: IFormValues, trans: TranslationBundle): string | null {
-  const [least, most] = [values.minTasks.trim(), values.tasks.trim()];
-  if (least !== '') {
-    return trans.__('%1 to %2 tasks', least, most || '1');
-  }
-  return readTasks(most) === 1 ? null : trans.__('%1 tasks', most);
 }
 
 /** Return the names in a text that separates them by commas or spaces. */

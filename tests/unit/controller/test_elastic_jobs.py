@@ -1,4 +1,4 @@
-"""A job that says its least number of tasks grows and shrinks while it runs, and no kill of the service loses a task."""
+"""A job with a least number of tasks grows and shrinks while it runs, and no kill of the service loses a task."""
 
 import asyncio
 
@@ -225,8 +225,8 @@ def test_jobs_that_cannot_be_resized_refuse_a_least_number_of_tasks(tmp_path):
     with pytest.raises(NeverFits) as refused:
         send(world)
     assert reveal(str(refused.value)) == (
-        "You asked for 2 to 4 tasks, but the number of tasks of a job cannot change here: jobs are pods. Leave min_tasks "
-        "away, and all 4 tasks start together or none; or ask for 2 tasks."
+        "You asked for 2 to 4 tasks, but the number of tasks of a job cannot change here: jobs are pods. Leave "
+        "min_tasks away, and all 4 tasks start together or none; or ask for 2 tasks."
     )
     assert world.send(ANN, "vision", "1", tasks=2, min_tasks=2), "all or nothing is no change"
     world.close()

@@ -78,7 +78,9 @@ def test_nothing_is_decided_that_a_backend_cannot_do(instruction):
     decision, backend = Decision(instructions=(instruction,), pending=()), FakeBackend(FixedClock(), ())
     with pytest.raises(InvariantBroken, match="a gets a"):
         check_capabilities(decision, {"a": backend})
-    backend.capabilities = Capabilities(suspension=SuspendsShares(FixedClock(), ()), resizing=FakeResizingBackend(FixedClock(), ()))
+    backend.capabilities = Capabilities(
+        suspension=SuspendsShares(FixedClock(), ()), resizing=FakeResizingBackend(FixedClock(), ())
+    )
     check_capabilities(decision, {"a": backend})
 
 

@@ -24,13 +24,13 @@ def told(monkeypatch):
 
 
 def test_a_notebook_is_one_task(told) -> None:
-    assert jupyter_gq.tasks() == (0, (0,), 1, 1)
+    assert jupyter_gq.tasks() == jupyter_gq.Tasks(number=0, present=(0,), least=1, most=1)
 
 
 def test_the_tasks_of_a_job_that_keeps_its_size_are_all_of_them(told) -> None:
     told(NNODES=4, NODE_RANK=3)
     found = jupyter_gq.tasks()
-    assert found == (3, (0, 1, 2, 3), 4, 4)
+    assert found == jupyter_gq.Tasks(number=3, present=(0, 1, 2, 3), least=4, most=4)
     assert (found.count, found.rank) == (4, 3)
 
 
