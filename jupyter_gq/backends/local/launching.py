@@ -23,7 +23,7 @@ from .tasks import TaskInputs, TaskStarter, choose_working_folder, read_manifest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preparation:
-    """What all tasks of a run share."""
+    """The inputs that all tasks of a run share."""
 
     launch: Launch
     account: UnixAccount
@@ -43,7 +43,7 @@ class TaskLauncher:
         self._starter = TaskStarter(state_dir=root, command=options.command)
 
     def prepare(self, run: Run, launch: Launch, account: UnixAccount) -> Preparation:
-        """Return what all tasks of the run share; raise `BackendError` for an unusable bundle."""
+        """Return the inputs that all tasks of the run share; raise `BackendError` for an unusable bundle."""
         manifest = read_manifest(self._root, run.job, account)
         cwd = choose_working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
         given = manifest.get("environment")

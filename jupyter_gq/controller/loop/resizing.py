@@ -1,4 +1,4 @@
-"""The changes of the number of tasks of elastic jobs: pure functions of the record, a decision and an observation.
+"""The changes of the number of tasks of elastic jobs, from the record, a decision and an observation.
 
 Rules
 -----
