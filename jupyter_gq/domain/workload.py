@@ -266,7 +266,7 @@ class Workload:
     @property
     def can_shrink(self) -> bool:
         """Whether the workload has equal tasks and can run with fewer than it asks for."""
-        return not self.groups and self.min_members < self.tasks
+        return self.tasks > 1 and not self.groups and self.min_members < self.tasks
 
     def request_of(self, group: str) -> Request:
         """Return the request of each task of a group; the workload's own request if it has no group of this name."""
