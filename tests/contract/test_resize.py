@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends.local.control_groups import ParentGroup
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.domain.workload_detail import WorkloadDetail
@@ -129,6 +131,24 @@ async def test_a_number_that_is_still_in_use_is_not_given_again(local):
     seen = await local.observed(job)
     assert (seen.placement, seen.leaving) == (places(0, 1, 2), places(3))
     assert local.leader(job, 3) == before
+
+
+async def test_the_limits_of_the_run_follow_its_number_of_tasks(local, tmp_path):
+    parent = ParentGroup(folder=tmp_path, controllers=frozenset({"memory"}))
+    local.backend._parent_group = local.backend._sizes.parent_group = parent
+    job = elastic(local, 0, 1)
+    job = replace(job, request=replace(job.request, memory=MiB(512)))
+    await launch(local, job)
+    (group,) = tmp_path.glob("jupyter-gq-*")
+    limits = [(group / "memory.max").read_text()]
+    job = await resize(local, job, 0, 1, 2)
+    limits.append((group / "memory.max").read_text())
+    await read_when_there(local.task(job, 2) / "ready")
+    job = await resize(local, job, 0, 1)
+    assert (group / "memory.max").read_text() == limits[1], "as long as the task has processes"
+    await left(local, job)
+    limits.append((group / "memory.max").read_text())
+    assert [int(limit) // 2**20 for limit in limits] == [1024, 1536, 1024]
 
 
 async def test_task_0_never_leaves(local):
