@@ -9,6 +9,7 @@ from jupyter_gq.client.models import JobChange, JobFields
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.mentions import reveal
+from jupyter_gq.domain.workload import TaskPlacement
 from tests.fakes import FakeBackend, FakeResizingBackend, a_node
 
 from .world import ANN, BOB, World, story_settings
@@ -175,6 +176,24 @@ async def test_a_task_that_could_not_be_added_is_given_up(world):
     await world.step(3)
     assert (world.job(job).tasks_now, on_machine(world, job)) == (2, 2)
     assert len(world.job(job).devices) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_task_of_which_the_record_does_not_know_is_a_task_of_the_job(world):
+    """An older database was restored: the task runs, and its device must not be given away."""
+    other = world.send(BOB, "nlp", "2")
+    await world.step(2)
+    job = send(world)
+    await world.step(2)
+    world.backend.closed.add((job, 1))
+    world.backend.end(other)
+    await world.step(2)
+    run = world.backend.runs[(job, 1)]
+    (free, _) = {f"GPU-sim-box-{n}" for n in range(1, 5)} - {task.devices[0] for task in run.placement}
+    run.placement = (*run.placement, TaskPlacement(node="box", devices=(free,)))
+    await world.step(2)
+    assert (world.job(job).tasks_now, on_machine(world, job)) == (3, 3)
+    assert free in world.job(job).devices
 
 
 @pytest.mark.asyncio
