@@ -12,7 +12,7 @@ SECTIONS = {
     "Send jobs and follow them": ("submit", "job", "Job", "JobError", "JobFailed"),
     "Many jobs of one function": ("sweep", "find_sweep", "Sweep"),
     "Load results": ("result",),
-    "In the code of a job": ("in_job", "should_stop", "checkpoint_dir", "results_dir", "progress"),
+    "In the code of a job": ("in_job", "should_stop", "checkpoint_dir", "results_dir", "progress", "tasks", "Tasks"),
     "Try without a GPU": ("simulate_memory",),
 }
 #: Magics of IPython, and what they do.

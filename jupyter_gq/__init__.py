@@ -1,7 +1,8 @@
 """GPU quotas for notebooks and a training queue for cells, on JupyterHub.
 
 In a notebook: `jupyter_gq.should_stop()`, `checkpoint_dir()`, `progress()`, `in_job()`, `results_dir()`,
-`result(job)`, `submit(function, ...)`, `sweep(function, grid)`, `job(id)`, `find_sweep(id)`, `simulate_memory()`;
+`result(job)`, `submit(function, ...)`, `sweep(function, grid)`, `job(id)`, `find_sweep(id)`, `tasks()`,
+`simulate_memory()`;
 `%load_ext jupyter_gq` adds the magics `%%train`, `%gq_jobs` and `%gq_load`.
 Importing this package is cheap and needs the standard library only: it is imported in the user's kernel,
 which may belong to another environment than ours.
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jupyter_gq.notebook.simulation import simulate_memory
     from jupyter_gq.notebook.submit import submit
     from jupyter_gq.notebook.sweep import Sweep, find_sweep, sweep
+    from jupyter_gq.notebook.tasks import Tasks, tasks
 
     __version__: str
 
@@ -28,6 +30,7 @@ __all__ = [
     "JobError",
     "JobFailed",
     "Sweep",
+    "Tasks",
     "__version__",
     "checkpoint_dir",
     "find_sweep",
@@ -41,6 +44,7 @@ __all__ = [
     "simulate_memory",
     "submit",
     "sweep",
+    "tasks",
 ]
 
 _HOME_OF = {
@@ -48,6 +52,7 @@ _HOME_OF = {
     "JobError": "jupyter_gq.notebook.server",
     "JobFailed": "jupyter_gq.notebook.handle",
     "Sweep": "jupyter_gq.notebook.sweep",
+    "Tasks": "jupyter_gq.notebook.tasks",
     "checkpoint_dir": "jupyter_gq.notebook.jobs",
     "find_sweep": "jupyter_gq.notebook.sweep",
     "in_job": "jupyter_gq.notebook.jobs",
@@ -60,6 +65,7 @@ _HOME_OF = {
     "simulate_memory": "jupyter_gq.notebook.simulation",
     "submit": "jupyter_gq.notebook.submit",
     "sweep": "jupyter_gq.notebook.sweep",
+    "tasks": "jupyter_gq.notebook.tasks",
 }
 
 

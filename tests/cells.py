@@ -37,3 +37,50 @@ else:
         except OSError:
             time.sleep(0.05)
 """
+#: Of an elastic job: stands in for torchrun, and reads the same variables. Task 0 hosts the meeting. Each task says
+#: how many have met, and again when one has joined or left, as long as there are enough.
+MEETS_AGAIN = """
+import os, socket, threading, time
+least, most = map(int, os.environ["PET_NNODES"].split(":"))
+host, port = os.environ["PET_RDZV_ENDPOINT"].split(":")
+hello = os.environ["PET_RDZV_ID"].encode().ljust(100)
+assert os.environ["PET_RDZV_BACKEND"] == "c10d"
+members, lock = [], threading.Lock()
+
+def tell():
+    for member in members if least <= len(members) <= most else ():
+        try:
+            member.sendall(f"group of {len(members)}\\n".encode())
+        except OSError:
+            pass  # it leaves, which is heard next
+
+def attend(member):
+    if member.recv(100) != hello:
+        return member.close()
+    with lock:
+        members.append(member)
+        tell()
+    try:
+        member.recv(1)
+    except OSError:
+        pass
+    with lock:
+        members.remove(member)
+        tell()
+
+def serve(server):
+    while True:
+        threading.Thread(target=attend, args=(server.accept()[0],), daemon=True).start()
+
+if os.environ["PET_RDZV_CONF"] == "is_host=true":
+    threading.Thread(target=serve, args=(socket.create_server((host, int(port))),), daemon=True).start()
+while True:
+    try:
+        there = socket.create_connection((host, int(port)))
+        break
+    except OSError:
+        time.sleep(0.05)
+there.sendall(hello)
+for line in there.makefile():
+    print(line.strip(), flush=True)
+"""

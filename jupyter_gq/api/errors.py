@@ -43,6 +43,7 @@ FIELDS: Mapping[errors.Resource, str] = {
     errors.Resource.MODEL: "gpu_model",
     errors.Resource.PREFERRED_MODELS: "preferred_gpu_models",
     errors.Resource.LEVEL: "within",
+    errors.Resource.TASKS: "min_tasks",
     errors.Resource.GPU_MEMORY: "gpu_memory",
 }
 

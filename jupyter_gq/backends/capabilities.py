@@ -19,9 +19,12 @@ from typing import Protocol
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.processes import ProcessId
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.share_level import ShareLevel
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .share_suspension import ShareSuspension
 
@@ -252,6 +255,22 @@ class UserSecrets(Protocol):
         ...
 
 
+class RunResizing(Protocol):
+    """The change of the number of tasks of a run while it runs."""
+
+    async def resize(
+        self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
+    ) -> None:
+        """Let the present run have one task at each place of `workload.placement`, and no others.
+
+        Tasks that leave are told to stop, and killed after `grace` seconds; task 0 never leaves. Tasks that join start
+        with this environment. Nothing happens if the run is unknown, ends, or has these tasks; a call after a crash
+        completes what the last one began. A task that cannot join is logged, and the observation shows the run as
+        closed. Raises `BackendError` if task 0 would have to leave.
+        """
+        ...
+
+
 class NoNodeSupply:
     """The node supply of a backend that cannot add nodes."""
 
@@ -291,8 +310,8 @@ class Capabilities:
 
     #: Suspends the GPU state of shares without loss; None: the backend cannot suspend.
     suspension: ShareSuspension | None = None
-    #: The backend can add tasks to a run and take some away.
-    can_resize: bool = False
+    #: Adds tasks to a run and takes some away; None: the backend cannot.
+    resizing: RunResizing | None = None
     #: The backend stores no runs: after a restart of the service each live run is launched again, with its record. For
     #: a run that was RUNNING or STOPPING, the backend then only finds its processes and never starts new ones.
     forgetful: bool = False

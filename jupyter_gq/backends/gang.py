@@ -7,11 +7,21 @@ the `PET_` variables as defaults of their options, and set `RANK`, `WORLD_SIZE` 
 
 A cell is a process: `RANK`, `WORLD_SIZE` and `LOCAL_RANK` count tasks, so that a cell can join the group itself.
 
+An elastic job meets again: torchrun gets the range of numbers of nodes and the rendezvous at task 0, which never
+leaves. Ranks and the size of the group change while such a job runs, so no variable names them: code that needs them
+fails at once instead of waiting for tasks that are gone.
+
 See docs/decisions/0135-a-task-is-a-node-for-launchers.md.
+See docs/decisions/0155-let-torchrun-meet-again-at-task-0.md.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+#: How often torchrun starts its processes again after failures. Each task that leaves an elastic job fails the
+#: processes of the others once, so a small number would end a job that often makes room.
+MAX_RESTARTS: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,13 +34,19 @@ class Rendezvous:
     address: str
     #: Port on which task 0 listens.
     port: int
+    #: The least number of tasks with which an elastic run goes on; None = the run is not elastic.
+    least: int | None = None
+    #: Name of the meeting of an elastic run, which no other run has.
+    name: str = ""
 
 
 def gang_environment(task: int, devices: int, rendezvous: Rendezvous) -> Mapping[str, str]:
     """Return the variables of one task, which has so many devices; a single task is told only its number of processes.
 
-    A task without a device is one process.
+    A task without a device is one process. `NNODES` of an elastic run is a range such as "2:4".
     """
+    if rendezvous.least is not None:
+        return _elastic_environment(task, devices, rendezvous, rendezvous.least)
     nodes = {
         "NNODES": str(rendezvous.tasks),
         "NODE_RANK": str(task),
@@ -46,6 +62,25 @@ def gang_environment(task: int, devices: int, rendezvous: Rendezvous) -> Mapping
         "LOCAL_RANK": "0",
     }
     return {**ranks, **_with_launcher_names({**nodes, **meeting})}
+
+
+def _elastic_environment(task: int, devices: int, rendezvous: Rendezvous, least: int) -> Mapping[str, str]:
+    """Return the variables of one task of an elastic run, which goes on with `least` to `rendezvous.tasks` tasks."""
+    endpoint = f"{rendezvous.address}:{rendezvous.port}"
+    meeting = {
+        "RDZV_BACKEND": "c10d",
+        "RDZV_ENDPOINT": endpoint,
+        "RDZV_ID": rendezvous.name,
+        # Without it, each torchrun on the machine of the endpoint may become the host, also one that leaves later.
+        "RDZV_CONF": f"is_host={'true' if task == 0 else 'false'}",
+        "MAX_RESTARTS": str(MAX_RESTARTS),
+    }
+    nodes = {
+        "NNODES": f"{least}:{rendezvous.tasks}",
+        "NODE_RANK": str(task),
+        "NPROC_PER_NODE": str(max(1, devices)),
+    }
+    return {**_with_launcher_names(nodes), **{f"PET_{name}": value for name, value in meeting.items()}}
 
 
 def _with_launcher_names(variables: Mapping[str, str]) -> Mapping[str, str]:

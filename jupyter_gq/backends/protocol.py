@@ -63,6 +63,10 @@ class Observation:
     owner: str = ""
     placement: tuple[TaskPlacement, ...] = ()
     token_hash: str = ""
+    #: Places of tasks that were told to leave a run which goes on, and have processes still.
+    leaving: tuple[TaskPlacement, ...] = ()
+    #: Whether no task can be added to the run any more, as when a task has finished.
+    closed: bool = False
     #: The phase of the share of a running notebook; None if it is not known yet, or if the backend cannot suspend.
     share: ShareState | None = None
 

@@ -95,7 +95,7 @@ def format_jobs(
                 describe_phase(job),
                 job.name,
                 job.queue,
-                job.gpus if job.tasks == 1 else f"{job.tasks} x {job.gpus}",
+                _describe_gpus(job),
                 format_duration(max(0.0, now - job.submitted_at)),
                 *([describe_use(job) or "-"] if use else []),
                 job.sentence,
@@ -103,6 +103,21 @@ def format_jobs(
         )
     first = 4 + owners
     return format_table(rows, {first, first + 1}, width=width)
+
+
+def _describe_gpus(job: JobSummary) -> str:
+    """Return the GPUs of a job, such as "2" or "4 x 0.5".
+
+    A job that runs with fewer tasks than it asks for has "3 of 4 x 1"; before its start it has "2 to 4 x 1".
+    """
+    if job.tasks == 1:
+        return job.gpus
+    tasks = str(job.tasks)
+    if job.tasks_now is not None and job.tasks_now < job.tasks:
+        tasks = f"{job.tasks_now} of {tasks}"
+    elif job.tasks_now is None and job.min_tasks is not None:
+        tasks = f"{job.min_tasks} to {tasks}"
+    return f"{tasks} x {job.gpus}"
 
 
 def describe_phase(job: JobSummary) -> str:

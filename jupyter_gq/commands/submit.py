@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="GPUs of this model, if there is room; may be repeated, the first is tried first",
     )
     parser.add_argument("--tasks", type=int, default=1, help="number of tasks; all start together (default: 1)")
+    parser.add_argument(
+        "--min-tasks",
+        type=int,
+        metavar="TASKS",
+        help="least number of tasks: the job starts with so many, and grows and shrinks while it runs (default: all)",
+    )
     parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
     parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
     parser.add_argument(
@@ -121,6 +127,7 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
         gpu_memory=arguments.gpu_memory,
         preferred_gpu_models=arguments.prefer_model,
         tasks=arguments.tasks,
+        min_tasks=arguments.min_tasks,
         within=arguments.within,
         priority=arguments.priority,
         expected_seconds=arguments.expected,

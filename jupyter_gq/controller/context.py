@@ -79,6 +79,8 @@ class Context:
     disk_uses: DiskUses = field(default_factory=DiskUses)
     #: Ended runs that their backends must not forget yet, because some of their outputs may not be stored.
     ended_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Runs to which no task can be added, from the last observation.
+    closed_runs: set[tuple[str, int]] = field(default_factory=set)
     #: Live runs without a record, from the last observation: a restored backup may lack their records.
     unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
@@ -120,7 +122,7 @@ class Context:
         """Index the backends by the kinds of workload that they run, and load the stored drains."""
         self.drains = load_drains(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
-        self._core_view = CoreView(self.durations, self._by_kind, self._can_suspend)
+        self._core_view = CoreView(self.durations, self._by_kind, self._can_suspend, self._is_closed)
 
     @property
     def set_aside(self) -> SetAside:
@@ -177,8 +179,7 @@ class Context:
         if not outside:
             return frozenset()
         workloads = [record.workload for record in self.records.holding()]
-        places = [(*each.placement, *(leaving.task for leaving in each.leaving)) for each in workloads]
-        held = {device for tasks in places for task in tasks for device in task.devices}
+        held = {device for each in workloads for task in each.held_places for device in task.devices}
         return frozenset(outside & (held | set(taken)))
 
     def offered_nodes(self) -> tuple[Node, ...]:
@@ -261,12 +262,21 @@ class Context:
             return False
         return not port.describe_refusal(workload.id, workload.run)
 
+    def _is_closed(self, workload: Workload) -> bool:
+        """Tell whether no task can be added to the present run of a workload."""
+        return (workload.id, workload.run) in self.closed_runs
+
+    def with_elasticity(self, workload: Workload) -> Workload:
+        """Return a job that has not been sent, marked as elastic if its number of tasks could change while it runs."""
+        resizing = self.backend_of(workload.kind).capabilities.resizing
+        return replace(workload, elastic=True) if resizing is not None and workload.can_shrink else workload
+
     def is_borrower(self, workload: Workload) -> bool:
         """Return whether a job holds a device of which a suspended notebook has lent its part."""
         if workload.kind is not Kind.TRAINING or not workload.holds:
             return False
         lent = self._lent_devices()
-        return any(device in lent for task in workload.placement for device in task.devices)
+        return any(device in lent for task in workload.held_places for device in task.devices)
 
     def _lent_devices(self) -> frozenset[str]:
         """Return the ids of the devices of suspended notebooks, computed again only after a change of a record."""
@@ -311,7 +321,7 @@ class Context:
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
         """Return the devices that a workload holds, without devices that no backend offers any more."""
-        held = {device for task in workload.placement for device in task.devices}
+        held = {device for task in workload.held_places for device in task.devices}
         return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
 
     def request(self, kind: Kind, milli: MilliGpu, device_memory: MiB | None = None) -> Request:

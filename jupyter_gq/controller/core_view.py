@@ -22,7 +22,7 @@ def without(snapshot: Snapshot, excluded: Collection[Workload]) -> Snapshot:
     if not excluded:
         return snapshot
     names = {workload.id for workload in excluded}
-    held = {device for workload in excluded for task in workload.placement for device in task.devices}
+    held = {device for workload in excluded for task in workload.held_places for device in task.devices}
     nodes = tuple(
         replace(node, devices=tuple(replace(d, healthy=d.healthy and d.id not in held) for d in node.devices))
         for node in snapshot.nodes
@@ -39,6 +39,8 @@ class _Shown:
     backoff: Backoff | None
     #: Revision of the known durations at that time.
     revision: int
+    #: Whether no task could be added to the run.
+    closed: bool
     view: Workload
 
 
@@ -49,10 +51,19 @@ class CoreView:
     """
 
     def __init__(
-        self, durations: Durations, backends: Mapping[Kind, Backend], can_suspend: Callable[[Record], bool]
+        self,
+        durations: Durations,
+        backends: Mapping[Kind, Backend],
+        can_suspend: Callable[[Record], bool],
+        is_closed: Callable[[Workload], bool],
     ) -> None:
-        """Create views; `can_suspend` tells whether the share of a workload can be suspended now."""
+        """Create views.
+
+        `can_suspend` tells whether the share of a workload can be suspended now, and `is_closed` whether no task can be
+        added to its run.
+        """
         self._durations, self._backends, self._can_suspend = durations, backends, can_suspend
+        self._is_closed = is_closed
         self._shown: dict[str, _Shown] = {}
 
     def views_of(self, records: Iterable[Record]) -> tuple[Workload, ...]:
@@ -64,29 +75,35 @@ class CoreView:
     def _show(self, record: Record, revision: int) -> _Shown:
         """Return the view of a record with its inputs; an equal view stays the same object."""
         workload, backoff = record.workload, record.detail.backoff
-        before, suspendable = self._shown.get(workload.id), self._can_suspend(record)
+        before, suspendable, closed = self._shown.get(workload.id), self._can_suspend(record), self._is_closed(workload)
         if (
             before is not None
             and before.workload is workload
             and before.backoff is backoff
             and before.revision == revision
             and before.view.suspendable == suspendable
+            and before.closed == closed
         ):
             return before
-        view = self._view(workload, backoff, suspendable)
+        view = self._view(workload, backoff, suspendable, closed=closed)
         if before is not None and before.view == view:
             view = before.view
-        return _Shown(workload=workload, backoff=backoff, revision=revision, view=view)
+        return _Shown(workload=workload, backoff=backoff, revision=revision, closed=closed, view=view)
 
-    def _view(self, workload: Workload, backoff: Backoff | None, suspendable: bool) -> Workload:
-        """Return the workload with its back-off, the estimate of its duration, and the abilities of its backend."""
+    def _view(self, workload: Workload, backoff: Backoff | None, suspendable: bool, *, closed: bool) -> Workload:
+        """Return the workload with its back-off, the estimate of its duration, and the abilities of its backend.
+
+        A workload to whose run no task can be added wants no more tasks than it has.
+        """
         if backoff is not None:
             workload = replace(workload, backoff=backoff)
         if workload.kind is Kind.TRAINING and workload.estimate is None:
             known = self._durations.known(workload)
             workload = workload if known is None else replace(workload, estimate=known)
         able = self._backends[workload.kind].capabilities
-        elastic = able.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
+        elastic = able.resizing is not None and workload.can_shrink
+        if elastic and closed and workload.holds:
+            workload = replace(workload, tasks=max(workload.min_members, len(workload.placement)))
         if not (suspendable or elastic):
             return workload
         return replace(workload, suspendable=suspendable, elastic=elastic)

@@ -29,6 +29,8 @@ class Resource(StrEnum):
     PREFERRED_MODELS = "preferred models"
     #: The level within which all tasks run.
     LEVEL = "level"
+    #: The least number of tasks.
+    TASKS = "tasks"
     #: The memory of a GPU.
     GPU_MEMORY = "GPU memory"
 

@@ -324,4 +324,4 @@ def _milli_on_device(request: Request, memory: int | None) -> int:
 
 def _held_tasks(workload: Workload) -> tuple[TaskPlacement, ...]:
     """Return the places of all tasks that hold devices, also of those that were told to stop."""
-    return (*workload.placement, *(leaving.task for leaving in workload.leaving))
+    return workload.held_places

@@ -258,6 +258,16 @@ class Workload:
             return MilliGpu(sum(group.request.milli * group.tasks for group in self.groups))
         return MilliGpu(self.request.milli * self.tasks)
 
+    @property
+    def held_places(self) -> tuple[TaskPlacement, ...]:
+        """The places of all tasks that hold devices, also of those that were told to leave."""
+        return (*self.placement, *(leaving.task for leaving in self.leaving))
+
+    @property
+    def can_shrink(self) -> bool:
+        """Whether the workload has equal tasks and can run with fewer than it asks for."""
+        return self.tasks > 1 and not self.groups and self.min_members < self.tasks
+
     def request_of(self, group: str) -> Request:
         """Return the request of each task of a group; the workload's own request if it has no group of this name."""
         return next((each.request for each in self.groups if each.name == group), self.request)

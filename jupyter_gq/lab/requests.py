@@ -71,6 +71,7 @@ class JobFields(_Request):
     expected_seconds: float | None = None
     max_seconds: float | None = None
     tasks: int = 1
+    min_tasks: int | None = None
     within: str | None = None
     priority: int = 0
     group: str = ""

@@ -72,7 +72,8 @@ class Job:
     def cost(self) -> float:
         """GPU seconds that the job has used so far: GPUs of all tasks, times the seconds of all runs.
 
-        Pauses and the time of each start do not count.
+        Pauses and the time of each start do not count. Of a job with `min_tasks`, that is the most that it can have
+        used: it counts as if it had always run with all of its tasks.
         """
         self._view = self._server.get("jobs", self.id)
         return _count_gpu_seconds(self._view)

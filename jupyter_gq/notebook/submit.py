@@ -38,6 +38,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     gpu_model: str | None = None,
     preferred_gpu_models: str | Sequence[str] = (),
     tasks: int = 1,
+    min_tasks: int | None = None,
     within: str | None = None,
     priority: int = 0,
     expected_seconds: float | None = None,
@@ -60,6 +61,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     - `gpu_model`: only GPUs of this model; None is any.
     - `preferred_gpu_models`: models of GPU that are tried first, in this order.
     - `tasks`: the number of tasks, which start together. Each calls the function; the first one's value comes back.
+    - `min_tasks`: the least number of tasks: the job starts with so many, then grows and shrinks; None is all of them.
     - `within`: "node", or another level of the cluster such as "rack", in one domain of which all tasks run.
     - `priority`: the priority inside the queue; a higher one goes first.
     - `expected_seconds`: how long the job will probably run, for forecasts.
@@ -84,6 +86,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "gpu_model": gpu_model,
         "preferred_gpu_models": list_names("preferred_gpu_models", preferred_gpu_models),
         "tasks": tasks,
+        "min_tasks": min_tasks,
         "within": within,
         "priority": priority,
         "expected_seconds": expected_seconds,

@@ -19,7 +19,9 @@ from .table import Table
 #: Seconds between two looks at a job whose line is kept up to date.
 INTERVAL = 2.0
 #: Fields of a job that the line of the magic names, each with the name of its option.
-_SAME = ("gpus", "gpu_memory", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "within", "priority")
+_SAME = (
+    *("gpus", "gpu_memory", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "min_tasks", "within", "priority"),
+)
 _FIELDS = {
     **{field: field for field in _SAME},
     "preferred_gpu_models": "prefer_model",
@@ -144,6 +146,9 @@ def _make_train_parser() -> UsageParser:
         "--prefer-model", action="append", default=[], metavar="MODEL", help="GPUs of this model first; may be repeated"
     )
     parser.add_argument("--tasks", type=int, default=1, help="number of tasks, which start together (default: 1)")
+    parser.add_argument(
+        "--min-tasks", type=int, metavar="TASKS", help="least number of tasks; the job then grows and shrinks"
+    )
     parser.add_argument("--within", metavar="LEVEL", help="all tasks in one node, rack or other level of the cluster")
     parser.add_argument("--priority", type=int, default=0, help="priority inside the queue (default: 0)")
     parser.add_argument(

@@ -148,9 +148,18 @@ function compareBySubmission(one: JobSummary, other: JobSummary): number {
   return other.submitted_at - one.submitted_at || (one.id < other.id ? 1 : -1);
 }
 
-/** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "CPU only". */
-export function formatAmount(job: Pick<JobSummary, 'gpus' | 'tasks'>, trans: TranslationBundle): string {
+/** What the amount of a job is made from. */
+type Sized = Pick<JobSummary, 'gpus' | 'tasks' | 'min_tasks' | 'tasks_now'>;
+
+/** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "3 of 4 tasks × 1 GPU", "2 to 4 tasks × 1 GPU", "CPU only". */
+export function formatAmount(job: Sized, trans: TranslationBundle): string {
   const gpus = formatGpus(job.gpus, trans);
+  if (job.tasks_now !== null && job.tasks_now < job.tasks) {
+    return trans.__('%1 of %2 tasks × %3', job.tasks_now, job.tasks, gpus);
+  }
+  if (job.min_tasks !== null && job.tasks_now === null) {
+    return trans.__('%1 to %2 tasks × %3', job.min_tasks, job.tasks, gpus);
+  }
   return job.tasks > 1 ? `${job.tasks} × ${gpus}` : gpus;
 }
 

@@ -308,10 +308,15 @@ export interface components {
             /** @description Models of GPU that are tried first, in this order; the job takes others if these have no room. */
             preferred_gpu_models?: string[];
             /**
-             * @description Number of tasks. All tasks start together, or none.
+             * @description Number of tasks. All tasks start together, or none, unless `min_tasks` says less.
              * @default 1
              */
             tasks?: number;
+            /**
+             * @description The least number of tasks: the job starts with so many, grows to `tasks` when GPUs are free, and gives GPUs back task by task. Default: all tasks or none.
+             * @default null
+             */
+            min_tasks?: number | null;
             /**
              * @description All tasks run in one "node", or in one domain of another level that the settings name, such as "rack"; without room there, none starts. Default: anywhere.
              * @default null
@@ -394,6 +399,10 @@ export interface components {
             /** @description Models of GPU that are tried first, in this order. */
             preferred_gpu_models: string[];
             tasks: number;
+            /** @description Least number of tasks with which the job runs; None = it runs with all of them. */
+            min_tasks: number | null;
+            /** @description Number of tasks that a job with `min_tasks` runs with now; None = it does not run. */
+            tasks_now: number | null;
             /** @description Level in one domain of which all tasks run; None = anywhere. */
             within: string | null;
             priority: number;
@@ -493,6 +502,10 @@ export interface components {
             /** @description Models of GPU that are tried first, in this order. */
             preferred_gpu_models: string[];
             tasks: number;
+            /** @description Least number of tasks with which the job runs; None = it runs with all of them. */
+            min_tasks: number | null;
+            /** @description Number of tasks that a job with `min_tasks` runs with now; None = it does not run. */
+            tasks_now: number | null;
             /** @description Level in one domain of which all tasks run; None = anywhere. */
             within: string | null;
             priority: number;
@@ -925,6 +938,8 @@ export interface components {
             /** @default 1 */
             tasks?: number;
             /** @default null */
+            min_tasks?: number | null;
+            /** @default null */
             within?: string | null;
             /** @default 0 */
             priority?: number;
@@ -1059,6 +1074,8 @@ export interface components {
             max_seconds?: number | null;
             /** @default 1 */
             tasks?: number;
+            /** @default null */
+            min_tasks?: number | null;
             /** @default null */
             within?: string | null;
             /** @default 0 */

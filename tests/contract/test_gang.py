@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.local.ports import LOOPBACK, find_free_port
-from tests.cells import MEETS
+from tests.cells import MEETS, MEETS_AGAIN
 from tests.patience import scaled
 
 #: Seconds in which the processes meet; importing torch takes most of it.
@@ -49,6 +49,38 @@ def run_tasks(command: list[str], *, tasks: int, devices: int = 1) -> list[str]:
 
 def test_the_first_task_listens_where_the_other_one_looks_for_it():
     assert run_tasks(["-c", MEETS], tasks=2) == ["met rank 1 of 2"]
+
+
+def test_tasks_of_an_elastic_job_meet_again_when_one_joins_and_when_one_leaves():
+    """A stand-in reads the variables that torchrun reads; torchrun itself is not part of this test."""
+    meeting = Rendezvous(tasks=4, address=LOOPBACK, port=find_free_port(()), least=2, name="job-1-1")
+    processes = {}
+
+    def start(task):
+        command, told = [sys.executable, "-c", MEETS_AGAIN], gang_environment(task, 1, meeting)
+        processes[task] = subprocess.Popen(command, env={**os.environ, **told}, stdout=subprocess.PIPE, text=True)
+
+    def end(task):
+        process = processes.pop(task)
+        process.kill()
+        process.communicate()
+
+    def said(*tasks):
+        return [processes[task].stdout.readline().strip() for task in tasks]
+
+    try:
+        start(1)  # comes first, and must not host the meeting
+        start(0)
+        assert said(0, 1) == ["group of 2"] * 2
+        start(3)
+        assert said(0, 1, 3) == ["group of 3"] * 3
+        end(1)
+        assert said(0, 3) == ["group of 2"] * 2
+        start(1)
+        assert said(0, 3, 1) == ["group of 3"] * 3
+    finally:
+        for task in list(processes):
+            end(task)
 
 
 @needs_torch

@@ -441,7 +441,8 @@ async def test_launch_that_fails_kills_the_control_group_of_the_run(local, tmp_p
     """A process that forks all the time escapes signals to the processes that were seen. The group is a mere folder."""
     local.backend._parent_group = ParentGroup(folder=tmp_path)
     workload = local.workload()
-    local.backend._starter = replace(local.backend._starter, command=["/no/such/command"])
+    launcher = local.backend._launcher
+    launcher._starter = replace(launcher._starter, command=["/no/such/command"])
     with pytest.raises(BackendError):
         await local.launch(workload)
     (group,) = tmp_path.glob("jupyter-gq-*")

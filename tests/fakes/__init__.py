@@ -1,7 +1,16 @@
 """Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
 
 from .dependencies import FakeBundles, FakeProbe, FixedSettings, SharedBundles
-from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, SuspendsShares, a_node, environment_of
+from .machine import (
+    FakeBackend,
+    FakeResizingBackend,
+    FakeRun,
+    FakeServers,
+    ServersArePods,
+    SuspendsShares,
+    a_node,
+    environment_of,
+)
 from .stores import (
     StoreGoesAway,
     StoreIsFull,
@@ -33,6 +42,7 @@ __all__ = [
     "FakeBackend",
     "FakeBundles",
     "FakeProbe",
+    "FakeResizingBackend",
     "FakeRun",
     "FakeServers",
     "FinishesAnyway",

@@ -11,7 +11,8 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import Conflict
-from jupyter_gq.domain.workload import Kind, TaskPlacement
+from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .time_and_death import FixedClock, Fuse
 
@@ -149,6 +150,51 @@ class FakeBackend:
 
     def _end(self, run: FakeRun, outcome: Outcome, sentence: str) -> None:
         run.phase, run.outcome, run.sentence, run.since = Phase.ENDED, outcome, sentence, self._clock.now()
+
+
+class FakeResizingBackend(FakeBackend):
+    """A machine that can change the number of tasks of a run. A task that leaves ends when the test says so."""
+
+    def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
+        super().__init__(clock, nodes, fuse)
+        self.capabilities = Capabilities(resizing=self)
+        #: Places of tasks that were told to leave, by run.
+        self.leaving: dict[RunKey, tuple[TaskPlacement, ...]] = {}
+        #: Runs to which no task can be added.
+        self.closed: set[RunKey] = set()
+        #: Whether tasks can be added; if not, the first attempt closes the run.
+        self.has_room = True
+        self.graces: list[Seconds] = []
+
+    async def resize(
+        self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
+    ) -> None:
+        self._fuse.burn()
+        key = (workload.id, workload.run)
+        run, wanted = self.runs[key], workload.placement
+        if not self.has_room and set(wanted) - set(run.placement):
+            self.closed.add(key)
+        if key in self.closed:
+            wanted = tuple(task for task in wanted if task in run.placement)
+        gone = tuple(task for task in run.placement if task not in wanted)
+        self.leaving[key] = (*self.leaving.get(key, ()), *gone)
+        run.placement = wanted
+        self.graces.append(grace)
+        self._fuse.burn()
+
+    async def observe(self) -> Sequence[Observation]:
+        return [
+            replace(
+                seen,
+                leaving=self.leaving.get((seen.workload, seen.run), ()),
+                closed=(seen.workload, seen.run) in self.closed,
+            )
+            for seen in await super().observe()
+        ]
+
+    def leave(self) -> None:
+        """All tasks that were told to leave have ended."""
+        self.leaving.clear()
 
 
 class FakeServers(FakeBackend):

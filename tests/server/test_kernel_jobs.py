@@ -162,11 +162,13 @@ async def test_what_a_cell_does_and_what_is_not_known_is_told_before_the_job_run
 
 async def test_the_line_of_a_cell_names_all_that_the_command_line_does(service, kernel):
     await run(kernel, "%reload_ext jupyter_gq")
-    options = "--gpu-memory '12 GB' --prefer-model H200 --within rack --tasks 2 --expected 90m --max-time 2h"
+    options = (
+        "--gpu-memory '12 GB' --prefer-model H200 --within rack --tasks 2 --min-tasks 1 --expected 90m --max-time 2h"
+    )
     await run(kernel, f"%%train --queue vision {options} --secret HF_TOKEN\nmodel = 1")
     body = sent(service)
-    fields = ("gpu_memory", "preferred_gpu_models", "within", "tasks", "expected_seconds", "max_seconds")
-    assert [body[field] for field in fields] == ["12 GB", ["H200"], "rack", 2, 5400, 7200]
+    fields = ("gpu_memory", "preferred_gpu_models", "within", "tasks", "min_tasks", "expected_seconds", "max_seconds")
+    assert [body[field] for field in fields] == ["12 GB", ["H200"], "rack", 2, 1, 5400, 7200]
     assert body["bundle"]["manifest"]["secrets"] == ["HF_TOKEN"]
 
 

@@ -13,26 +13,24 @@ Rules
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
-from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
-from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.devices.signals import send_signal
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .accounts import UnixAccount, UnixAccounts
 from .control_groups import (
-    RunLimits,
     add_process,
     describe_limits,
     find_own_group,
@@ -41,16 +39,16 @@ from .control_groups import (
     prepare_parent,
     remove_group,
 )
-from .environment import base_environment
 from .files import DISK_FULL_ERRORS, is_missing
 from .folders import job_folder, make_service_folders, task_folder
+from .launching import Preparation, TaskLauncher, choose_limits, choose_task_limits
 from .ledger import Ledger, Run, TaskProcess
 from .members import Members
 from .options import LocalOptions
-from .ports import LOOPBACK, find_free_port
+from .ports import find_free_port
 from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
 from .secrets import LocalSecrets
-from .tasks import TaskInputs, TaskStarter, choose_working_folder, read_manifest
+from .size_changes import SizeChanges, make_elasticity
 
 log = logging.getLogger(__name__)
 
@@ -73,11 +71,12 @@ class LocalRuns:
         self._options = options
         self._probe = probe
         self._now = now
-        self._service_url = service_url
         self._root = options.state_dir.resolve()
         make_service_folders(self._root, open_path=options.system_users)
         self._accounts = UnixAccounts(options.system_users)
-        self._starter = TaskStarter(state_dir=self._root, command=options.command)
+        self._launcher = TaskLauncher(
+            root=self._root, options=options, service_url=service_url, devices=self._known_devices
+        )
         self._ledger = Ledger(self._root / "runs")
         self._members = Members(self._accounts)
         self._parent_group = prepare_parent(find_own_group())
@@ -89,6 +88,18 @@ class LocalRuns:
             reached_folders=("/",),
             secrets=LocalSecrets(self._accounts),
             process_signals=self,
+            resizing=self,
+        )
+        self._sizes = SizeChanges(
+            root=self._root,
+            accounts=self._accounts,
+            members=self._members,
+            launcher=self._launcher,
+            parent_group=self._parent_group,
+            start=lambda run, slot, prepared: self._start_task(run, slot.number, slot.place, prepared),
+            record=self._record,
+            record_if_possible=self._record_if_possible,
+            now=now,
         )
         self._tables = ProcessTableCache(now)
         self._observer = RunObserver()
@@ -141,8 +152,11 @@ class LocalRuns:
             token_hash=hash_token(launch.token),
             port=self._choose_port(workload),
             group=make_group(
-                self._parent_group, f"jupyter-gq-{workload.id}-{workload.run}", self._choose_limits(workload)
+                self._parent_group,
+                f"jupyter-gq-{workload.id}-{workload.run}",
+                choose_limits(workload, self._options),
             ),
+            elastic=make_elasticity(launch, choose_task_limits(workload, self._options)),
         )
         try:
             self._record(run)
@@ -150,7 +164,22 @@ class LocalRuns:
         except (BackendError, StorageFull):
             await self._clean_up(self._ledger.get(*run.key) or run)
             raise
-        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, workload.tasks, extra=workload.log_fields)
+        tasks = len(run.numbers)
+        log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, tasks, extra=workload.log_fields)
+
+    async def resize(
+        self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
+    ) -> None:
+        """Let the run have one task at each place of the workload; see `backends.capabilities.RunResizing`."""
+        run = self._ledger.get(workload.id, workload.run)
+        if run is None or run.elastic is None or run.key in self._ended or run.kill_at is not None:
+            return
+        table = ProcessTable.read()
+        run = self._sizes.settle(self._adopt(run, table), table)
+        if run.is_complete:
+            # Only task 0 reports to the service, so that the others need no token.
+            launch = Launch(workload=workload, detail=detail, environment=environment)
+            self._sizes.resize(run, launch, grace, closed=self._is_closed(run, _find_gone(run, table)))
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
@@ -169,7 +198,8 @@ class LocalRuns:
         """Return all runs of the ledger as they are now, until `forget` also ended ones; signal what is due."""
         runs = [run for run in self._ledger.all() if run.key not in self._ended]
         # A task without a known process counts as dead, so that the table is read anew and may show its process.
-        table = self._tables.read((t.pid, t.ticks) if t else (0, 0) for run in runs for t in run.tasks)
+        tasks = [run.tasks[number] for run in runs for number in run.members]
+        table = self._tables.read((task.pid, task.ticks) if task else (0, 0) for task in tasks)
         # Reaped after the table was read: each child that is dead in the table has an exit code then.
         self._reap_children()
         return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
@@ -183,6 +213,7 @@ class LocalRuns:
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
         self._members.forget((workload, run))
+        self._sizes.forget((workload, run))
         self._observer.forget((workload, run))
 
     def signal_process(self, workload: str, run: int, process: ProcessId, number: signal.Signals) -> bool:
@@ -196,51 +227,32 @@ class LocalRuns:
 
     def _start_tasks(self, run: Run, launch: Launch, account: UnixAccount) -> None:
         """Start the tasks one after the other, and record each process; raise the error of the first failure."""
-        manifest = read_manifest(self._root, run.job, account)
-        cwd = choose_working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
-        given = manifest.get("environment")
-        base = base_environment(
-            account, self._options.env_keep, given if isinstance(given, dict) else {}, launch.environment
-        )
-        base |= {"GQ_JOB_ID": run.job, "GQ_SERVICE_URL": self._service_url, "PYTHONUNBUFFERED": "1"}
-        rendezvous = Rendezvous(tasks=len(run.tasks), address=LOOPBACK, port=run.port)
-        for task in range(len(run.tasks)):
-            gang = gang_environment(task, _count_devices(launch.workload, task), rendezvous)
-            environment = {**base, **gang, **self._share_environment(launch, task)}
-            inputs = TaskInputs(environment=environment, token=launch.token)
-            process = self._starter.start(run, task, account, cwd, inputs)
-            add_process(run.group, process.pid)  # at once: what it starts later is in the group too
-            self._children.add(process.pid)
-            self._exit_codes.pop(process.pid, None)
-            run = _with_process(run, task, process)
+        prepared = self._launcher.prepare(run, launch, account)
+        places = launch.workload.placement
+        for task in run.numbers:
+            process = self._start_task(run, task, places[task] if task < len(places) else None, prepared)
+            run = run.with_process(task, process)
             self._record(run)
+        self._sizes.write_size(run, account)
+
+    def _start_task(self, run: Run, task: int, place: TaskPlacement | None, prepared: Preparation) -> TaskProcess:
+        """Start one task in the control group of its run, and return its process."""
+        process = self._launcher.start(run, task, place, prepared)
+        add_process(run.group, process.pid)  # at once: what it starts later is in the group too
+        self._children.add(process.pid)
+        self._exit_codes.pop(process.pid, None)
+        return process
 
     def _choose_port(self, workload: Workload) -> int:
         """Return the port on which the tasks meet, which no other run of the ledger has; 0 for a single task."""
         taken = {run.port for run in self._ledger.all() if run.key not in self._ended}
         return find_free_port(taken) if workload.tasks > 1 else 0
 
-    def _choose_limits(self, workload: Workload) -> RunLimits:
-        """Return what a run may use: the sums of the requests of its tasks, without limit if a task names no amount."""
-        requests = [workload.request_of(task.group) for task in workload.placement]
-        requests = requests or [workload.request] * workload.tasks
-        cpus, memory = [each.cpu_milli or 0 for each in requests], [each.memory or 0 for each in requests]
-        return RunLimits(
-            cpu_milli=sum(cpus) if all(cpus) else 0,
-            memory_mib=sum(memory) if all(memory) else 0,
-            processes=self._options.max_processes * len(requests),
-        )
-
-    def _share_environment(self, launch: Launch, task: int) -> dict[str, str]:
-        """Return the variables that tell one task its own devices; empty if the task has no place."""
-        placement = launch.workload.placement
-        if task >= len(placement):
-            return {}
-        held = set(placement[task].devices)
+    def _known_devices(self) -> tuple[Device, ...]:
+        """Return the devices of this machine."""
         if not self._devices:
             self.nodes()
-        devices = tuple(device for device in self._devices if device.id in held)
-        return share_environment(devices, launch.workload.request.milli_per_device)
+        return self._devices
 
     def _record(self, run: Run) -> None:
         """Store the run in the ledger; raise `StorageFull` or `BackendError` if the disk refuses."""
@@ -254,15 +266,9 @@ class LocalRuns:
         """Return the run with the processes that were started but not recorded, found by their mark; record them."""
         if run.is_complete:
             return run
-        for task, process in enumerate(run.tasks):
-            if process is None:
-                found = self._members.find_marked(run, [task], table)
-                leaders = [table.process(pid) for pid in found]
-                first = min(
-                    (p for p in leaders if p is not None and p.session == p.pid), key=lambda p: p.ticks, default=None
-                )
-                if first is not None:
-                    run = _with_process(run, task, TaskProcess(pid=first.pid, ticks=first.ticks))
+        for task in run.numbers:
+            found = self._members.find_leader(run, task, table) if run.tasks[task] is None else None
+            run = run if found is None else run.with_process(task, found)
         if self._ledger.get(*run.key) != run:
             self._record_if_possible(run)
         return run
@@ -297,8 +303,8 @@ class LocalRuns:
 
         Record processes that were started and not recorded, and stop or kill those that are due.
         """
-        run = self._adopt(run, table)
-        gone = [i for i, task in enumerate(run.tasks) if task is None or not table.alive(task.pid, task.ticks)]
+        run = self._sizes.settle(self._adopt(run, table), table)
+        gone = _find_gone(run, table)
         left = self._members.find(run, table)
         if not left:
             return self._observe_end(run)
@@ -312,11 +318,22 @@ class LocalRuns:
             owner=run.owner,
             placement=run.placement,
             token_hash=run.token_hash,
+            leaving=() if run.elastic is None else tuple(slot.place for slot in run.elastic.leaving),
+            closed=self._is_closed(run, gone),
+            sentence="" if run.elastic is None else run.elastic.closed,
         )
+
+    def _is_closed(self, run: Run, gone: Sequence[int]) -> bool:
+        """Return whether no task can join the run: its work is done in part, it stops, or a task could not join."""
+        if run.elastic is None:
+            return False
+        if run.elastic.closed or run.kill_at is not None:
+            return True
+        return any(task in gone or self._read_result(run, task) is not None for task in run.numbers)
 
     def _observe_end(self, run: Run) -> Observation:
         """Return the observation of a run without processes, with the result of its tasks; keep it until `forget`."""
-        result = combine_results(run, [self._task_result(run, task) for task in range(len(run.tasks))])
+        result = combine_results(run, {task: self._task_result(run, task) for task in run.numbers})
         ended = Observation(
             workload=run.job,
             run=run.number,
@@ -347,10 +364,10 @@ class LocalRuns:
         if run.kill_at is not None and now >= run.kill_at:
             self._kill(run, left, table, run.kill_at)
             return
-        if all(self._read_result(run, task) is not None or task in gone for task in range(len(run.tasks))):
+        if all(task in gone or self._read_result(run, task) is not None for task in run.numbers):
             # The result of the run is known, but the processes that are left still hold devices.
             since = self._lingering.setdefault(run.key, now)
-            orphans = len(gone) == len(run.tasks)
+            orphans = len(gone) == len(run.numbers)
             if now - since >= self._options.linger_timeout:
                 self._kill(run, left, table, since + self._options.linger_timeout)
             elif orphans:
@@ -365,7 +382,7 @@ class LocalRuns:
 
         The others would wait for a dead task that has failed, and a task without its folder cannot report its result.
         """
-        for task in range(len(run.tasks)):
+        for task in run.numbers:
             if task in gone and self._task_result(run, task).outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
                 return task
             if task not in gone and self._is_folder_deleted(run, task):
@@ -452,12 +469,7 @@ class LocalRuns:
         self._exit_codes |= codes
 
 
-def _with_process(run: Run, task: int, process: TaskProcess) -> Run:
-    """Return a copy of the run in which this is the process of one task."""
-    return replace(run, tasks=(*run.tasks[:task], process, *run.tasks[task + 1 :]))
-
-
-def _count_devices(workload: Workload, task: int) -> int:
-    """Return the number of devices of a task: those of its place, or else what it asks for."""
-    place = workload.placement[task] if task < len(workload.placement) else None
-    return len(place.devices) if place is not None else workload.request.devices
+def _find_gone(run: Run, table: ProcessTable) -> list[int]:
+    """Return the numbers of the tasks of the run whose process is not alive or not known."""
+    tasks = ((number, run.tasks[number]) for number in run.numbers)
+    return [number for number, task in tasks if task is None or not table.alive(task.pid, task.ticks)]

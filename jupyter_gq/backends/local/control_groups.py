@@ -50,6 +50,12 @@ class RunLimits:
     memory_mib: int = 0
     processes: int = 0
 
+    def times(self, tasks: int) -> "RunLimits":
+        """Return the limits of so many tasks of which each has these."""
+        return RunLimits(
+            cpu_milli=tasks * self.cpu_milli, memory_mib=tasks * self.memory_mib, processes=tasks * self.processes
+        )
+
     def files(self, controllers: frozenset[str]) -> Mapping[str, str]:
         """Return the contents of the files of a control group that set these limits, by the name of the file."""
         found: dict[str, str] = {}
@@ -120,12 +126,19 @@ def make_group(parent: ParentGroup | None, name: str, limits: RunLimits) -> str:
         group.mkdir(exist_ok=True)
     except OSError:
         return ""
+    set_limits(parent, str(group), limits)
+    return str(group)
+
+
+def set_limits(parent: ParentGroup | None, group: str, limits: RunLimits) -> None:
+    """Set the limits of a control group below `parent`; do nothing if there is none. A refused limit is logged."""
+    if parent is None or not group:
+        return
     for file, value in limits.files(parent.controllers).items():
         try:
-            (group / file).write_text(f"{value}\n")
+            (Path(group) / file).write_text(f"{value}\n")
         except OSError as error:
             log.warning("%s of the control group %s could not be set to %s: %s", file, group, value, error.strerror)
-    return str(group)
 
 
 def add_process(group: str, pid: int) -> None:

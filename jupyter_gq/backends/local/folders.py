@@ -22,9 +22,14 @@ def job_folder(state_dir: Path, job: str) -> Path:
     return state_dir / "jobs" / require_safe_id(job)
 
 
+def run_folder(state_dir: Path, job: str, run: int) -> Path:
+    """Return the path of the folder of one run of a job; raise `BackendError` for an unsafe id of the job."""
+    return job_folder(state_dir, job) / "runs" / str(run)
+
+
 def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
     """Return the path of the folder of one task of one run; raise `BackendError` for an unsafe id of the job."""
-    return job_folder(state_dir, job) / "runs" / str(run) / str(task)
+    return run_folder(state_dir, job, run) / str(task)
 
 
 def check_folder(state_dir: str) -> None:

@@ -8,7 +8,7 @@ service would signal that process.
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +18,7 @@ from jupyter_gq.devices.processes import boot_id
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.workload import TaskPlacement
 
+from .control_groups import RunLimits
 from .folders import require_safe_id
 
 log = logging.getLogger(__name__)
@@ -33,13 +34,41 @@ class TaskProcess:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """A task of an elastic run that is about to join it, or that leaves it: its number and its place."""
+
+    number: int
+    place: TaskPlacement
+    #: When the processes of a task that leaves are killed, in seconds since the epoch.
+    kill_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Elasticity:
+    """The facts about an elastic run: which tasks it has now, and which join or leave it."""
+
+    #: The least number of tasks with which the run goes on.
+    least: int
+    #: Number of the task at each place of the run's `placement`, ascending.
+    numbers: tuple[int, ...]
+    #: The task that is being started now; None = none.
+    joining: Slot | None = None
+    #: Tasks that were told to stop while the run goes on, and have processes still.
+    leaving: tuple[Slot, ...] = ()
+    #: Why no task is added any more, as a sentence; "" = tasks can be added.
+    closed: str = ""
+    #: The limits of one task.
+    limits: RunLimits = field(default_factory=RunLimits)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
     """A run of a job, as it is stored in the ledger."""
 
     job: str
     number: int
     owner: str
-    #: Process of each task; None if it is not known that the task was started.
+    #: Process of each task, by its number; None if it is not known that the task was started.
     tasks: tuple[TaskProcess | None, ...]
     #: Time of the launch, in seconds since the epoch.
     launched_at: float
@@ -58,6 +87,8 @@ class Run:
     kill_at: float | None = None
     #: Number of the failed task because of which the other tasks were stopped; None if there is none.
     culprit: int | None = None
+    #: None = the run keeps all of its tasks until its end.
+    elastic: Elasticity | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -65,9 +96,26 @@ class Run:
         return (self.job, self.number)
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the tasks that the run has, without those that join or leave it."""
+        return tuple(range(len(self.tasks))) if self.elastic is None else self.elastic.numbers
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The numbers of all tasks that may have processes."""
+        if self.elastic is None:
+            return self.numbers
+        joining = () if self.elastic.joining is None else (self.elastic.joining.number,)
+        return (*self.numbers, *joining, *(slot.number for slot in self.elastic.leaving))
+
+    @property
     def is_complete(self) -> bool:
         """Whether all tasks are known to have been started."""
-        return None not in self.tasks
+        return all(self.tasks[number] is not None for number in self.numbers)
+
+    def with_process(self, number: int, process: TaskProcess | None) -> "Run":
+        """Return a copy of the run in which this is the process of one task."""
+        return replace(self, tasks=(*self.tasks[:number], process, *self.tasks[number + 1 :]))
 
     def mark(self, task: int) -> str:
         """Return the mark that the processes of a task carry in their environment."""

@@ -1,6 +1,6 @@
 """The results of tasks and runs: from what a task's runner wrote last, from what was asked of it, and from its exit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,17 +75,17 @@ def explain_missing_result(
     return Result(outcome=Outcome.LOST, sentence=f"The process ended without a result{how}.")
 
 
-def combine_results(run: Run, results: Sequence[Result]) -> Result:
+def combine_results(run: Run, results: Mapping[int, Result]) -> Result:
     """Return the result of a run: of the task for which the others were stopped, else the gravest of its tasks.
 
-    The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED; of equal ones, the first task counts. Of several
-    tasks, the sentence names the one that failed.
+    `results` are those of the tasks by number. The gravest is FAILED, then LOST, KILLED, PAUSED and SUCCEEDED; of equal
+    ones, the first task counts. Of several tasks, the sentence names the one that failed.
     """
     if run.culprit is not None:
         task = run.culprit
     else:
-        task = min(range(len(results)), key=lambda i: (_GRAVEST_FIRST.index(results[i].outcome), i))
+        task = min(results, key=lambda number: (_GRAVEST_FIRST.index(results[number].outcome), number))
     result = results[task]
-    if len(results) == 1 or result.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED):
+    if len(run.tasks) == 1 or result.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED):
         return result
-    return Result(outcome=result.outcome, sentence=f"Task {task} of {len(results)}: {result.sentence}")
+    return Result(outcome=result.outcome, sentence=f"Task {task} of {len(run.tasks)}: {result.sentence}")

@@ -53,7 +53,19 @@ class JobFields(StrictModel):
         max_length=MOST_MODELS,
         description="Models of GPU that are tried first, in this order; the job takes others if these have no room.",
     )
-    tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
+    tasks: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Number of tasks. All tasks start together, or none, unless `min_tasks` says less.",
+    )
+    min_tasks: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="The least number of tasks: the job starts with so many, grows to `tasks` when GPUs are free, and "
+        "gives GPUs back task by task. Default: all tasks or none.",
+    )
     within: Name | None = Field(
         default=None,
         min_length=1,
@@ -98,6 +110,15 @@ class JobFields(StrictModel):
         """Refuse a limit of a group that is not named."""
         if self.group_parallel is not None and not self.group:
             why = "group_parallel limits the jobs of a group: name it with group"
+            raise PydanticCustomError(REFUSED, "{why}", {"why": why})
+        return self
+
+    @model_validator(mode="after")
+    def _check_tasks(self) -> Self:
+        """Refuse more tasks at least than at most."""
+        if self.min_tasks is not None and self.min_tasks > self.tasks:
+            tasks = "1 task" if self.tasks == 1 else f"{self.tasks} tasks"
+            why = f"min_tasks is {self.min_tasks}, but the job has {tasks}: use 1 to {self.tasks}, or more tasks"
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
         return self
 
@@ -158,6 +179,12 @@ class JobSummary(BaseModel):
         default_factory=list, description="Models of GPU that are tried first, in this order."
     )
     tasks: int
+    min_tasks: int | None = Field(
+        default=None, description="Least number of tasks with which the job runs; None = it runs with all of them."
+    )
+    tasks_now: int | None = Field(
+        default=None, description="Number of tasks that a job with `min_tasks` runs with now; None = it does not run."
+    )
     within: str | None = Field(default=None, description="Level in one domain of which all tasks run; None = anywhere.")
     priority: int
     expected_seconds: float | None = Field(default=None, description="Seconds that the owner expects the job to run.")

@@ -32,12 +32,25 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import Eviction, Place
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Resume, Suspend, Unwarn, Warn
+from jupyter_gq.scheduling.decision import (
+    Admit,
+    Decision,
+    Evict,
+    Grow,
+    Instruction,
+    Reserve,
+    Resume,
+    Shrink,
+    Suspend,
+    Unwarn,
+    Warn,
+)
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import STOP_AGAIN
+from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
 from .shares import act_on_share, admit_resume, plan_suspension
 
@@ -77,8 +90,7 @@ class Executor:
     def _changes(self, instruction: Instruction) -> list[Change]:
         """Return the changes by which an instruction is recorded; none for an unknown workload.
 
-        An instruction that no backend can carry out is logged and gives no change. Tokens are made and evictions of
-        notebooks stored.
+        Tokens are made and evictions of notebooks stored.
         """
         record = self._context.records.get(instruction.workload)
         if record is None:
@@ -99,10 +111,8 @@ class Executor:
                 return plan_suspension(record, instruction, self._context.clock.now())
             case Resume():
                 return admit_resume(record, instruction)
-            case _:
-                # The core decides this only if the backend can do it (`invariants.check_capabilities`).
-                log.error("%s: no backend can carry out %s", instruction.workload, type(instruction).__name__)
-                return []
+            case Grow() | Shrink():
+                return plan_resize(record, instruction, self._context.clock.now())
 
     def _admission(self, record: Record, admit: Admit) -> Change:
         """Return the change that begins a new run of a job or notebook on the devices of the instruction.
@@ -215,6 +225,7 @@ class Executor:
             await self._launch_again(record)
         await self._launch_if_admitted(record)
         self._act_on_share(record, observed)
+        await self._resize(record, observed)
         ends_suspended = record.workload.state is State.SUSPENDED and record.workload.stop is not None
         if record.workload.state is State.STOPPING or ends_suspended:
             await self._stop(record)
@@ -225,6 +236,17 @@ class Executor:
         seen = observed.find(record.workload.id, record.workload.run)
         if port is not None and seen is not None:
             act_on_share(record, seen.share, port)
+
+    async def _resize(self, record: Record, observed: ObservedRuns) -> None:
+        """Tell a backend that can resize runs which tasks an elastic run is to have, if it has others."""
+        workload = record.workload
+        port = self._context.backend_of(workload.kind).capabilities.resizing
+        if port is None or not needs_resize(workload, observed.find(workload.id, workload.run)):
+            return
+        launch = self._launch_of(record, "")
+        grace = min(map(self._grace, stops_of_leaving(workload)), default=self._context.settings.grace)
+        operation = partial(port.resize, workload, record.detail, launch.environment, Seconds(grace))
+        await self._attempt(workload, "resized", operation)
 
     async def _launch_if_admitted(self, record: Record) -> None:
         """Launch a workload that is ADMITTED, or cancel its admission if it was told to stop."""
@@ -274,7 +296,7 @@ class Executor:
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
         """Record that a workload has failed and ended, with the error of its backend as the sentence."""
         told = f"The start failed: {strip_controls(str(error))}"
-        fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
+        fields = WorkloadChange(placement=(), leaving=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
 
@@ -286,9 +308,9 @@ class Executor:
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
         now = self._context.clock.now()
-        fields = WorkloadChange(placement=(), finished_at=now)
+        fields = WorkloadChange(placement=(), leaving=(), finished_at=now)
         if requeue:
-            fields = WorkloadChange(placement=(), stop=None, requeued_at=now)
+            fields = WorkloadChange(placement=(), leaving=(), stop=None, requeued_at=now)
         event = Event.REQUEUED if requeue else Event.CANCELLED
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 

@@ -20,8 +20,9 @@ See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import Leaving, Stop, TaskPlacement, Workload
 from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
@@ -60,7 +61,11 @@ def adopt(record: Record, seen: Observation, now: Instant, *, forgetful: bool) -
     workload = record.workload
     started = Instant(min(seen.since, now))
     run = WorkloadChange(
-        run=seen.run, placement=seen.placement, started_at=started, **count_running_time(workload, started)
+        run=seen.run,
+        placement=seen.placement,
+        leaving=_leaving_of(seen, now),
+        started_at=started,
+        **count_running_time(workload, started),
     )
     token_hash = seen.token_hash or None
     if workload.stop is not None and not workload.stop.requeue:
@@ -94,6 +99,12 @@ def correct_place(record: Record, seen: Observation) -> list[Change]:
         return []
     fields = WorkloadChange(placement=seen.placement)
     return [Change(workload=workload.id, fields=fields, token_hash=seen.token_hash or None)]
+
+
+def _leaving_of(seen: Observation, now: Instant) -> tuple[Leaving, ...]:
+    """Return the tasks that leave the run. The record that knew why they leave is gone."""
+    stop = Stop(reason=EvictReason.RECLAIMED, sentence="", by=None, at=now, requeue=True)
+    return tuple(Leaving(task=task, stop=stop) for task in seen.leaving)
 
 
 def _is_place_of(workload: Workload, placement: tuple[TaskPlacement, ...]) -> bool:

@@ -63,6 +63,7 @@ class Decider:
         The ids must be unused. Nothing is stored.
         """
         snapshot = self._context.snapshot()
+        workloads = [self._context.with_elasticity(workload) for workload in workloads]
         queues = {workload.queue for workload in workloads}
         if queues <= {queue.name for queue in snapshot.queues}:
             with self._borrow_scheduler(snapshot) as scheduler:

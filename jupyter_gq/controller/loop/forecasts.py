@@ -134,7 +134,7 @@ class Forecasts:
         The computation runs in a thread.
         """
         context, now = self._context, self._context.clock.now()
-        snapshot = context.snapshot()
+        snapshot, workload = context.snapshot(), context.with_elasticity(workload)
         expected = await asyncio.to_thread(
             forecast,
             replace(snapshot, workloads=(*snapshot.workloads, workload)),

@@ -26,7 +26,7 @@ def check_placements(workloads: Iterable[Workload]) -> None:
         _check_whole(workload)
         if workload.state is State.SUSPENDED:
             continue
-        for task in (*workload.placement, *(leaving.task for leaving in workload.leaving)):
+        for task in workload.held_places:
             for device in task.devices:
                 used[device] = used.get(device, 0) + workload.request_of(task.group).milli_per_device
     for device, milli in used.items():
@@ -45,8 +45,7 @@ def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitte
     new = set(admitted)
     for workload in workloads:
         chain = _with_ancestors(workload.queue, by_name)
-        leaving = sum(workload.request_of(leaving.task.group).milli for leaving in workload.leaving)
-        held = gang.held(workload) + leaving if workload.holds else 0
+        held = gang.occupied(workload) if workload.holds else 0
         for name in chain:
             used[name] = used.get(name, 0) + held
         if workload.id in new:
@@ -66,7 +65,7 @@ def check_capabilities(decision: Decision, backends: Mapping[str, Backend]) -> N
         backend = backends.get(instruction.workload)
         possible = (
             backend is None
-            or (isinstance(instruction, Grow | Shrink) and backend.capabilities.can_resize)
+            or (isinstance(instruction, Grow | Shrink) and backend.capabilities.resizing is not None)
             or (isinstance(instruction, Suspend | Resume) and backend.capabilities.suspension is not None)
             or not isinstance(instruction, Grow | Shrink | Suspend | Resume)
         )

@@ -116,7 +116,7 @@ class MemoryWatch:
 
     def _limited_uses(self, workload: Workload, devices: Mapping[str, Device]) -> list[LimitedUse]:
         """Return the use and the limit of a share on each of its devices; empty if the use or a limit is unknown."""
-        tasks = Counter(device for task in workload.placement for device in task.devices)
+        tasks = Counter(device for task in workload.held_places for device in task.devices)
         by_agents = self._context.backend_of(workload.kind).capabilities.ordered_signals is not None
         if not by_agents and not self._context.host_pids and not all(map(is_simulated, tasks)):
             return []  # agents report no processes that the driver knows by other ids

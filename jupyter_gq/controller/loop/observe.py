@@ -19,6 +19,7 @@ from .adoption import correct_place
 from .left_outputs import LeftOutputReader
 from .observed_runs import ObservedRuns, RunKey
 from .other_runs import OtherRuns
+from .resizing import correct_size
 from .run_end import interpret
 from .shares import interpret_share
 
@@ -62,6 +63,7 @@ class Observer:
             runs.update({(seen.workload, seen.run): (backend, _plain(seen)) for seen in observations})
         self._context.known_runs = set(runs)
         self._context.ended_runs = {key for key, (_, seen) in runs.items() if seen.phase is Phase.ENDED}
+        self._context.closed_runs = {key for key, (_, seen) in runs.items() if seen.closed}
         self._context.unobserved = frozenset(unobserved)
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
@@ -105,7 +107,9 @@ class Observer:
         workload = record.workload
         able, seen = self._context.backend_of(workload.kind).capabilities, observed.find(workload.id, workload.run)
         seen = self._explain_end(record, seen)
-        corrections = [] if seen is None or able.can_resize else correct_place(record, seen)
+        corrections = [] if seen is None else correct_place(record, seen)
+        if seen is not None and able.resizing is not None and workload.can_shrink:
+            corrections = correct_size(record, seen)
         changes = [*corrections, *interpret(record, seen, now, forgetful=able.forgetful)]
         if changes or seen is None:
             return changes

@@ -165,7 +165,7 @@ class OtherRuns:
         runs = (*adopted.values(), *self._context.unknown_runs)
         taken = {device for run in runs for device in run.devices}
         changes = [
-            Change(workload=workload.id, event=Event.REQUEUED, fields=WorkloadChange(placement=()))
+            Change(workload=workload.id, event=Event.REQUEUED, fields=WorkloadChange(placement=(), leaving=()))
             for workload in (record.workload for record in self._context.records.holding())
             if workload.state is State.ADMITTED
             and workload.id not in adopted

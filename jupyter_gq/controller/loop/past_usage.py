@@ -62,7 +62,7 @@ class PastUsage:
         for record in self._context.records.holding():
             workload = record.workload
             if workload.holds and workload.kind is Kind.TRAINING:
-                held[workload.queue] = held.get(workload.queue, 0) + gang.held(workload)
+                held[workload.queue] = held.get(workload.queue, 0) + gang.occupied(workload)
         return held
 
 

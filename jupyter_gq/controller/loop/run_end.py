@@ -188,7 +188,12 @@ def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) ->
         workload=record.workload.id,
         event=event,
         fields=WorkloadChange(
-            placement=(), stop=None, activity=None, requeued_at=at, **count_running_time(record.workload, at)
+            placement=(),
+            leaving=(),
+            stop=None,
+            activity=None,
+            requeued_at=at,
+            **count_running_time(record.workload, at),
         ),
         detail=detail,
     )
@@ -199,7 +204,9 @@ def _finish(record: Record, event: Event, result: RunEnd, sentence: str | None) 
     return Change(
         workload=record.workload.id,
         event=event,
-        fields=WorkloadChange(placement=(), finished_at=result.at, **count_running_time(record.workload, result.at)),
+        fields=WorkloadChange(
+            placement=(), leaving=(), finished_at=result.at, **count_running_time(record.workload, result.at)
+        ),
         detail=DetailChange() if sentence is None else DetailChange(sentence=sentence),
     )
 

@@ -190,7 +190,7 @@ class ActivityLog:
         server = record.detail.pid
         return Share(
             # Several tasks of a job may be on one device, which is measured once.
-            devices=tuple(dict.fromkeys(device for task in record.workload.placement for device in task.devices)),
+            devices=tuple(dict.fromkeys(device for task in record.workload.held_places for device in task.devices)),
             # The server process itself never uses the share: its work for an open browser tab is no activity.
             pids=tuple(pid for pid in self._context.pids.get(record.workload.id, ()) if pid != server),
         )

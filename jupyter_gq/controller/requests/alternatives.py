@@ -31,6 +31,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.preview.admission import Outlook
 from jupyter_gq.scheduling.wording import describe_gpus
+from jupyter_gq.scheduling.workloads import gang
 
 from .new_workload import build_workload
 
@@ -122,7 +123,7 @@ def _rank_queues(snapshot: Snapshot, usable: Sequence[str], asked: str) -> list[
     free = {queue.name: int(queue.quota) for queue in snapshot.queues if queue.name in usable and queue.name != asked}
     for each in snapshot.workloads:
         if each.holds and each.queue in free:
-            free[each.queue] -= each.milli
+            free[each.queue] -= gang.occupied(each)
     return sorted(free, key=lambda name: (-free[name], name))
 
 

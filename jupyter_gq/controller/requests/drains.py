@@ -53,7 +53,7 @@ class _Place:
 
     def holds(self, workload: Workload) -> bool:
         """Return whether a task of the workload, or a replica that is leaving, is on this node or device."""
-        tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
+        tasks = workload.held_places
         if self.device is not None:
             return any(self.device.id in task.devices for task in tasks)
         return bool(self.node) and any(task.node == self.node for task in tasks)

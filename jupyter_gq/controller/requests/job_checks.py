@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from jupyter_gq.client.models import JobFields
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.controller.settings.queues import TrainingQueue
-from jupyter_gq.domain.errors import LimitReached, NotAMember, PriorityTooHigh, UnknownQueue
+from jupyter_gq.domain.errors import LimitReached, NeverFits, NotAMember, PriorityTooHigh, Resource, UnknownQueue
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 
@@ -33,6 +34,18 @@ def check_priority(queue: TrainingQueue, caller: Caller, priority: int) -> None:
     highest = queue.highest_priority(caller)
     if priority > highest:
         raise PriorityTooHigh(requested=priority, highest=highest, queue=queue.queue.name)
+
+
+def check_resizing(context: Context, request: JobFields) -> None:
+    """Raise `NeverFits` for a job that could run with fewer tasks, if jobs here cannot be resized."""
+    resizing = context.backend_of(Kind.TRAINING).capabilities.resizing
+    if request.min_tasks is not None and request.min_tasks < request.tasks and resizing is None:
+        raise NeverFits(
+            f"You asked for {request.min_tasks} to {request.tasks} tasks, but the number of tasks of a job cannot "
+            f"change here: jobs are pods. Leave min_tasks away, and all {request.tasks} tasks start together or none; "
+            f"or ask for {request.min_tasks} {'task' if request.min_tasks == 1 else 'tasks'}.",
+            Resource.TASKS,
+        )
 
 
 def check_limits_of_user(context: Context, user: str) -> None:

@@ -126,8 +126,8 @@ class Previews:
 
 def _offer(tried: Tried) -> Alternative:
     """Return an alternative that starts at once."""
-    quota = tried.outlook.sentence.removeprefix("Starts now, ")
-    return _make(tried, f"{tried.difference} would start now, {quota}")
+    how = tried.outlook.sentence.removeprefix("Starts now")
+    return _make(tried, f"{tried.difference} would start now{how}")
 
 
 def _offer_later(tried: Tried, start: ExpectedStart, now: float) -> Alternative:

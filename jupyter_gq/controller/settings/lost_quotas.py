@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from jupyter_gq.domain.amount import format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling.workloads import gang
 
 from .config import Settings
 
@@ -75,10 +76,10 @@ def excess_by_job(jobs: list[Workload], settings: Settings) -> dict[str, int]:
     over = {job.id: 0 for job in jobs}
     for queue in queues.values():
         inside = [job for job in jobs if queue.name in _path(job.queue, queues)]
-        left = sum(job.milli for job in inside) - queue.quota
+        left = sum(map(gang.occupied, inside)) - queue.quota
         for job in sorted(inside, key=lambda job: (job.started_at or 0.0, job.id), reverse=True):
-            over[job.id] = max(over[job.id], min(job.milli, max(0, left)))
-            left -= job.milli
+            over[job.id] = max(over[job.id], min(gang.occupied(job), max(0, left)))
+            left -= gang.occupied(job)
     return over
 
 

@@ -35,7 +35,7 @@ def _with_settings(after: Settings, state: LiveState) -> Snapshot:
     """Return the snapshot of `state` with the queues and pools of `after`."""
     snapshot = state.snapshot
     queues = after.queues({user: frozenset(groups) for user, groups in state.groups.items()})
-    used = {device for work in snapshot.workloads for task in work.placement for device in task.devices}
+    used = {device for work in snapshot.workloads for task in work.held_places for device in task.devices}
     named = {workload.queue for workload in snapshot.workloads}
     return replace(
         snapshot,

@@ -10,6 +10,7 @@ from jupyter_gq.domain.amount import MiB, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.workloads import gang
 
 from .durations import format_duration
 
@@ -18,7 +19,7 @@ _MINUTE = 60.0
 
 def memory_limit(workload: Workload, devices: Mapping[str, Device]) -> MiB | None:
     """Return the memory that a job may use on all of its devices; None without devices, or if it is unknown."""
-    places = [name for task in workload.placement for name in task.devices]
+    places = [name for task in workload.held_places for name in task.devices]
     held = [devices.get(name) for name in places]
     known = [device for device in held if device is not None and device.memory]
     if not held or len(known) < len(held):
@@ -31,7 +32,8 @@ def unused_view(workload: Workload, unused: UnusedGpu | None) -> UnusedGpuView |
     if unused is None:
         return None
     seconds = unused.seconds - unused.seconds % _MINUTE if unused.seconds >= 2 * _MINUTE else unused.seconds
-    amount = f"{format_gpus(workload.milli)} {'GPUs' if workload.milli > 1000 else 'GPU'}"
+    milli = gang.held(workload)
+    amount = f"{format_gpus(milli)} {'GPUs' if milli > 1000 else 'GPU'}"
     return UnusedGpuView(
         since=unused.since,
         sentence=f"This job has used no GPU for {format_duration(seconds)}, although it holds {amount}. "

@@ -258,12 +258,12 @@ def over_quota_by_job(
     above = {queue.name: -queue.quota for queue in queues}
     holding = [w for w in workloads if w.holds and w.queue in above]
     for workload in holding:
-        above[workload.queue] += workload.milli
+        above[workload.queue] += gang.occupied(workload)
     shares: dict[str, int] = {}
     preemptible = [w for w in holding if w.preemptible]
     for workload in sorted(preemptible, key=lambda w: (w.id in borrowers, w.started_at or 0.0, w.id), reverse=True):
-        excess = max(0, min(workload.milli, above[workload.queue]))
-        shares[workload.id] = workload.milli if workload.id in borrowers else excess
+        held = gang.occupied(workload)
+        shares[workload.id] = held if workload.id in borrowers else max(0, min(held, above[workload.queue]))
         above[workload.queue] -= shares[workload.id]
     return shares
 
@@ -315,7 +315,7 @@ def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
         for name in _with_ancestors(workload.queue, parents):
             before = totals.get(name, Totals())
             totals[name] = Totals(
-                used=before.used + (workload.milli if workload.holds else 0),
+                used=before.used + (gang.occupied(workload) if workload.holds else 0),
                 cpu_milli=before.cpu_milli + cpu_milli,
                 memory=before.memory + memory,
                 waiting=before.waiting + (not workload.holds),
@@ -342,7 +342,7 @@ def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
     for workload in snapshot.workloads:
         if workload.state is State.SUSPENDED:
             continue
-        for task in workload.placement:
+        for task in workload.held_places:
             for device in task.devices:
                 used[device] = used.get(device, 0) + workload.request.milli_per_device
     return used
@@ -352,7 +352,7 @@ def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
     """Return the workloads that hold each device, by the id of the device; unused devices are absent."""
     holders: dict[str, list[Workload]] = {}
     for workload in snapshot.workloads:
-        for device in {device for task in workload.placement for device in task.devices}:
+        for device in {device for task in workload.held_places for device in task.devices}:
             holders.setdefault(device, []).append(workload)
     return holders
 

@@ -30,6 +30,7 @@ from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.scheduling.explain.reasons import explain_hold
 from jupyter_gq.scheduling.policy import IdleRule
+from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.store.protocol import Record
 
 from .durations import format_duration
@@ -114,6 +115,8 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         gpu_model=next(iter(workload.request.models), None),
         preferred_gpu_models=list(workload.request.preferred_models),
         tasks=workload.tasks,
+        min_tasks=workload.min_members if workload.can_shrink else None,
+        tasks_now=len(workload.placement) if workload.can_shrink and workload.holds else None,
         within=workload.topology.required if workload.topology is not None else None,
         priority=workload.priority,
         expected_seconds=workload.estimate,
@@ -187,9 +190,12 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         return _append_trouble(workload.stop.sentence, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
-        return f"Starting on {place}."
+        return f"Starting on {place}{_tasks_phrase(workload)}."
+    # Of a job that can shrink, the sentence says how its number of tasks changed last.
+    changed = told if workload.can_shrink else ""
+    runs = f"Running on {place}." if changed else f"Running on {place}{_tasks_phrase(workload)}."
     unused = "" if context.unused is None else context.unused.sentence
-    running = [f"Running on {place}.", LENT if context.is_borrower else "", context.trouble, unused]
+    running = [runs, changed, LENT if context.is_borrower else "", context.trouble, unused]
     return " ".join(filter(None, running))
 
 
@@ -378,10 +384,17 @@ def _share_phrase(workload: Workload, place: Place | None, context: ViewContext)
     if not workload.request.devices:
         return "no GPU"
     device, memory = _first_device(place, context), workload.request.device_memory
-    amount = f"{format_gpus(workload.milli)} {'GPUs' if workload.milli > 1000 else 'GPU'}"
+    milli = gang.held(workload)
+    amount = f"{format_gpus(milli)} {'GPUs' if milli > 1000 else 'GPU'}"
     if memory is not None:
         amount = f"{format_memory(memory)}{' in each task' if workload.tasks > 1 else ''} ({amount})"
     return f"{amount} of {device.model}" if device else amount
+
+
+def _tasks_phrase(workload: Workload) -> str:
+    """Return the phrase for a job that runs with fewer tasks than it asks for; "" for any other workload."""
+    fewer = workload.can_shrink and len(workload.placement) < workload.tasks
+    return f" with {len(workload.placement)} of its {workload.tasks} tasks" if fewer else ""
 
 
 def _first_device(place: Place | None, context: ViewContext) -> Device | None:

@@ -197,10 +197,11 @@ def outlook(snapshot: Snapshot, policy: Policy, workload: Workload, decision: De
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
             over = describe_over_quota(snapshot, policy, workload, instruction.over_quota)
-            within = "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."
+            starts = f"Starts now{_describe_fewer(workload, len(instruction.placement))}"
+            within = f"{starts}, within the quota." if workload.kind is Kind.TRAINING else f"{starts}."
             return Outlook(
                 starts_now=True,
-                sentence=f"Starts now, {over}." if over else within,
+                sentence=f"{starts}, {over}." if over else within,
                 over_quota=instruction.over_quota,
                 placement=instruction.placement,
             )
@@ -215,6 +216,11 @@ def outlook(snapshot: Snapshot, policy: Policy, workload: Workload, decision: De
         over_quota=above,
         why=entry.why,
     )
+
+
+def _describe_fewer(workload: Workload, tasks: int) -> str:
+    """Return the phrase for a workload that starts with so many tasks; "" if those are all."""
+    return f" with {tasks} of its {workload.tasks} tasks" if tasks < workload.tasks else ""
 
 
 def _later(why: Explanation) -> str:

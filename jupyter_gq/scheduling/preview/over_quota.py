@@ -21,7 +21,7 @@ def find_over_quota(snapshot: Snapshot, workload: Workload) -> MilliGpu:
     queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
     if queue is None or not workload.preemptible:
         return NO_GPU
-    used = sum(other.milli for other in snapshot.workloads if other.queue == workload.queue and other.holds)
+    used = sum(gang.occupied(other) for other in snapshot.workloads if other.queue == workload.queue and other.holds)
     needed = gang.smallest(workload)
     return MilliGpu(max(0, min(needed, used + needed - queue.quota)))
 

@@ -44,6 +44,11 @@ def held(workload: Workload) -> int:
     return workload.request.milli * len(workload.placement)
 
 
+def occupied(workload: Workload) -> int:
+    """Return the milli-GPU of all tasks that hold devices, with those that were told to leave."""
+    return held(workload) + sum(workload.request_of(leaving.task.group).milli for leaving in workload.leaving)
+
+
 def as_it_stands(workload: Workload) -> Workload:
     """Return a copy of the workload that wants and needs exactly the tasks of its present placement."""
     groups = tuple(

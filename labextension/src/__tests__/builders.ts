@@ -31,6 +31,8 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     within: null,
     preferred_gpu_models: [],
     tasks: 1,
+    min_tasks: null,
+    tasks_now: null,
     priority: 0,
     expected_seconds: null,
     phase: 'running',

@@ -142,6 +142,13 @@ describe('the words of a job', () => {
     );
     expect(formatAmount(aJob({ gpus: '0' }), ENGLISH)).toBe('CPU only');
     expect(formatAmount(aJob({ gpus: '0.5', tasks: 2 }), ENGLISH)).toBe('2 × 0.5 GPU');
+    const sized = (tasks_now: number | null): string =>
+      formatAmount(aJob({ tasks: 4, min_tasks: 2, tasks_now }), ENGLISH);
+    expect([sized(3), sized(4), sized(null)]).toEqual([
+      '3 of 4 tasks × 1 GPU',
+      '4 × 1 GPU',
+      '2 to 4 tasks × 1 GPU'
+    ]);
     expect(formatAmount(aJob({ gpus: '2' }), ENGLISH)).toBe('2 GPUs');
   });
 });

@@ -56,6 +56,8 @@ const JOBS = PHASES.map((phase, index) =>
     ran_seconds: 90,
     run: 2,
     tasks: 2,
+    min_tasks: 1,
+    tasks_now: index === 1 ? 1 : null,
     gpus: index % 2 === 0 ? '1' : '0',
     cpus: '2',
     memory: '1 GiB',

@@ -22,6 +22,7 @@ const NOTHING: IFormValues = {
   gpus: '1',
   gpuMemory: '',
   tasks: '',
+  minTasks: '',
   cpus: '',
   memory: '',
   model: '',
@@ -39,6 +40,7 @@ describe('what is asked for', () => {
       gpus: '1',
       gpu_memory: null,
       tasks: 1,
+      min_tasks: null,
       cpus: null,
       memory: null,
       gpu_model: null,
@@ -77,6 +79,20 @@ describe('what is asked for', () => {
       expect.objectContaining({ tasks: 4 }),
       expect.objectContaining({ tasks: 64 })
     ]);
+  });
+
+  it('asks for a least number of tasks that is at most the number of tasks', () => {
+    const of = (tasks: string, minTasks: string): unknown =>
+      makeRequest({ ...NOTHING, tasks, minTasks }, OFFER, ENGLISH);
+    expect([of('4', '2'), of('4', ' 4 '), of('4', '')]).toEqual([
+      expect.objectContaining({ tasks: 4, min_tasks: 2 }),
+      expect.objectContaining({ tasks: 4, min_tasks: 4 }),
+      expect.objectContaining({ tasks: 4, min_tasks: null })
+    ]);
+    expect([of('4', '5'), of('', '2'), of('4', '0'), of('4', 'two')]).toEqual(
+      Array(4).fill(expect.objectContaining({ field: 'min_tasks' }))
+    );
+    expect(summarizeValues({ ...NOTHING, tasks: '4', minTasks: '2' }, OFFER, ENGLISH)).toBe('2 to 4 tasks');
   });
 
   it('names no model where none can be chosen', () => {

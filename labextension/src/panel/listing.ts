@@ -140,5 +140,5 @@ function compareText(one: string, other: string): number {
 
 /** Return the GPUs of all tasks of a job, in thousandths. */
 function countMilli(job: JobSummary): number {
-  return (parseMilli(job.gpus) ?? 0) * job.tasks;
+  return (parseMilli(job.gpus) ?? 0) * (job.tasks_now ?? job.tasks);
 }

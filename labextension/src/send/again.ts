@@ -67,6 +67,7 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
     gpus: isPossible && job.gpu_memory === null ? job.gpus : proposed.gpus,
     gpuMemory: job.gpu_memory ?? '',
     tasks: job.tasks > 1 ? String(job.tasks) : '',
+    minTasks: job.min_tasks === null ? '' : String(job.min_tasks),
     cpus: job.cpus ?? '',
     memory: job.memory ?? '',
     model: job.gpu_model ?? '',

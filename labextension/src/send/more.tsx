@@ -24,6 +24,7 @@ export interface IMoreProps {
 export const MORE_FIELDS = [
   'gpu_memory',
   'tasks',
+  'min_tasks',
   'cpus',
   'memory',
   'gpu_model',
@@ -76,7 +77,7 @@ export function More(props: IMoreProps): React.JSX.Element {
   );
 }
 
-/** The fields for GPU memory, which takes the place of a fraction of a GPU, and for the number of tasks. */
+/** The fields for GPU memory, which takes the place of a fraction of a GPU, and for the numbers of tasks. */
 function GangFields({ values, problem, onValues, trans }: IMoreProps): React.JSX.Element {
   return (
     <>
@@ -96,6 +97,15 @@ function GangFields({ values, problem, onValues, trans }: IMoreProps): React.JSX
         value={values.tasks}
         problem={problem}
         onChange={tasks => onValues({ ...values, tasks })}
+      />
+      <TextField
+        id="min_tasks"
+        label={trans.__('At least')}
+        hint={trans.__('tasks to start with; the job then grows and shrinks')}
+        placeholder={trans.__('all')}
+        value={values.minTasks}
+        problem={problem}
+        onChange={minTasks => onValues({ ...values, minTasks })}
       />
     </>
   );

@@ -6,6 +6,7 @@ import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts'
 import { listMemberQueues } from '../jobs';
 import { parseSpan, formatSpan } from '../times';
 import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
+import { readTaskFields, summarizeTasks } from './tasks';
 
 /** The text in each field; "" means that the user left the field empty. */
 export interface IFormValues {
@@ -14,6 +15,7 @@ export interface IFormValues {
   readonly gpus: string;
   readonly gpuMemory: string;
   readonly tasks: string;
+  readonly minTasks: string;
   readonly cpus: string;
   readonly memory: string;
   readonly model: string;
@@ -28,9 +30,6 @@ export interface IOffer {
   /** The highest priority that the user may give to a job. */
   readonly maxPriority: number;
 }
-
-/** The most tasks that the service accepts. */
-export const MOST_TASKS = 64;
 
 /** Lowest priority that the service accepts. */
 export const MIN_PRIORITY = -100;
@@ -80,17 +79,16 @@ export function makeRequest(
     );
     return { code: 'invalid_priority', field: 'priority', message };
   }
-  const tasks = readTasks(values.tasks);
-  if (tasks === null) {
-    const message = trans.__('Write a whole number from 1 to %1.', MOST_TASKS);
-    return { code: 'invalid_tasks', field: 'tasks', message };
+  const sized = readTaskFields(values, trans);
+  if ('code' in sized) {
+    return sized;
   }
   return {
     name: values.name,
     queue: values.queue,
     gpus: chooseGpus(values),
     gpu_memory: values.gpuMemory.trim() || null,
-    tasks,
+    ...sized,
     cpus: values.cpus.trim() || null,
     memory: values.memory.trim() || null,
     gpu_model:
@@ -103,13 +101,6 @@ export function makeRequest(
 /** Return the number of GPUs that is sent: GPU memory is a part of one. */
 function chooseGpus(values: Pick<IFormValues, 'gpus' | 'gpuMemory'>): string {
   return values.gpuMemory.trim() === '' ? values.gpus : '1';
-}
-
-/** Return the number of tasks in a field, 1 for an empty field, or null for a text that is no such number. */
-function readTasks(text: string): number | null {
-  const written = text.trim() || '1';
-  const tasks = /^\d{1,3}$/.test(written) ? Number(written) : 0;
-  return tasks >= 1 && tasks <= MOST_TASKS ? tasks : null;
 }
 
 /** Return the names in a text that separates them by commas or spaces. */
@@ -148,7 +139,7 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
   const request = makeRequest(values, offer, trans);
   const parts = [
     values.gpuMemory.trim() === '' ? null : trans.__('%1 of GPU memory', addUnit(values.gpuMemory)),
-    readTasks(values.tasks) === 1 ? null : trans.__('%1 tasks', values.tasks.trim()),
+    summarizeTasks(values, trans),
     values.cpus.trim() === '' ? null : formatCores(values.cpus.trim(), trans),
     values.memory.trim() === '' ? null : addUnit(values.memory),
     'gpu_model' in request ? request.gpu_model : null,
@@ -216,6 +207,7 @@ export function proposeValues(
     gpuMemory: kept.gpuMemory ?? '',
     // One job of many tasks does not make the next one such a job.
     tasks: '',
+    minTasks: '',
     cpus: kept.cpus ?? '',
     memory: kept.memory ?? '',
     model: kept.model ?? '',

@@ -36,5 +36,27 @@ def test_a_task_without_a_gpu_is_one_process():
     assert of_task(0, 0, 2)["NPROC_PER_NODE"] == "1"
 
 
+def of_elastic_task(task: int) -> dict[str, str]:
+    meeting = Rendezvous(tasks=4, address="127.0.0.1", port=29500, least=2, name="job-1-3")
+    return dict(gang_environment(task, 2, meeting))
+
+
+def test_torchrun_of_an_elastic_task_meets_the_others_at_task_0():
+    assert of_elastic_task(2) == {
+        "NNODES": "2:4",
+        "NODE_RANK": "2",
+        "NPROC_PER_NODE": "2",
+        "PET_NNODES": "2:4",
+        "PET_NODE_RANK": "2",
+        "PET_NPROC_PER_NODE": "2",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": "127.0.0.1:29500",
+        "PET_RDZV_ID": "job-1-3",
+        "PET_RDZV_CONF": "is_host=false",
+        "PET_MAX_RESTARTS": "100",
+    }
+    assert of_elastic_task(0)["PET_RDZV_CONF"] == "is_host=true"
+
+
 def test_a_notebook_server_does_not_give_these_variables_to_a_pod():
-    assert all(matches(name, GANG_VARIABLES) for name in of_task(1, 1, 2))
+    assert all(matches(name, GANG_VARIABLES) for name in {**of_task(1, 1, 2), **of_elastic_task(0)})

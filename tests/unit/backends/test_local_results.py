@@ -9,11 +9,11 @@ from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN
 
 
 def a_run(**fields):
-    return Run(job="job-1", number=1, owner="ann", tasks=(None,), launched_at=0.0, boot="", **fields)
+    return Run(job="job-1", number=1, owner="ann", launched_at=0.0, boot="", **{"tasks": (None,), **fields})
 
 
 def results(*outcomes):
-    return [Result(outcome=outcome, sentence=f"{outcome}.") for outcome in outcomes]
+    return {task: Result(outcome=outcome, sentence=f"{outcome}.") for task, outcome in enumerate(outcomes)}
 
 
 S, F, P, K, L = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED, Outcome.KILLED, Outcome.LOST
@@ -30,11 +30,11 @@ S, F, P, K, L = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED, Outcome.KILLE
     ],
 )
 def test_gravest_result_of_a_gang_counts(tasks, outcome):
-    assert combine_results(a_run(), results(*tasks)).outcome is outcome
+    assert combine_results(a_run(tasks=(None,) * len(tasks)), results(*tasks)).outcome is outcome
 
 
 def test_task_because_of_which_the_others_were_stopped_counts():
-    result = combine_results(a_run(culprit=1), results(F, L, K))
+    result = combine_results(a_run(culprit=1, tasks=(None,) * 3), results(F, L, K))
     assert result == Result(outcome=L, sentence="Task 1 of 3: LOST.")
 
 

@@ -51,8 +51,8 @@ def test_the_controller_never_looks_at_the_type_of_a_backend_or_a_store():
 
 def test_what_a_backend_does_not_name_it_cannot_do():
     plain = Capabilities()
-    assert (plain.can_resize, plain.forgetful, plain.keeps_unknown) == (False,) * 3
-    assert (plain.share_label, plain.pod_preparation, plain.pod_lookup) == (None,) * 3
+    assert (plain.forgetful, plain.keeps_unknown) == (False, False)
+    assert (plain.resizing, plain.share_label, plain.pod_preparation, plain.pod_lookup) == (None,) * 4
     assert (plain.agent_reports, plain.process_attachment, plain.suspension) == (None,) * 3
     assert (plain.pace(), tuple(plain.strays()), plain.enforcement("train")) == (None, (), None)
     plain.node_supply.request_nodes({"train": 1})

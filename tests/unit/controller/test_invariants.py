@@ -18,7 +18,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Leaving, Request, TaskGroup, TaskPlacement
 from jupyter_gq.scheduling.decision import Decision, Grow, Resume, Shrink, Suspend
 from tests.builders import NOW, a_job, a_queue, running, stopping
-from tests.fakes import FakeBackend, FixedClock, SuspendsShares
+from tests.fakes import FakeBackend, FakeResizingBackend, FixedClock, SuspendsShares
 
 
 def test_two_on_one_device_may_share_it_up_to_the_whole():
@@ -78,7 +78,9 @@ def test_nothing_is_decided_that_a_backend_cannot_do(instruction):
     decision, backend = Decision(instructions=(instruction,), pending=()), FakeBackend(FixedClock(), ())
     with pytest.raises(InvariantBroken, match="a gets a"):
         check_capabilities(decision, {"a": backend})
-    backend.capabilities = Capabilities(suspension=SuspendsShares(FixedClock(), ()), can_resize=True)
+    backend.capabilities = Capabilities(
+        suspension=SuspendsShares(FixedClock(), ()), resizing=FakeResizingBackend(FixedClock(), ())
+    )
     check_capabilities(decision, {"a": backend})
 
 

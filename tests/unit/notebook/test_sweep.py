@@ -142,6 +142,7 @@ def test_each_option_of_a_job_goes_to_every_point(server) -> None:
     options = {
         "gpu_memory": "12 GB",
         "tasks": 2,
+        "min_tasks": 1,
         "within": "rack",
         "max_seconds": 60,
         "preferred_gpu_models": ["H200", "H100"],
