@@ -59,7 +59,7 @@ class Job:
 
     @property
     def last_status(self) -> str:
-        """The state of the job as it was last heard; nothing is asked."""
+        """The state in the last answer of the service about this job; sends no request."""
         return self._phase
 
     @property
@@ -82,7 +82,7 @@ class Job:
         self._view = self._view if view is None else view
 
     def wait(self, timeout: float | None = None) -> str:
-        """Wait until the job has ended, and return its status; after `timeout` seconds return the status of then.
+        """Wait until the job has ended, at most `timeout` seconds, and return the status that it has then.
 
         An interrupt of the kernel ends the wait and not the job. While the service restarts, the wait goes on.
         """

@@ -194,11 +194,11 @@ class Sweep:
         return jobs[0]
 
     def cancel(self, keep_best: int = 0) -> int:
-        """Cancel the jobs that have not ended, and return how many end; results that are there stay.
+        """Cancel all jobs of the sweep that have not ended, and return the number of jobs that were cancelled.
 
-        With `keep_best`, nothing is cancelled until so many jobs have returned a number, which makes an early end:
-        call it again, or in a loop with `wait(60)`, until enough is known. Raises `JobError` if all numbers that jobs
-        have returned have other names than `metric`.
+        Jobs that have ended keep their results. With `keep_best=n`, nothing is cancelled, and 0 is returned, until `n`
+        jobs have returned a number. To end a sweep early, call the method in a loop with `wait(60)`. Raises `JobError`
+        if jobs have returned numbers, but none with the name `metric`.
         """
         check_count("keep_best", keep_best, "jobs", least=0)
         if keep_best and not self._has_numbers(keep_best):

@@ -4,7 +4,9 @@ Rules
 -----
 - Reasons: a file goes along because the code imports it, because the code names its path, or by the user's pattern.
   Imported modules are read in turn; of a package, every module goes along.
-- Never: secrets, caches and environments (see `ignored`), links out of the folder, and what is no regular file.
+- Never: files that may hold secrets (see `ignored`), links out of the folder, and what is no regular file.
+- Ignored: caches, environments and what `.jupyter-gq-ignore` names go along only if the code names the path of a file,
+  or if a pattern of the user names it.
 - Caps: a file above the cap of a file stays, and so does what would exceed the cap of a job. A folder counts as one.
 - Bounded: the search ends after `_SECONDS` and `_MOST_ENTRIES` entries of folders, and says so.
 """
@@ -111,7 +113,7 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
 
 
 class _Enough(MachineError):
-    """The search has taken as long as it may."""
+    """The early end of a search that has taken too long or has looked at too many entries."""
 
 
 class _Search:

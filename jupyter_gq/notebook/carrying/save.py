@@ -132,7 +132,10 @@ class _Saving:
         return name not in self.found and not is_present_anyway(name, self._namespace)
 
     def _list_needed(self, name: str) -> Sequence[str]:
-        """Return what the cells need that make a variable, be it by `from x import *`."""
+        """Return the names that the cells which make this variable read.
+
+        If no cell assigns the variable, the cells with `from x import *` count as those which make it.
+        """
         makers = self._request.makers
         return makers.get(name) or makers.get("*", ())
 
