@@ -53,6 +53,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     expected_seconds: float | None = None,
     max_seconds: float | None = None,
     secrets: str | Sequence[str] = (),
+    check: bool = True,
 ) -> Sweep:
     """Send one job for each point of a grid, as one group, and return the handle of the group at once.
 
@@ -64,10 +65,10 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     - `mode`: "max" if a higher number is better, "min" if a lower one is.
     - All others are the options of `submit`, for each job.
 
-    The first point is loaded in a new process before anything is sent. Raises `ValueError` for an empty grid, one of
-    more than 1000 points and wrong options; `TypeError` for points that do not fit the function, and for async and
-    generator functions; and `JobError` if the jobs cannot be sent. If the service refuses a job after others were sent,
-    those are cancelled.
+    Unless `check` is False, the first point is loaded in a new process before anything is sent. Raises `ValueError` for
+    an empty grid, one of more than 1000 points and wrong options; `TypeError` for points that do not fit the function,
+    and for async and generator functions; and `JobError` if the jobs cannot be sent. If the service refuses a job after
+    others were sent, those are cancelled.
     """
     check_function(function, "sweep takes a function and a grid of its arguments")
     points = list_points(grid)
@@ -101,7 +102,8 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     server = find_server()
     find_kernel_id()  # raises in a process that is no kernel
     calls = [pickle_call(function, (), point) for point in points]
-    check_call(calls[0])
+    if check:
+        check_call(calls[0])
     sent = Sweep(server, group, metric=metric, mode=mode)
     try:
         for call, point in zip(calls, points):  # noqa: B905 - Python 3.8 too
