@@ -130,7 +130,7 @@ class Job:
         return " ".join(f"<Job {self.id} {self.name!r}: {self._describe_state()}>".split())
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        """Return the job for notebooks: JupyterLab shows it live, other pages as it was."""
+        """Return what notebooks show of the job: data that JupyterLab shows live, and the present state as text."""
         text = repr(self)
         live = {"job": self.id, **{field: self._view.get(field) for field in _LIVE_FIELDS}}
         html = f"<p><b>{escape(self.name)}</b> <code>{escape(self.id)}</code>: {escape(self._describe_state())}</p>"

@@ -120,9 +120,9 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
 def find_sweep(group: str, *, metric: str | None = None, mode: str | None = None) -> Sweep:
     """Return the handle of a sweep by its id, such as "sweep-4f1c", also after a restart of the kernel.
 
-    `metric` and `mode` are those with which it was sent, unless they are named. The points are known by the names of
-    the jobs only. Raises `JobError` if there is no job of this group, and `ValueError` or `TypeError` for a wrong
-    `metric` or `mode`.
+    `metric` and `mode` are those with which it was sent, unless they are named. The table shows the names of the jobs
+    in place of the arguments, which are not kept. Raises `JobError` if there is no job of this group, and `ValueError`
+    or `TypeError` for a wrong `metric` or `mode`.
     """
     check_order("" if metric is None else metric, "max" if mode is None else mode)
     name = check_id(group, 'the id of a sweep, such as "sweep-4f1c"')
@@ -187,7 +187,8 @@ class Sweep:
     def best(self) -> Job:
         """Return the job with the best number so far.
 
-        Raises `JobError` if no job has one yet; if jobs have returned other numbers than `metric`, it names those.
+        Raises `JobError` if no job has a number yet. If jobs have returned numbers, but none with the name `metric`,
+        the error lists their names.
         """
         jobs = self._sort_jobs()
         self._check_metric()
@@ -220,8 +221,8 @@ class Sweep:
     def _has_ended(self) -> str:
         return self.id if all(view.get("phase") in ENDED for view in self.list_views()) else ""
 
-    def _heard(self) -> list[Job]:
-        """Return the jobs, after their values were read where they have ended since the last time."""
+    def _update_jobs(self) -> list[Job]:
+        """Return the jobs with their present states; read the values of jobs that are done and have not been read."""
         views = {str(view["id"]): view for view in self.list_views()}
         for job in self.jobs:
             job.take(views.get(job.id))
@@ -231,7 +232,7 @@ class Sweep:
 
     def _has_numbers(self, count: int) -> bool:
         """Return whether so many jobs have returned a number; raise `JobError` if all numbers have other names."""
-        scores = [self._score(job.id) for job in self._heard()]
+        scores = [self._score(job.id) for job in self._update_jobs()]
         self._check_metric()
         return sum(score is not None for score in scores) >= count
 
@@ -257,7 +258,7 @@ class Sweep:
             score = self._score(job.id)
             return (score is None, 0.0 if score is None else sign * score)
 
-        return sorted(self._heard(), key=rank)
+        return sorted(self._update_jobs(), key=rank)
 
     def _make_row(self, job: Job) -> dict[_Column, object]:
         value = self._values.get(job.id)

@@ -169,7 +169,7 @@ class _Saving:
         return "" if name in self._namespace else _UNKNOWN
 
     def _spread_reasons(self) -> None:
-        """Give a reason to each variable that holds one that stays."""
+        """Let each variable stay that uses a variable which stays, and so on, with a reason that names the latter."""
         waiting = self._list_staying()
         while waiting:
             gone = self.found[waiting.pop()]
