@@ -92,7 +92,7 @@ class ProjectFiles:
     def read_next(self, job: str, start: int) -> bytes:
         """Return one page of what `read_all` returns: the part with the number `start`, from 0, and those after it.
 
-        A page has about 4 MiB. It is empty after the last part. The caller counts the parts by their known sizes.
+        A page has about 4 MiB, and the page after the last part is empty. Callers count the parts by their known sizes.
         """
         return b"".join(self._context.store.parts(job, start, _PAGE))
 
