@@ -2,8 +2,8 @@
 
 Rules
 -----
-- Below the folder: a path has names with slashes between them, and no name leads out of the folder or to its owner's
-  links. The service and the runner both check that.
+- Below the folder: a path consists of names with slashes between them, without ".." and the like, so it does not lead
+  out of the folder. The service and the runner both check each path.
 - Parts: the content of a file travels in parts of `PART_SIZE` bytes, the last one smaller. A part is known by its
   SHA-256, so a part that the service has is not sent again. An empty file has no part.
 """

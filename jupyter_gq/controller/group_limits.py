@@ -37,9 +37,10 @@ def hold_beyond_limits(records: Sequence[Record], views: Sequence[Workload]) -> 
 
 
 def hold_newcomer(records: Sequence[Record], workload: Workload, group: str, parallel: int | None) -> Workload:
-    """Return a workload that has not been sent as it would be seen in a group of its owner: held, if it is beyond it.
+    """Return a workload that has not been sent, held if it would have to wait for its turn in a group of its owner.
 
-    `records` are those of all unfinished workloads.
+    `records` are those of all unfinished workloads. `parallel` is the number of jobs of the group that may run at the
+    same time. Without a group or such a number, the workload is returned as it is.
     """
     if not group or not parallel:
         return workload
@@ -49,7 +50,11 @@ def hold_newcomer(records: Sequence[Record], workload: Workload, group: str, par
 
 
 def _find_held(members: Sequence[Workload], limits: dict[str, int]) -> dict[str, Hold]:
-    """Return the holds of the pending members for which there is no room, by id; members that are held take none."""
+    """Return a hold for each pending member of one group that must wait for its turn, by the id of the member.
+
+    `limits` are the numbers of jobs that may run at the same time, by id. A member that a person holds does not count
+    as one that runs or takes a turn.
+    """
     taken = sum(member.state is not State.PENDING for member in members)
     held = {}
     for member in sorted(members, key=lambda each: (each.submitted_at, each.id)):

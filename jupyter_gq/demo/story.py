@@ -278,9 +278,9 @@ async def get_notebook(person: Person) -> JsonObject:
 
 
 async def wait_for_end_of_use(person: Person, use: Awaitable[object]) -> None:
-    """Await the use of a user's notebook, and then that the service knows it: servers report every few seconds.
+    """Await the use of a user's notebook, and then wait until the service knows it: servers report every few seconds.
 
-    A notebook that the service believes to be idle for long is lent without a countdown.
+    Until then the service may believe that the notebook was idle for long, and lend its share without a countdown.
     """
     before = (await get_notebook(person))["idle_since"]
     await use

@@ -35,7 +35,7 @@ def memory_quota(device: Device, milli: MilliGpu) -> MiB:
 
 
 def watched_memory(device: Device, milli: MilliGpu) -> MiB | None:
-    """Return the memory that the programs of such a share may hold before they break its limit; None if unknown.
+    """Return the memory in MiB above which a share of `milli` of the device breaks its limit; None if unknown.
 
     A program that keeps its cap never breaks the limit, not even in a share that is smaller than a CUDA context.
     """

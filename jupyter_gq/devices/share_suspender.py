@@ -299,7 +299,7 @@ class ShareSuspender:
         return self._journal.find(name)
 
     def _settle(self, name: str) -> Recovered:
-        """Bring a share to rest: running again, or suspended if its devices have no room; return which.
+        """Bring a share to rest, and return its state then: RUNNING, SUSPENDED without room on its devices, or LOST.
 
         Raises `SuspensionError` BROKEN if the driver keeps failing; the entry then stays for the next call.
         """

@@ -166,7 +166,10 @@ def _folder_of(uid: int) -> Path:
 
 
 def _folder_of_process(pid: int) -> Path:
-    """Return the folder of the user of a process; raise `psutil.Error` if the process has ended."""
+    """Return the folder of this module's files for the user who runs the process.
+
+    Raises `psutil.Error` if the process has ended.
+    """
     return _folder_of(psutil.Process(pid).uids().real)
 
 

@@ -165,12 +165,15 @@ class FileJournal:
 
 
 def move_member(member: Member, moves: Mapping[str, str]) -> Member:
-    """Return a member whose memory is on the devices to which `moves` leads from those before."""
+    """Return the member with its memory on its new devices; `moves` maps former devices to new ones, others stay."""
     return Member(id=member.id, memory=sum_memory([member], moves))
 
 
 def sum_memory(members: Iterable[Member], moves: Mapping[str, str] | None = None) -> dict[str, MiB]:
-    """Return the memory in MiB of all members by device, after `moves` from former to new devices."""
+    """Return the memory in MiB of all members together, by device.
+
+    Memory of a device that `moves` has as a key is counted at the device to which the key leads.
+    """
     total: dict[str, MiB] = {}
     for member in members:
         for former, memory in member.memory.items():

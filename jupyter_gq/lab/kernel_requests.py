@@ -30,7 +30,8 @@ VALUE_MIME = "application/vnd.jupyter-gq.value+json"
 TAIL = 200
 #: Id of the target cell of a job that no cell of the notebook stands for.
 CALL_CELL = "call"
-
+#: Number of jobs that are asked for at once.
+_PAGE = 500
 
 #: Pause in seconds, and number of attempts, until the kernel has announced the cell that sends itself.
 KNOWN_AFTER, KNOWN_TRIES = 0.05, 30
@@ -100,13 +101,13 @@ class KernelRequests:
         return SentJob(job=job, notes=notes)
 
     async def list_jobs(self, group: str | None) -> JsonObject:
-        """Return the newest jobs of the user, or all jobs of a group."""
+        """Return all jobs of the user, or only those of a group if it is not None, newest first."""
         jobs, before = [], None
         while True:
-            page = await self._service.jobs(limit=None if group is None else 500, before=before, group=group)
+            page = await self._service.jobs(limit=_PAGE, before=before, group=group)
             jobs += [job.model_dump() for job in page.jobs]
             before = page.next
-            if before is None or group is None:
+            if before is None:
                 return {"jobs": jobs}
 
     async def read_text(self, job: str) -> JsonObject:

@@ -59,7 +59,7 @@ class Job:
 
     @property
     def last_status(self) -> str:
-        """The state of the job as it was last heard; nothing is asked."""
+        """The state in the last answer of the service about this job; sends no request."""
         return self._phase
 
     @property
@@ -83,7 +83,7 @@ class Job:
         self._view = self._view if view is None else view
 
     def wait(self, timeout: float | None = None) -> str:
-        """Wait until the job has ended, and return its status; after `timeout` seconds return the status of then.
+        """Wait until the job has ended, at most `timeout` seconds, and return the status that it has then.
 
         An interrupt of the kernel ends the wait and not the job. While the service restarts, the wait goes on.
         """
@@ -131,7 +131,7 @@ class Job:
         return " ".join(f"<Job {self.id} {self.name!r}: {self._describe_state()}>".split())
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        """Return the job for notebooks: JupyterLab shows it live, other pages as it was."""
+        """Return what notebooks show of the job: data that JupyterLab shows live, and the present state as text."""
         text = repr(self)
         live = {"job": self.id, **{field: self._view.get(field) for field in _LIVE_FIELDS}}
         html = f"<p><b>{escape(self.name)}</b> <code>{escape(self.id)}</code>: {escape(self._describe_state())}</p>"

@@ -54,6 +54,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     expected_seconds: float | None = None,
     max_seconds: float | None = None,
     secrets: str | Sequence[str] = (),
+    check: bool = True,
 ) -> Sweep:
     """Send one job for each point of a grid, as one group, and return the handle of the group at once.
 
@@ -65,10 +66,10 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     - `mode`: "max" if a higher number is better, "min" if a lower one is.
     - All others are the options of `submit`, for each job.
 
-    The first point is loaded in a new process before anything is sent. Raises `ValueError` for an empty grid, one of
-    more than 1000 points and wrong options; `TypeError` for points that do not fit the function, and for async and
-    generator functions; and `JobError` if the jobs cannot be sent. If the service refuses a job after others were sent,
-    those are cancelled.
+    Unless `check` is False, the first point is loaded in a new process before anything is sent. Raises `ValueError` for
+    an empty grid, one of more than 1000 points and wrong options; `TypeError` for points that do not fit the function,
+    and for async and generator functions; and `JobError` if the jobs cannot be sent. If the service refuses a job after
+    others were sent, those are cancelled.
     """
     check_function(function, "sweep takes a function and a grid of its arguments")
     points = list_points(grid)
@@ -103,7 +104,8 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     server = find_server()
     find_kernel_id()  # raises in a process that is no kernel
     calls = [pickle_call(function, (), point) for point in points]
-    check_call(calls[0])
+    if check:
+        check_call(calls[0])
     sent = Sweep(server, group, metric=metric, mode=mode)
     try:
         for call, point in zip(calls, points):  # noqa: B905 - Python 3.8 too
@@ -120,9 +122,9 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
 def find_sweep(group: str, *, metric: str | None = None, mode: str | None = None) -> Sweep:
     """Return the handle of a sweep by its id, such as "sweep-4f1c", also after a restart of the kernel.
 
-    `metric` and `mode` are those with which it was sent, unless they are named. The points are known by the names of
-    the jobs only. Raises `JobError` if there is no job of this group, and `ValueError` or `TypeError` for a wrong
-    `metric` or `mode`.
+    `metric` and `mode` are those with which it was sent, unless they are named. The table shows the names of the jobs
+    in place of the arguments, which are not kept. Raises `JobError` if there is no job of this group, and `ValueError`
+    or `TypeError` for a wrong `metric` or `mode`.
     """
     check_order("" if metric is None else metric, "max" if mode is None else mode)
     name = check_id(group, 'the id of a sweep, such as "sweep-4f1c"')
@@ -187,7 +189,8 @@ class Sweep:
     def best(self) -> Job:
         """Return the job with the best number so far.
 
-        Raises `JobError` if no job has one yet; if jobs have returned other numbers than `metric`, it names those.
+        Raises `JobError` if no job has a number yet. If jobs have returned numbers, but none with the name `metric`,
+        the error lists their names.
         """
         jobs = self._sort_jobs()
         self._check_metric()
@@ -196,11 +199,11 @@ class Sweep:
         return jobs[0]
 
     def cancel(self, keep_best: int = 0) -> int:
-        """Cancel the jobs that have not ended, and return how many end; results that are there stay.
+        """Cancel all jobs of the sweep that have not ended, and return the number of jobs that were cancelled.
 
-        With `keep_best`, nothing is cancelled until so many jobs have returned a number, which makes an early end:
-        call it again, or in a loop with `wait(60)`, until enough is known. Raises `JobError` if all numbers that jobs
-        have returned have other names than `metric`.
+        Jobs that have ended keep their results. With `keep_best=n`, nothing is cancelled, and 0 is returned, until `n`
+        jobs have returned a number. To end a sweep early, call the method in a loop with `wait(60)`. Raises `JobError`
+        if jobs have returned numbers, but none with the name `metric`.
         """
         check_count("keep_best", keep_best, "jobs", least=0)
         if keep_best and not self._has_numbers(keep_best):
@@ -220,8 +223,8 @@ class Sweep:
     def _has_ended(self) -> str:
         return self.id if all(view.get("phase") in ENDED for view in self.list_views()) else ""
 
-    def _heard(self) -> list[Job]:
-        """Return the jobs, after their values were read where they have ended since the last time."""
+    def _update_jobs(self) -> list[Job]:
+        """Return the jobs with their present states; read the values of jobs that are done and have not been read."""
         views = {str(view["id"]): view for view in self.list_views()}
         for job in self.jobs:
             job.take(views.get(job.id))
@@ -231,7 +234,7 @@ class Sweep:
 
     def _has_numbers(self, count: int) -> bool:
         """Return whether so many jobs have returned a number; raise `JobError` if all numbers have other names."""
-        scores = [self._score(job.id) for job in self._heard()]
+        scores = [self._score(job.id) for job in self._update_jobs()]
         self._check_metric()
         return sum(score is not None for score in scores) >= count
 
@@ -257,7 +260,7 @@ class Sweep:
             score = self._score(job.id)
             return (score is None, 0.0 if score is None else sign * score)
 
-        return sorted(self._heard(), key=rank)
+        return sorted(self._update_jobs(), key=rank)
 
     def _make_row(self, job: Job) -> dict[_Column, object]:
         value = self._values.get(job.id)

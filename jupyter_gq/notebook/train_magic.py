@@ -108,7 +108,11 @@ def train(shell: Shell, line: str, cell: str) -> None:
 
 
 def list_jobs(line: str) -> Table | None:
-    """Return the jobs of the user that have not ended, newest first; `--all` and `--group` select others."""
+    """Return the jobs of the user that have not ended, newest first; None if the line asks for help, which is printed.
+
+    In the line, `--all` adds jobs that have ended, and `--group GROUP` leaves out the jobs of other groups. Raises
+    IPython's `UsageError` for another line, or if the jobs cannot be read.
+    """
     parser = UsageParser(prog="%gq_jobs", description="List your jobs, newest first.", add_help=False)
     parser.add_argument("--all", action="store_true", help="list jobs that have ended too")
     parser.add_argument("--group", help="only jobs of this group, such as a sweep")

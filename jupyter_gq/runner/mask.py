@@ -59,13 +59,20 @@ class Mask:
         return value
 
     def split(self, text: str) -> tuple[str, str]:
-        """Return a text with each value replaced, in two parts: what can be shown, and an end that may go on."""
+        """Return a text with each value replaced, in two parts: what can be shown now, and what is to be held back.
+
+        The second part is an end of the text with which a value begins: the next text may complete that value. Put it
+        before the next text. The second part is mostly empty.
+        """
         text = self.hide(text)
         kept = max((_measure_beginning(text, value) for value in self._values), default=0)
         return text[: len(text) - kept], text[len(text) - kept :]
 
     def split_bytes(self, content: bytes) -> tuple[bytes, bytes]:
-        """Return content with each value replaced, as UTF-8, in the two parts of `split`."""
+        """Return UTF-8 content with each value replaced, in two parts: what can be shown, and what is to be held back.
+
+        See `split`, which does the same for text.
+        """
         content = self.hide_bytes(content)
         kept = max((_measure_beginning(content, value.encode()) for value in self._values), default=0)
         return content[: len(content) - kept], content[len(content) - kept :]

@@ -95,9 +95,10 @@ class ServerShares:
     # --- the port
 
     def describe_refusal(self, workload: str, run: int) -> str:
-        """Return why the share can never be suspended: the driver of this machine, or an earlier attempt says so.
+        """Return why the share can never be suspended, as a sentence; "" if an attempt is worthwhile.
 
-        Returns "" as long as that is not known, right after the start: otherwise servers would be stopped instead.
+        The reason is that of this machine's driver, or that of an earlier attempt. Right after the start of the service
+        neither is known: then the answer is "", because an idle server is stopped if its share cannot be suspended.
         """
         if self._unsupported is None:
             return ""

@@ -206,7 +206,7 @@ class Forecasts:
 
 
 def _expect_duration(durations: Durations, settings: Settings, workload: Workload, elapsed: Seconds) -> Seconds:
-    """Return for how many seconds a run is expected to last in all; its job is ended at its maximum running time."""
+    """Return the seconds that a run will probably last in all, at most those that its job may still run."""
     expected, limit = durations.expected(workload, elapsed), find_run_time_limit(settings, workload)
     return expected if limit is None else Seconds(min(expected, max(0.0, limit.seconds - workload.ran)))
 

@@ -57,7 +57,7 @@ def plan_suspension(record: Record, instruction: Suspend, now: Instant) -> list[
 
 
 def admit_resume(record: Record, instruction: Resume) -> list[Change]:
-    """Return the change that gives a suspended notebook its devices back; none if the notebook is not suspended."""
+    """Return the change that gives a suspended notebook its devices back; none if it is not suspended or must stop."""
     workload = record.workload
     if workload.state is not State.SUSPENDED or workload.stop is not None:
         return []

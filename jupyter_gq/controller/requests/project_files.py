@@ -83,14 +83,17 @@ class ProjectFiles:
             )
 
     def read_all(self, job: str) -> bytes:
-        """Return the parts of a job, one after the other."""
+        """Return the contents of all files and variables that a job takes along, joined in the order of its parts."""
         found: list[bytes] = []
         while page := self._context.store.parts(job, len(found), _PAGE):
             found += page
         return b"".join(found)
 
     def read_next(self, job: str, start: int) -> bytes:
-        """Return the next parts of a job from the part number `start` on, about 4 MiB; empty after the last one."""
+        """Return one page of what `read_all` returns: the part with the number `start`, from 0, and those after it.
+
+        A page has about 4 MiB, and the page after the last part is empty. Callers count the parts by their known sizes.
+        """
         return b"".join(self._context.store.parts(job, start, _PAGE))
 
     def keep_results(self, job: str, owner: str, contents: Sequence[KeptResult]) -> None:

@@ -70,8 +70,8 @@ class TrainingQueues(Configurable):
         nearest queue above that has one, else 0.
 
         `max_seconds`: seconds that a job may run, over all of its runs and not counting pauses. A job at its limit is
-        told to save its state and ends. A job may have a smaller limit of its own. Default: the value of the nearest
-        queue above that has one, else no limit; of several, the smallest counts.
+        told to save its state and ends. A job may have a smaller limit of its own. Of the values of the queue and of
+        all queues above it, the smallest counts. Default: no limit beside those of the queues above.
 
         `managers`, `manager_groups`: names of the users and hub groups that may use this queue and the queues below it
         with any priority up to 100, as administrators may. Default: nobody.""",
@@ -184,15 +184,16 @@ class TrainingQueues(Configurable):
         minimum=0.001,
         maximum=1024,
         unit="MiB",
-        help="""Most MiB of the files of the notebook's folder that one job takes along. Larger data stays where it is.
-        Default: 64.""",
+        help="""Most MiB of the files of the notebook's folder and of the variables of its kernel that one job takes
+        along, together. Larger data stays where it is. Default: 64.""",
     ).tag(config=True)
     max_user_files_mib = Number(
         1024,
         minimum=0.001,
         unit="MiB",
-        help="""Most MiB of the files that jobs took along, and on Kubernetes brought back, which the database keeps for
-        one user. Equal files are kept once, and until the last job with them is deleted. Default: 1024.""",
+        help="""Most MiB of the files and variables that jobs took along, and on Kubernetes brought back, which the
+        database keeps for one user. Equal files are kept once, and until the last job with them is deleted.
+        Default: 1024.""",
     ).tag(config=True)
     secrets = Patterns(
         (),

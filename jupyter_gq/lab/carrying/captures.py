@@ -66,7 +66,7 @@ class Capture:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The variables that cells need."""
+    """The variables that a job is to take along, and the cells that make them."""
 
     names: Sequence[str]
     #: Places in the request's prefix of the cells that make a variable.
@@ -78,7 +78,10 @@ class Wanted:
 
     @classmethod
     def read(cls, request: CaptureRequest, steps: Sequence[Step]) -> "Wanted":
-        """Return the variables that the targets need, and which cells of the prefix make them."""
+        """Return the variables that the target cells read and those that the user adds, with the cells that make them.
+
+        `steps` are the cells that would run. Makers are looked for in the prefix of the request only.
+        """
         targets = [step.source for step in steps if step.why == "target"]
         sources = [cell.source for cell in request.prefix]
         free, makers = [find_free_names([source]) for source in sources], find_makers(sources)

@@ -1,5 +1,6 @@
-"""The files that never go along with a job by themselves: secrets, caches, environments, and what the user names.
+"""The files that stay unless the code or the user names them: caches, environments, and what the user ignores.
 
+Files that may hold secrets stay even if they are named.
 The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitignore` has them. A pattern with `!` before
 it lets a file go along that would stay, such as `!.env`. Secrets are recognised in capital letters too.
 """

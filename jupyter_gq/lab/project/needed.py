@@ -4,7 +4,9 @@ Rules
 -----
 - Reasons: a file goes along because the code imports it, because the code names its path, or by the user's pattern.
   Imported modules are read in turn; of a package, every module goes along.
-- Never: secrets, caches and environments (see `ignored`), links out of the folder, and what is no regular file.
+- Never: files that may hold secrets (see `ignored`), links out of the folder, and what is no regular file.
+- Ignored: of caches, environments and what `.jupyter-gq-ignore` names, a file goes along only if the code names its
+  path. A pattern of the user also finds ignored files, but does not look into ignored folders.
 - Caps: a file above the cap of a file stays, and so does what would exceed the cap of a job. A folder counts as one.
 - Bounded: the search ends after `_SECONDS` and `_MOST_ENTRIES` entries of folders, and says so.
 """
@@ -111,7 +113,7 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
 
 
 class _Enough(MachineError):
-    """The search has taken as long as it may."""
+    """The early end of a search that has taken too long or has looked at too many entries."""
 
 
 class _Search:
@@ -146,7 +148,10 @@ class _Search:
                     self.add_references(find_references(tree), PurePosixPath(path).parts[:-1])
 
     def add_patterns(self, patterns: Sequence[str]) -> None:
-        """Add the files that the user's patterns name. A pattern also names what is ignored, but no secret."""
+        """Add the files that the user's patterns name, also ignored ones, but no secrets.
+
+        Folders that are ignored are not searched.
+        """
         wanted = match_patterns(patterns)
         if patterns:
             for path in self._walk(""):

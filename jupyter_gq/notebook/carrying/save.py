@@ -132,7 +132,10 @@ class _Saving:
         return name not in self.found and not is_present_anyway(name, self._namespace)
 
     def _list_needed(self, name: str) -> Sequence[str]:
-        """Return what the cells need that make a variable, be it by `from x import *`."""
+        """Return the names that the cells which make this variable read.
+
+        If no cell assigns the variable, the cells with `from x import *` count as those which make it.
+        """
         makers = self._request.makers
         return makers.get(name) or makers.get("*", ())
 
@@ -166,7 +169,7 @@ class _Saving:
         return "" if name in self._namespace else _UNKNOWN
 
     def _spread_reasons(self) -> None:
-        """Give a reason to each variable that holds one that stays."""
+        """Let each variable stay that uses a variable which stays, and so on, with a reason that names the latter."""
         waiting = self._list_staying()
         while waiting:
             gone = self.found[waiting.pop()]

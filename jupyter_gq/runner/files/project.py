@@ -90,7 +90,10 @@ def _unpack(folder: RunFolder, root: Path, bundle: Bundle) -> None:
 
 
 def _write(place: Path, content: ProjectFile | CarriedPickle, contents: BufferedReader, mode: int, what: str) -> None:
-    """Write one content from its parts, the next in `contents`; raise `BundleError` if one is missing or damaged."""
+    """Write the file or pickle `content` to `place`; its parts are the next bytes of `contents`.
+
+    Raises `BundleError`, which calls the content `what`, if a part is missing or damaged.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(place, flags, mode), "wb") as written:
         left = content.bytes

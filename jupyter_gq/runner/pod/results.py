@@ -166,7 +166,7 @@ class ResultsUpload:
 
 
 class _DoesNotFit(Exception):
-    """A content above the bytes that are left."""
+    """The discovery that a file is larger than what is left of the limit on the results of a job."""
 
 
 def _find_contents(document: JsonObject) -> Iterator[_Content]:

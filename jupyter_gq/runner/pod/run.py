@@ -201,9 +201,11 @@ class TaskRun:
         return result
 
     def _send_results(self, result: Result) -> Result:
-        """Send what the job brings back; return the result, whose sentence says so if a success lost something.
+        """Send the variables and files that the job brings back; return the result of the run.
 
-        Only task 0 brings something back. A request to stop shortens the time.
+        If the list of results cannot be sent, everything is lost. The result of a successful run then has a sentence
+        that says so, unless it has another sentence. Tasks other than task 0 send nothing. After a request to stop, the
+        time for sending is what is left of the grace period.
         """
         if self.settings.task != 0:
             return result

@@ -43,6 +43,12 @@ describe("JupyterLab's panel of what runs", () => {
     expect(training.refreshes).toBe(1);
   });
 
+  it('fetches older jobs on a refresh, because one of them may still run', async () => {
+    section.refreshRunning();
+    await settle();
+    expect([training.refreshes, training.fills]).toEqual([1, 1]);
+  });
+
   it('opens a job in the panel, and cancels it by the command that asks', () => {
     app.addForeignCommand(CommandIDs.showJob);
     app.addForeignCommand(CommandIDs.cancelJob);

@@ -60,8 +60,9 @@ class RunningJobs implements IRunningSessions.IManager {
     return this._listJobs().map(job => this._makeItem(job));
   }
 
+  /** Fetch the jobs again, also old ones that may still run. A failure appears in the state, or leaves the list as it is. */
   refreshRunning(): void {
-    void this._training.refresh();
+    void this._training.refresh().then(() => this._training.loadAll().catch(() => undefined));
   }
 
   /** Cancel all listed jobs: the panel has asked the user. */

@@ -37,7 +37,7 @@ export function toggleFile(choice: IFileChoice, path: string): IFileChoice {
   return { ...choice, leftOut };
 }
 
-/** Return one line on the files, such as "3 files, 12 KiB go along; data.csv (2.1 GiB) stays". */
+/** Return one line on the files, such as "3 files, 12 kB, go along; data.csv (2.1 GB) stays". */
 export function summarizeFiles(plan: FilesPlan, choice: IFileChoice, trans: TranslationBundle): string {
   const going = plan.going.filter(file => !choice.leftOut.has(file.path));
   const size = formatBytes(going.reduce((sum, file) => sum + file.bytes, 0));

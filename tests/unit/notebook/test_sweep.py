@@ -57,6 +57,22 @@ def test_arguments_that_do_not_fit_send_nothing(server) -> None:
     assert server.asked == []
 
 
+class LoadsNowhere:
+    def __call__(self, lr):
+        return lr
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_the_first_point_is_loaded_before_anything_is_sent_unless_the_user_says_otherwise(server) -> None:
+    server.answers["POST", "/jobs"] = (200, {"job": a_view(0), "notes": []})
+    with pytest.raises(jupyter_gq.JobError, match="A job could not load the function"):
+        jupyter_gq.sweep(LoadsNowhere(), {"lr": [1]}, queue="vision")
+    assert server.asked == []
+    assert len(jupyter_gq.sweep(LoadsNowhere(), {"lr": [1]}, queue="vision", check=False).jobs) == 1
+
+
 def test_a_refusal_in_the_middle_cancels_what_was_sent(server) -> None:
     lists(server, "waiting")
     refused = (429, {"code": "limit_reached", "message": "You have 100 jobs that wait."})
