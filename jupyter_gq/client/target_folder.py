@@ -74,13 +74,11 @@ class TargetFolder:
     def __init__(self, root: Path, path: str = "") -> None:
         """Open the folder `path` below `root`; only `root` itself may be reached through links."""
         with _disk_errors(path or str(root)):
-            at = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
-            try:
-                found = _walk(at, path.split("/") if path else [])
-            finally:
-                os.close(at)
+            found = _open_root(root, path.split("/") if path else [])
         if found is None:
-            raise CopyRefused("not_found", f"There is no folder {quoted(path)} here, so nothing can be copied into it.")
+            raise CopyRefused(
+                "not_found", f"There is no folder {quoted(path or str(root))} here, so nothing can be copied into it."
+            )
         self._root = found
 
     def __enter__(self) -> Self:
@@ -195,6 +193,18 @@ class PartialFile:
                 return False
             os.rename(self._name, name, src_dir_fd=self._folder, dst_dir_fd=parent)
         return True
+
+
+def _open_root(root: Path, folders: Sequence[str]) -> int | None:
+    """Return a descriptor of a folder below `root`, which may be reached through links; None if there is none."""
+    try:
+        at = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return _walk(at, folders)
+    finally:
+        os.close(at)
 
 
 def _walk(start: int, folders: Sequence[str], *, make: bool = False) -> int | None:
