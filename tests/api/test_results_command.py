@@ -1,4 +1,7 @@
-"""The command that lists and copies the files of a job: what it prints, what it writes, and its exit codes."""
+"""The command that lists and copies the files of a job: what it prints, what it writes, and its exit codes.
+
+Runs the commands of docs/how-to/get-results-back.md.
+"""
 
 import pytest
 
