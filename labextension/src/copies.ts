@@ -19,11 +19,6 @@ export function describeProgress(news: CopyNews, trans: TranslationBundle): stri
   );
 }
 
-/** Return how far copies are, from 0 to 1. */
-export function measureProgress(news: CopyNews): number {
-  return news.total === 0 ? 0 : news.done / news.total;
-}
-
 /** Return what is beside the notebook now, and what was left out. */
 export function describeCopied(news: CopyNews, trans: TranslationBundle): string {
   const copied = news.copied ?? [];

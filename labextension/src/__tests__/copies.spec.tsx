@@ -2,6 +2,7 @@ import { Notification } from '@jupyterlab/apputils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
 import * as React from 'react';
 
+import { RequestError } from '../client';
 import { describeCopied, describeProgress, listDiffering } from '../copies';
 import { BroughtBack, ResultList } from '../panel/results';
 import { copies } from '../plugins/copies';
@@ -48,21 +49,46 @@ async function execute(id: string, args: { job: string; path?: string }): Promis
   await settle();
 }
 
+/** A copy of files that a test ends. */
+interface ISlowCopy {
+  aborted: boolean;
+  onNews: (news: CopyNews) => void;
+  resolve: (news: CopyNews) => void;
+  reject: (reason: Error) => void;
+}
+
+/** Let the next copy last until the test ends it. */
+function aSlowCopy(): ISlowCopy {
+  const nothing = (): void => undefined;
+  const copy: ISlowCopy = { aborted: false, onNews: nothing, resolve: nothing, reject: nothing };
+  jest.spyOn(training.client, 'copyFiles').mockImplementation((_, __, onNews, signal) => {
+    copy.onNews = onNews;
+    return new Promise((resolve, reject) => {
+      Object.assign(copy, { resolve, reject });
+      signal.addEventListener('abort', () => {
+        copy.aborted = true;
+        reject(new Error('aborted'));
+      });
+    });
+  });
+  return copy;
+}
+
+/** Press the first button of the only notification. */
+function pressFirstAction(): void {
+  const [{ options }] = Notification.manager.notifications;
+  options.actions?.[0].callback(new MouseEvent('click'));
+}
+
 const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
 
 describe('to copy files beside the notebook', () => {
-  it('shows how far it is, and in the end what was copied', async () => {
-    const shown: (readonly [string, number | undefined])[] = [];
-    Notification.manager.changed.connect((_, { notification }) =>
-      shown.push([notification.message, notification.options.progress])
-    );
+  it('says in the end what was copied, and opens a single file', async () => {
     answers({ path: 'ü/model.pt', done: 3_000_000, total: 12_000_000 }, { copied: [COPIED] });
     await execute(CommandIDs.copyFiles, { job: 'job-1', path: 'ü/model.pt' });
     expect(training.server.bodies).toEqual([{ paths: ['ü/model.pt'], existing: 'ask' }]);
-    expect(shown).toContainEqual(['Copying “ü/model.pt”: 3.0 MB of 12 MB', 0.25]);
     expect(told()).toEqual(['“work/ü/model.pt” was copied.']);
-    const [{ options }] = Notification.manager.notifications;
-    options.actions?.[0].callback(new MouseEvent('click'));
+    pressFirstAction();
     expect(opened).toEqual(['work/ü/model.pt']);
   });
 
@@ -129,32 +155,58 @@ describe('to copy files beside the notebook', () => {
     expect(told()).toEqual([expect.stringMatching(sentence)]);
   });
 
-  it('ends when the user cancels it, without an error', async () => {
-    const aborted: boolean[] = [];
-    const { copyFiles } = training.client;
-    jest.spyOn(training.client, 'copyFiles').mockImplementation((id, request, onNews, signal) => {
-      signal.addEventListener('abort', () => aborted.push(true));
-      return copyFiles.call(training.client, id, request, onNews, signal);
-    });
-    training.server.hold();
-    await execute(CommandIDs.copyFiles, { job: 'job-1' });
-    const [{ options }] = Notification.manager.notifications;
-    options.actions?.[0].callback(new MouseEvent('click'));
-    training.server.isDown = true;
-    training.server.release();
-    await settle();
-    expect([aborted, told()]).toEqual([[true], []]);
-  });
-
-  it('ends with the plugin', async () => {
-    const aborted: boolean[] = [];
-    jest.spyOn(training.client, 'copyFiles').mockImplementation((_, __, ___, signal) => {
-      signal.addEventListener('abort', () => aborted.push(true));
-      return new Promise(() => undefined);
-    });
+  it('ends with the plugin, and leaves no notification', async () => {
+    const copy = aSlowCopy();
     await execute(CommandIDs.copyFiles, { job: 'job-1' });
     await copies.deactivate?.(app.frontEnd);
-    expect(aborted).toEqual([true]);
+    await settle();
+    expect([copy.aborted, told()]).toEqual([true, []]);
+  });
+});
+
+describe('a copy that takes a while', () => {
+  let copy: ISlowCopy;
+  const wait = async (milliseconds: number): Promise<void> => {
+    jest.advanceTimersByTime(milliseconds);
+    await settle();
+  };
+  const shown = (): unknown[] =>
+    Notification.manager.notifications.map(({ message, type }) => [message, type]);
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    copy = aSlowCopy();
+    void app.commands.execute(CommandIDs.openFile, { job: 'job-1', path: 'a' });
+  });
+  afterEach(() => jest.useRealTimers());
+
+  it('shows how far it is, a few times a second, and how it ended', async () => {
+    await wait(900);
+    expect(shown()).toEqual([]);
+    await wait(200);
+    expect(shown()).toEqual([['Copying files of “digits”…', 'in-progress']]);
+    await wait(500);
+    copy.onNews(someNews({ path: 'a', done: 3_000_000, total: 12_000_000 }));
+    copy.onNews(someNews({ path: 'a', done: 6_000_000, total: 12_000_000 }));
+    expect(shown()).toEqual([['Copying “a”: 3.0 MB of 12 MB', 'in-progress']]);
+    copy.resolve(someNews({ copied: [COPIED] }));
+    await wait(0);
+    expect(shown()).toEqual([['“work/ü/model.pt” was copied.', 'success']]);
+    expect(opened).toEqual(['work/ü/model.pt']);
+  });
+
+  it('ends when the user cancels it, without an error', async () => {
+    await wait(1000);
+    pressFirstAction();
+    await wait(0);
+    expect([copy.aborted, told(), opened]).toEqual([true, [], []]);
+  });
+
+  it('says in the same notification what went wrong', async () => {
+    await wait(1000);
+    copy.reject(new RequestError(507, { code: 'disk_full', message: 'No room.', field: null }));
+    await wait(0);
+    expect(shown()).toEqual([['No room.', 'error']]);
   });
 });
 

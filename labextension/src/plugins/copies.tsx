@@ -5,12 +5,16 @@ import { DisposableDelegate } from '@lumino/disposable';
 import * as React from 'react';
 
 import { actOnJob } from '../acts';
-import { RequestError } from '../client';
-import { describeCopied, describeProgress, listDiffering, measureProgress } from '../copies';
+import { describeError, RequestError } from '../client';
+import { describeCopied, describeProgress, listDiffering } from '../copies';
 import { definePlugin } from '../lifetime';
 import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, FILE_ARGS, FILES_ARGS, ITraining, readPath } from '../tokens';
 import type { CopyConflict, CopyNews, CopyRequest, JobView } from '../wire';
+
+/** Milliseconds of copying after which a notification shows how far it is, and between two changes of it. */
+const PATIENCE = 1000;
+const PAUSE = 500;
 
 /** What happens to files that are there and differ. */
 type Existing = NonNullable<CopyRequest['existing']>;
@@ -92,50 +96,109 @@ class Copier {
     return [];
   }
 
-  /** Copy files with a notification that shows how far they are; return the last news, null if the user cancelled. */
+  /** Copy files; if that takes a while, a notification shows how far they are. Return null if the user cancelled. */
   private async _copyOnce(job: JobView, request: CopyRequest, tell: boolean): Promise<CopyNews | null> {
-    const trans = this._trans;
     const running = new AbortController();
     this._running.add(running);
-    const actions = [{ label: trans.__('Cancel'), callback: () => running.abort() }];
-    const id = Notification.emit(trans.__('Copying files of %1…', quoteName(job.name)), 'in-progress', {
-      autoClose: false,
-      actions
-    });
-    const show = (news: CopyNews): void => {
-      if (news.copied === null && news.problem === '') {
-        const message = fitToast(describeProgress(news, trans));
-        Notification.update({ id, message, progress: measureProgress(news), actions, autoClose: false });
-      }
-    };
+    const notice = new Notice(job, () => running.abort(), this._trans);
     try {
-      const news = await this._training.client.copyFiles(job.id, request, show, running.signal);
-      Notification.dismiss(id);
-      if (tell) {
-        this._tell(news);
-      }
+      const { client } = this._training;
+      const news = await client.copyFiles(job.id, request, known => notice.update(known), running.signal);
+      notice.end('success', describeCopied(news, this._trans), tell, this._offerToOpen(news));
       return news;
     } catch (reason) {
-      Notification.dismiss(id);
       if (running.signal.aborted) {
+        notice.close();
         return null;
       }
+      if (reason instanceof RequestError && reason.conflict === null) {
+        notice.end('error', describeError(reason), true, []);
+        return null;
+      }
+      notice.close();
       throw reason;
     } finally {
       this._running.delete(running);
     }
   }
 
-  /** Say what was copied; a single file can be opened from there. */
-  private _tell(news: CopyNews): void {
-    const copied = news.copied ?? [];
-    const [file] = copied;
-    const actions =
-      copied.length === 1 ? [{ label: this._trans.__('Open'), callback: () => this._open(file.target) }] : [];
-    Notification.success(fitToast(describeCopied(news, this._trans)), { autoClose: 8000, actions });
+  /** Return the button that opens the copy, if there is a single one. */
+  private _offerToOpen({ copied }: CopyNews): Notification.IAction[] {
+    const [file] = copied ?? [];
+    return copied?.length === 1
+      ? [{ label: this._trans.__('Open'), callback: () => this._open(file.target) }]
+      : [];
   }
 
   private readonly _running = new Set<AbortController>();
+}
+
+/**
+ * A notification on copies under way, which appears only if they take a while.
+ *
+ * JupyterLab draws notifications later than they are made, so one that is dismissed at once may stay. What was shown is
+ * therefore changed into how the copies ended.
+ */
+class Notice {
+  constructor(
+    private readonly _job: JobView,
+    private readonly _cancel: () => void,
+    private readonly _trans: TranslationBundle
+  ) {
+    this._timer = window.setTimeout(() => this._show(), PATIENCE);
+  }
+
+  /** Take note of how far the copies are. */
+  update(news: CopyNews): void {
+    const now = Date.now();
+    this._news = news;
+    if (this._id !== null && now - this._updated >= PAUSE && news.copied === null) {
+      this._updated = now;
+      Notification.update({ id: this._id, ...this._describe() });
+    }
+  }
+
+  /** Say how the copies ended, if a notification was shown or if `tell` is true. */
+  end(type: 'success' | 'error', text: string, tell: boolean, actions: Notification.IAction[]): void {
+    window.clearTimeout(this._timer);
+    const message = fitToast(text);
+    if (this._id !== null) {
+      Notification.update({ id: this._id, type, message, actions, autoClose: 8000 });
+    } else if (tell) {
+      Notification.emit(message, type, { autoClose: 8000, actions });
+    }
+  }
+
+  /** Remove the notification. */
+  close(): void {
+    window.clearTimeout(this._timer);
+    if (this._id !== null) {
+      Notification.dismiss(this._id);
+    }
+  }
+
+  private _show(): void {
+    const { message, ...options } = this._describe();
+    this._updated = Date.now();
+    this._id = Notification.emit(message, 'in-progress', options);
+  }
+
+  private _describe(): { message: string } & Notification.IOptions<null> {
+    const [news, trans] = [this._news, this._trans];
+    const actions = [{ label: trans.__('Cancel'), callback: this._cancel }];
+    return news === null
+      ? { message: trans.__('Copying files of %1…', quoteName(this._job.name)), autoClose: false, actions }
+      : {
+          message: fitToast(describeProgress(news, trans)),
+          autoClose: false,
+          actions
+        };
+  }
+
+  private _id: string | null = null;
+  private _news: CopyNews | null = null;
+  private _updated = 0;
+  private readonly _timer: number;
 }
 
 /** Ask what happens to files that are there and differ; return null if nothing is to be copied. */
