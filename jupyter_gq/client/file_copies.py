@@ -31,7 +31,7 @@ _MOST_NAMED = 5
 
 
 class Existing(StrEnum):
-    """What happens to a file that is at the target already and differs."""
+    """The ways to treat a file that is at the target already and differs."""
 
     ASK = "ask"
     REPLACE = "replace"
@@ -62,7 +62,7 @@ class FilesExist(CopyRefused):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copy:
-    """One file of the job and its copy. Both paths have slashes; `target` is relative to the target folder."""
+    """A file of the job and its copy; `target` is the path of the copy, relative to the target folder."""
 
     path: str
     target: str

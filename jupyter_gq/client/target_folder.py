@@ -45,7 +45,7 @@ class CopyRefused(UserError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Present:
-    """What is at the target of a copy; two of them are equal if it has not changed between."""
+    """An object at the target of a copy. Two descriptions are equal if the object has not changed in between."""
 
     bytes: int
     #: Nanoseconds since the epoch.
@@ -154,7 +154,7 @@ class PartialFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self._file)
-        with contextlib.suppress(OSError):  # it was renamed, or its folder was deleted
+        with contextlib.suppress(OSError):  # the file was renamed, or its folder was deleted
             os.unlink(self._name, dir_fd=self._folder)
         os.close(self._folder)
 
