@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 
 from jupyter_gq.api.openapi import SchemaOfWire
 from jupyter_gq.api.routes import describe_api
-from jupyter_gq.lab.answers import ConnectionNotice, ResultPath, ServerStatus
+from jupyter_gq.lab.answers import ConnectionNotice, CopyConflict, CopyNews, ResultPath, ServerStatus
 from jupyter_gq.lab.carrying.models import Captured, CaptureRequest
 from jupyter_gq.lab.history import KernelHistory
-from jupyter_gq.lab.requests import Announcement, CellsRequest, Plan, SendRequest, SentSweep, SweepRequest
+from jupyter_gq.lab.requests import Announcement, CellsRequest, CopyRequest, Plan, SendRequest, SentSweep, SweepRequest
 
 Json = dict[str, Any]
 
@@ -39,8 +39,18 @@ OF_SERVICE = frozenset(
         "QueueList",
     }
 )
-READ_BY_SERVER = (Announcement, CaptureRequest, CellsRequest, SendRequest, SweepRequest)
-SENT_BY_SERVER = (Captured, ConnectionNotice, KernelHistory, Plan, ResultPath, SentSweep, ServerStatus)
+READ_BY_SERVER = (Announcement, CaptureRequest, CellsRequest, CopyRequest, SendRequest, SweepRequest)
+SENT_BY_SERVER = (
+    Captured,
+    ConnectionNotice,
+    CopyConflict,
+    CopyNews,
+    KernelHistory,
+    Plan,
+    ResultPath,
+    SentSweep,
+    ServerStatus,
+)
 
 _REFERENCE = "#/components/schemas/"
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "queues": ("jupyter_gq.commands.queues", "cli", "list the queues with their quotas and use"),
     "explain": ("jupyter_gq.commands.explain", "cli", "say why a job waits and when it will probably start"),
     "logs": ("jupyter_gq.commands.logs", "cli", "print the outputs of a job, and follow them to its end"),
+    "results": ("jupyter_gq.commands.results", "cli", "list or copy the files that a job wrote"),
     "hold": ("jupyter_gq.commands.hold", "cli", "keep jobs from running until they are released"),
     "release": ("jupyter_gq.commands.release", "cli", "let held jobs run again"),
     "move": ("jupyter_gq.commands.move", "cli", "move jobs that do not run to another queue"),

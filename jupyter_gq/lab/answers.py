@@ -4,7 +4,7 @@ Plain dataclasses, so that a server starts without loading pydantic. The OpenAPI
 describes them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +26,56 @@ class ResultPath:
     """The answer of POST open-result: the place of the executed notebook, relative to the root folder."""
 
     path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExistingFile:
+    """A file beside the notebook that differs from that of the job."""
+
+    path: str
+    bytes: int
+    #: When its content changed last.
+    changed_at: float
+    #: Whether it changed after the job had ended.
+    newer: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopyConflict:
+    """The answer, with status 409, of POST jobs/<id>/copies if files that differ are there. Nothing was copied."""
+
+    code: str
+    message: str
+    files: list[ExistingFile]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopiedFile:
+    """A file of a job that is beside the notebook now."""
+
+    #: Path as the results of the job list it.
+    path: str
+    #: Place of the copy, relative to the root folder of this server.
+    target: str
+    #: Whether it was there already, with the same content.
+    unchanged: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopyNews:
+    """A line of the answer of POST jobs/<id>/copies. The last line has `copied` or `problem`."""
+
+    #: The file that is copied now.
+    path: str = ""
+    #: Bytes of all files that are written, and that will be.
+    done: int = 0
+    total: int = 0
+    #: What is there in the end; null before.
+    copied: list[CopiedFile] | None = None
+    #: A sentence for each file that was left out.
+    left_out: list[str] = field(default_factory=list)
+    #: Why the copies ended early; "" = they did not.
+    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

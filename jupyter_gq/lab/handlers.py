@@ -277,6 +277,23 @@ class ResultFileHandler(GQHandler):
         self.set_header("Content-Disposition", f"attachment; filename*=utf-8''{quote(name)}")
 
 
+class CopiesHandler(GQHandler):
+    """POST jobs/<id>/copies: copies files of the job beside its notebook; answers with a line of JSON for each part."""
+
+    @authenticated
+    @authorized
+    async def post(self, job: str) -> None:
+        """Copy the files in the body; answer with lines of news, or with 409 and the list of files that differ."""
+        try:
+            connection, body = await self.extension.connect(), self.read_body()
+        except (RefusedRequest, ServiceError) as error:
+            self.respond_with_problem(error.status, error.problem.code, error.problem.message)
+            return
+        end = await connection.copies.answer(self, lambda tell: connection.copies.copy_beside_notebook(job, body, tell))
+        refused = self.get_status() >= HTTPStatus.BAD_REQUEST
+        self.finish(end, set_content_type="application/json" if refused else "application/x-ndjson")
+
+
 class LogHandler(GQHandler):
     """GET jobs/<id>/log: the end of the log, as plain text; with the query `task`, that of one task."""
 
@@ -417,6 +434,7 @@ ROUTES = [
     (f"jupyter-gq/jobs/{_NAME}/results", ResultsHandler),
     (f"jupyter-gq/jobs/{_NAME}/usage", UsageHandler),
     (f"jupyter-gq/jobs/{_NAME}/file", ResultFileHandler),
+    (f"jupyter-gq/jobs/{_NAME}/copies", CopiesHandler),
     (f"jupyter-gq/jobs/{_NAME}/log", LogHandler),
     ("jupyter-gq/cancel", CancelHandler),
     ("jupyter-gq/preview", PreviewHandler),

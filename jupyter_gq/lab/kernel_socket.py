@@ -5,7 +5,7 @@ from the service to the user's kernel without a stop on a disk. Nothing is unpic
 
     GET /jobs/<id>/results   GET /jobs/<id>/content?path=&start=   GET /names/<name>
     GET /jobs?group=   POST /jobs   POST /cancel   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
-    POST /share/want
+    POST /jobs/<id>/copies   POST /share/want
 
 Beside the socket lies the notice that the share is lent, while it is (see `lab/share.py`).
 
@@ -113,6 +113,12 @@ async def _read_content(connection: ServiceConnection, job: str, request: Reques
     return await connection.service.result_part(job, path, int(start))
 
 
+async def _copy_files(connection: ServiceConnection, job: str, request: RequestHandler) -> str:
+    """Copy files of a job into the folder that the body names, with a line of JSON for each piece of news."""
+    body = _read_body(request)
+    return await connection.copies.answer(request, lambda tell: connection.copies.copy_for_kernel(job, body, tell))
+
+
 async def _find_name(connection: ServiceConnection, name: str, _: RequestHandler) -> str:
     """Return the newest finished job that was asked to bring back this name; raise `RefusedRequest` if there is none.
 
@@ -179,6 +185,7 @@ _ROUTES: tuple[tuple[str, Asks], ...] = (
     (r"/jobs/([^/]+)/value", {"GET": _read_value}),
     (r"/jobs/([^/]+)/results", {"GET": _read_results}),
     (r"/jobs/([^/]+)/content", {"GET": _read_content}),
+    (r"/jobs/([^/]+)/copies", {"POST": _copy_files}),
     (r"/names/([^/]+)", {"GET": _find_name}),
     (r"/share/(want)", {"POST": _want_share}),
 )

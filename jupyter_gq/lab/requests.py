@@ -121,6 +121,23 @@ _OWN_FIELDS = frozenset({"key", "returns", "variables", "secrets"})
 JOB_FIELDS = frozenset(JobFields.model_fields) - _OWN_FIELDS
 
 
+class CopyRequest(_Request):
+    """The request of POST jobs/<id>/copies: the files to copy beside the notebook."""
+
+    paths: list[str] = Field(
+        default_factory=list, max_length=1000, description="Paths as the results of the job list them; empty = all."
+    )
+    existing: Literal["ask", "replace", "keep_both"] = Field(
+        default="ask", description="What happens to files that are there and differ; ask = 409 with their list."
+    )
+
+
+class KernelCopy(CopyRequest):
+    """The request of a kernel for copies of files."""
+
+    folder: str = Field(pattern="^/", max_length=4096, description="Absolute folder into which the files are copied.")
+
+
 class AnnouncedCell(_Request):
     """A cell that a page hands to a kernel."""
 

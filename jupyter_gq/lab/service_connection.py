@@ -35,6 +35,7 @@ from .assignments import list_points, set_values
 from .carrying.captures import Captures
 from .carrying.models import Captured, CaptureRequest
 from .clock import now
+from .copies import JobCopies
 from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
@@ -92,6 +93,8 @@ class ServiceConnection:
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings, share)
         #: Answers kernels, through the socket.
         self.kernels = KernelRequests(self, watch)
+        #: Copies files of jobs beside their notebooks.
+        self.copies = JobCopies(app, self.service)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._fetching: asyncio.Task[None] | None = None
 

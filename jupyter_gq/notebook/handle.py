@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from html import escape
 from numbers import Real
+from os import PathLike
+from pathlib import Path
 
 from .clock import monotonic, now
 from .results import ResultError, load
-from .server import JobError, Server, check_id, find_server
+from .server import JobError, Server, check_id, check_path, find_server, find_target
 
 #: Phases of a job that has ended.
 ENDED = frozenset({"done", "failed", "cancelled"})
@@ -114,6 +116,28 @@ class Job:
     def logs(self) -> str:
         """Return what the cells of the job have printed and shown so far, as text."""
         return str(self._server.get("jobs", self.id, "text").get("text") or "")
+
+    def files(self) -> list[Mapping[str, object]]:
+        """Return the files that the job wrote, each with its `path`, its size in `bytes`, and a `reason`.
+
+        The reason says why a file cannot be brought back; it is empty for the others. A job that has not ended has no
+        list yet, and raises `JobError`.
+        """
+        found = self._server.get("jobs", self.id, "results").get("files")
+        return [file for file in found if isinstance(file, dict)] if isinstance(found, list) else []
+
+    def download(self, name: str | None = None, to: str | PathLike[str] = ".", replace: bool = False) -> list[Path]:
+        """Copy a file that the job wrote into the folder `to`, under its path there; without `name`, all files.
+
+        Return the paths of the copies. A file that is there and differs raises `JobError`, unless `replace` is true.
+        Hidden files are copied only by name. The folder must exist; folders below it are made.
+        """
+        body = {
+            "paths": [] if name is None else [check_path(name)],
+            "existing": "replace" if replace else "ask",
+            "folder": find_target(to),
+        }
+        return [Path(str(copy["target"])) for copy in self._server.copy(self.id, body)]
 
     def cancel(self) -> None:
         """Cancel the job: at once if it waits; a running job has a few seconds to save its state.

@@ -54,6 +54,15 @@ class Server:
         """Ask for the end of the object at a path, and return the JSON object of the answer."""
         return _read(*tell_server(self._socket, "DELETE", parts))
 
+    def copy(self, job: str, body: object) -> list[Mapping[str, object]]:
+        """Let the server copy files of a job, and return what it copied; the answer has a line for each part."""
+        status, answer = tell_server(self._socket, "POST", ["jobs", job, "copies"], body)
+        last = _read(status, answer.rstrip().rpartition(b"\n")[2])
+        copied = last.get("copied")
+        if not isinstance(copied, list):
+            raise JobError(str(last.get("problem") or "The Jupyter server ended the copies. Copy the files again."))
+        return [each for each in copied if isinstance(each, dict)]
+
 
 def find_server() -> Server:
     """Return the Jupyter server of this kernel; raise `JobError` with a sentence if jobs cannot be sent from here."""
@@ -98,6 +107,25 @@ def check_id(id: object, what: str) -> str:
     if not isinstance(id, str) or not id.strip() or len(id) > _MAX_ID or not id.strip().isprintable():
         raise JobError(f"{id!r:.100} is not {what}.")
     return id.strip()
+
+
+def check_path(path: object) -> str:
+    """Return the path of a file of a job if it is text; raise `JobError` with a sentence for anything else."""
+    if not isinstance(path, str) or not path:
+        raise JobError(f"{path!r:.100} is not the path of a file of a job, as `files()` lists it.")
+    return path
+
+
+def find_target(folder: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a folder into which files are copied; raise `JobError` if there is no such folder."""
+    try:
+        path = os.path.abspath(os.fspath(folder))
+        exists = isinstance(path, str) and os.path.isdir(path)
+    except (TypeError, ValueError, OSError):
+        exists = False
+    if not exists:
+        raise JobError(f"There is no folder {folder!r:.200}. Make it, or name another one.")
+    return path
 
 
 def _read(status: int, body: bytes) -> Mapping[str, object]:

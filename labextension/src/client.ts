@@ -13,6 +13,9 @@ import type {
   Captured,
   CaptureRequest,
   CellsRequest,
+  CopyConflict,
+  CopyNews,
+  CopyRequest,
   JobChange,
   JobList,
   JobRequest,
@@ -46,7 +49,9 @@ export const PATIENCE = 2500;
 export class RequestError extends Error {
   constructor(
     readonly status: number,
-    readonly problem: Problem
+    readonly problem: Problem,
+    /** The files beside the notebook that differ; null if the request was refused for another reason. */
+    readonly conflict: CopyConflict | null = null
   ) {
     super(problem.message);
     this.name = 'RequestError';
@@ -158,6 +163,28 @@ export class Client {
     return `${URLExt.join(this._settings.baseUrl, NAMESPACE)}/jobs/${encodeURIComponent(id)}/file?${query}`;
   }
 
+  /**
+   * Copy files of a job beside its notebook; return the last news, which has what was copied.
+   *
+   * `onNews` hears how far the copies are. Raises `RequestError`, with the files that differ in `conflict`.
+   */
+  async copyFiles(
+    id: string,
+    request: CopyRequest,
+    onNews: (news: CopyNews) => void,
+    signal: AbortSignal
+  ): Promise<CopyNews> {
+    const init = { method: 'POST', body: JSON.stringify(request), signal };
+    // Large files take a while, and that is not the scheduler's doing.
+    const answered = new DisposableDelegate(() => undefined);
+    const response = await this._request(`jobs/${encodeURIComponent(id)}/copies`, init, answered);
+    const last = await readNews(response, onNews);
+    if (last.problem !== '') {
+      throw new RequestError(response.status, { code: 'copy_ended', message: last.problem, field: null });
+    }
+    return last;
+  }
+
   /** Submit a job; return it. Sending the same key again returns the same job. */
   sendCells(request: SendRequest): Promise<JobView> {
     return this._post('send', { ...request });
@@ -223,7 +250,7 @@ export class Client {
       told.dispose();
     }
     if (!response.ok) {
-      throw new RequestError(response.status, await readProblem(response));
+      throw await readError(response);
     }
     return response;
   }
@@ -255,15 +282,53 @@ export class Client {
   private readonly _slowChanged = new Signal<this, boolean>(this);
 }
 
-/** Return the problem in the body of a response, or one made from its status. */
-async function readProblem(response: Response): Promise<Problem> {
-  const text = await response.text();
-  let body: Partial<Problem> | null = null;
+/** Return the last news in an answer that is written line by line; `onNews` hears each. */
+async function readNews(response: Response, onNews: (news: CopyNews) => void): Promise<CopyNews> {
+  let last: CopyNews | null = null;
+  let rest = '';
+  const take = (text: string): void => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      last = JSON.parse(line) as CopyNews;
+      onNews(last);
+    }
+  };
   try {
-    body = JSON.parse(text) as Partial<Problem> | null;
+    const reader = response.body?.getReader();
+    const decoder = new TextDecoder();
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+      take(decoder.decode(part.value, { stream: true }));
+    }
   } catch {
-    // The body is not from this extension; it may be a page of a proxy. The status below says enough.
+    // The connection was lost, which the missing end below says.
   }
+  const news = last as CopyNews | null;
+  if (news === null || (news.copied === null && news.problem === '')) {
+    throw new RequestError(0, {
+      code: 'server_unreachable',
+      message: 'The connection to your Jupyter server was lost while files were copied. Copy them again.',
+      field: null
+    });
+  }
+  return news;
+}
+
+/** Return the error for a response that is a refusal. */
+async function readError(response: Response): Promise<RequestError> {
+  const text = await response.text();
+  let body: Partial<CopyConflict> | null = null;
+  try {
+    body = JSON.parse(text) as Partial<CopyConflict> | null;
+  } catch {
+    // The body is not from this extension; it may be a page of a proxy. The status says enough.
+  }
+  const conflict = Array.isArray(body?.files) ? (body as CopyConflict) : null;
+  return new RequestError(response.status, readProblem(response, body), conflict);
+}
+
+/** Return the problem in the body of a response, or one made from its status. */
+function readProblem(response: Response, body: Partial<Problem> | null): Problem {
   if (body !== null && typeof body.message === 'string' && typeof body.code === 'string') {
     return { code: body.code, message: body.message, field: body.field ?? null };
   }

@@ -3,6 +3,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { again } from './plugins/again';
+import { copies } from './plugins/copies';
 import { countdown } from './plugins/countdown';
 import { desktop } from './plugins/desktop';
 import { history } from './plugins/history';
@@ -28,6 +29,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   send,
   again,
   jobs,
+  copies,
   selection,
   panel,
   palette,

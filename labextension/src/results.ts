@@ -28,6 +28,11 @@ export function describeReasons(results: JobResults): string[] {
     .map(variable => `${variable.name}: ${variable.reason}`);
 }
 
+/** Return the files whose content was kept, so that they can be copied. */
+export function listCopyable(results: JobResults): ResultFile[] {
+  return results.files.filter(file => file.reason === '');
+}
+
 /** Return the size of a file, and why its content was not kept if it was not. */
 export function describeFile(file: ResultFile): string {
   return [formatBytes(file.bytes), file.reason].filter(part => part !== '').join('. ');

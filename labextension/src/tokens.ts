@@ -96,6 +96,8 @@ export namespace CommandIDs {
   export const openLog = 'jupyter-gq:open-log';
   export const openResult = 'jupyter-gq:open-result';
   export const loadResults = 'jupyter-gq:load-results';
+  export const copyFiles = 'jupyter-gq:copy-files';
+  export const openFile = 'jupyter-gq:open-file';
   export const goToCell = 'jupyter-gq:go-to-cell';
   export const showJob = 'jupyter-gq:show-job';
   export const keepShare = 'jupyter-gq:keep-share';
@@ -116,6 +118,26 @@ export const JOB_ARGS = {
   required: ['job']
 } as const;
 
+/** JSON schema of the arguments of the command that copies files of a job. */
+export const FILES_ARGS = {
+  type: 'object',
+  properties: {
+    job: { type: 'string', description: 'The id of the job.' },
+    path: { type: 'string', description: 'The path of one file of the job; without it, all files.' }
+  },
+  required: ['job']
+} as const;
+
+/** JSON schema of the arguments of the command that opens a file of a job. */
+export const FILE_ARGS = {
+  type: 'object',
+  properties: {
+    job: { type: 'string', description: 'The id of the job.' },
+    path: { type: 'string', description: 'The path of a file of the job.' }
+  },
+  required: ['job', 'path']
+} as const;
+
 /** JSON schema of the arguments of the commands about several jobs. */
 export const JOBS_ARGS = {
   type: 'object',
@@ -133,6 +155,11 @@ export function readJobIds(args: ReadonlyPartialJSONObject): string[] {
 /** Return the id of the job that a command is about; empty if the arguments have none. */
 export function readJobId(args: ReadonlyPartialJSONObject): string {
   return typeof args.job === 'string' ? args.job : '';
+}
+
+/** Return the path of the file that a command is about; empty if the arguments have none. */
+export function readPath(args: ReadonlyPartialJSONObject): string {
+  return typeof args.path === 'string' ? args.path : '';
 }
 
 /** Id of the side panel. */

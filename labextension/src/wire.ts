@@ -197,6 +197,38 @@ export interface components {
             available: boolean;
             message: string;
         };
+        /** @description A file of a job that is beside the notebook now. */
+        CopiedFile: {
+            path: string;
+            target: string;
+            unchanged: boolean;
+        };
+        /** @description The answer, with status 409, of POST jobs/<id>/copies if files that differ are there. Nothing was copied. */
+        CopyConflict: {
+            code: string;
+            message: string;
+            files: components["schemas"]["ExistingFile"][];
+        };
+        /** @description A line of the answer of POST jobs/<id>/copies. The last line has `copied` or `problem`. */
+        CopyNews: {
+            path: string;
+            done: number;
+            total: number;
+            copied: components["schemas"]["CopiedFile"][] | null;
+            left_out: string[];
+            problem: string;
+        };
+        /** @description The request of POST jobs/<id>/copies: the files to copy beside the notebook. */
+        CopyRequest: {
+            /** @description Paths as the results of the job list them; empty = all. */
+            paths?: string[];
+            /**
+             * @description What happens to files that are there and differ; ask = 409 with their list.
+             * @default ask
+             * @enum {string}
+             */
+            existing?: "ask" | "replace" | "keep_both";
+        };
         /** @description An eviction of a notebook or a job, or the failure of a server. */
         Eviction: {
             /** @description Such as RECLAIMED or IDLE. ENDED: no eviction, but the server failed. */
@@ -205,6 +237,13 @@ export interface components {
             /** @description Name of the queue, job or user that gets the devices. */
             by: string | null;
             at: number;
+        };
+        /** @description A file beside the notebook that differs from that of the job. */
+        ExistingFile: {
+            path: string;
+            bytes: number;
+            changed_at: number;
+            newer: boolean;
         };
         /** @description The probable start of a waiting job, from usual durations and from the errors of earlier forecasts. */
         ExpectedStart: {
@@ -1194,7 +1233,12 @@ export type CellWarning = components['schemas']['CellWarning'];
 export type CellsRequest = components['schemas']['CellsRequest'];
 export type Choice = components['schemas']['Choice'];
 export type ConnectionNotice = components['schemas']['ConnectionNotice'];
+export type CopiedFile = components['schemas']['CopiedFile'];
+export type CopyConflict = components['schemas']['CopyConflict'];
+export type CopyNews = components['schemas']['CopyNews'];
+export type CopyRequest = components['schemas']['CopyRequest'];
 export type Eviction = components['schemas']['Eviction'];
+export type ExistingFile = components['schemas']['ExistingFile'];
 export type ExpectedStart = components['schemas']['ExpectedStart'];
 export type FilesPlan = components['schemas']['FilesPlan'];
 export type IdleWarning = components['schemas']['IdleWarning'];

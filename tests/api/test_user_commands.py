@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
@@ -31,22 +30,6 @@ from .hubs import READ, SUBMIT, user
 from .world import submission
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest_asyncio.fixture
-async def say(people, monkeypatch, capsys, tmp_path):
-    """Run a command as ann; return its exit code, standard output and standard error."""
-    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "jupyter"))
-    monkeypatch.setenv("JUPYTER_GQ_URL", people["ann"].url)
-    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "ann")
-
-    async def run(*arguments):
-        code = await asyncio.to_thread(main, list(arguments))
-        told = capsys.readouterr()
-        assert "Traceback" not in told.err
-        return code, told.out, told.err
-
-    return run
 
 
 async def send(people, bundle, **changes):

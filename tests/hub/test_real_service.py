@@ -351,7 +351,10 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout, done.stderr
 
-    (tmp_path / "good.py").write_text("import sys\nprint('hello', sys.argv[1])\n")
+    (tmp_path / "good.py").write_text(
+        "import sys, jupyter_gq\nprint('hello', sys.argv[1])\n"
+        "_ = (jupyter_gq.results_dir() / 'said.txt').write_text(sys.argv[1])\n"
+    )
     (tmp_path / "bad.py").write_text("print('so far')\nraise ValueError('no more')\n")
     async with Person(hub, "ann") as ann:
         await eventually(lambda: left(ann, "0.5"))
@@ -361,6 +364,8 @@ async def test_the_command_line_sends_a_script_follows_it_and_ends_with_its_succ
         code, out, err = await asyncio.to_thread(say, *send, "good.py", "--", "world")
         assert (code, out) == (0, "hello world\n"), err
         assert await asyncio.to_thread(say, "logs", "last") == (0, "hello world\n", "")
+        assert await asyncio.to_thread(say, "results", "last") == (0, "said.txt\n", "")
+        assert (tmp_path / "said.txt").read_text() == "world"
         code, out, err = await asyncio.to_thread(say, *send, "bad.py")
         assert (code, out.startswith("so far\n"), "ValueError: no more" in out) == (1, True, True), err
 

@@ -228,3 +228,20 @@ async def test_a_job_that_has_sent_a_cell_with_the_magic_runs_it(kernel, tmp_pat
     assert await run(kernel, "%%train --queue vision\nprint('here')") == "here\n"
     reply = await kernel.run("%%train --queue vision\nraise ValueError", stop_on_error=False)
     assert reply["content"]["status"] == "error"
+
+
+async def test_a_kernel_copies_files_of_a_job_into_its_folder(service, kernel, tmp_path):
+    service.answers["GET", "jobs/job-7f3/results"] = (200, {"files": [{"path": "a/model.pt", "bytes": 25}]})
+    service.contents["jobs/job-7f3/results/content", "files/a/model.pt"] = bytes(range(25))
+    code = """
+        job = jupyter_gq.job("job-7f3")
+        print(job.files()[0]["bytes"], *job.download("a/model.pt"))
+        """
+    assert await run(kernel, code) == f"25 {tmp_path}/a/model.pt\n"
+    assert (tmp_path / "a/model.pt").read_bytes() == bytes(range(25))
+    (tmp_path / "a/model.pt").write_bytes(b"mine")
+    assert "'a/model.pt' is there already and differs" in await run(kernel, 'job.download("a/model.pt")')
+    assert (tmp_path / "a/model.pt").read_bytes() == b"mine"
+    assert "is a link or a file here" in await run(
+        kernel, "os.makedirs('b'); os.symlink('/tmp', 'b/a'); job.download(to='b')"
+    )

@@ -2,6 +2,7 @@
 
 import { loadTranslations } from '../translation';
 import type {
+  CopyNews,
   JobResults,
   JobSummary,
   JobUsage,
@@ -128,6 +129,11 @@ export function aUsage(given: Partial<JobUsage> = {}): JobUsage {
     sentence: 'The job uses 60 % of its GPU and 20 GiB of 40 GiB of GPU memory.',
     ...given
   };
+}
+
+/** News of copies of files. */
+export function someNews(given: Partial<CopyNews> = {}): CopyNews {
+  return { path: '', done: 0, total: 0, copied: null, left_out: [], problem: '', ...given };
 }
 
 /** A job as lists show it. */

@@ -150,6 +150,7 @@ export class FakeServer {
       ok: status < 400,
       status,
       statusText: `Status ${status}`,
+      body: { getReader: () => new FakeReader(text) },
       text: () => Promise.resolve(text),
       json: () => Promise.resolve(JSON.parse(text) as unknown)
     };
@@ -157,6 +158,22 @@ export class FakeServer {
 
   private readonly _answers = new Map<string, Answer>();
   private _held: Promise<void> = Promise.resolve();
+}
+
+/** A reader of an answer that arrives in pieces, which end anywhere. */
+class FakeReader {
+  constructor(text: string) {
+    this._bytes = Buffer.from(text, 'utf8');
+  }
+
+  read(): Promise<{ done: boolean; value?: Uint8Array }> {
+    const value = this._bytes.subarray(this._at, this._at + 7);
+    this._at += value.length;
+    return Promise.resolve(value.length === 0 ? { done: true } : { done: false, value });
+  }
+
+  private readonly _bytes: Buffer;
+  private _at = 0;
 }
 
 const MISSING: Answer = { status: 404, body: '<html>404</html>' };

@@ -121,7 +121,11 @@ describe('in another language', () => {
         variables: [...someResults().variables, { ...someResults('lock').variables[0], reason: SAID }].map(
           variable => ({ ...variable, name: `«${variable.name}»` })
         ),
-        files: [{ path: '«file»', bytes: 5, sha256: '', reason: SAID }] as never,
+        files: [
+          { path: '«file»', bytes: 5, reason: SAID },
+          { path: '«kept»', bytes: 5, reason: '' },
+          { path: '«kept too»', bytes: 5, reason: '' }
+        ],
         omitted_files: 3
       })
     );

@@ -101,6 +101,7 @@ function JobLine({ job, client, run, trans }: IJobLineProps): React.JSX.Element 
         job={job}
         client={client}
         onLoad={() => run(CommandIDs.loadResults, job.id)}
+        onCopy={() => run(CommandIDs.copyFiles, job.id)}
         trans={trans}
       />
       {job.phase === 'running' && (

@@ -4,14 +4,16 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { Client } from '../client';
-import { describeFile, describeReasons, describeVariables, listLoadable } from '../results';
-import type { JobResults, JobSummary } from '../wire';
+import { describeFile, describeReasons, describeVariables, listCopyable, listLoadable } from '../results';
+import type { JobResults, JobSummary, ResultFile } from '../wire';
 import { Action } from './parts';
 
 export interface IResultsProps {
   job: JobSummary;
   client: Client;
   onLoad: () => void;
+  /** Copy a file beside the notebook, or all files. */
+  onCopy: (path?: string) => void;
   trans: TranslationBundle;
 }
 
@@ -33,17 +35,24 @@ function useResults(client: Client, job: string, wanted: boolean): JobResults | 
   return results;
 }
 
-/** The variables of a job, in the line under its cell. */
-export function BroughtBack({ job, client, onLoad, trans }: IResultsProps): React.JSX.Element | null {
-  const results = useResults(client, job.id, job.phase === 'done' && job.returns.length > 0);
-  if (results === null || results.variables.length === 0) {
+/** What a job brought back, in the line under its cell: its variables, and how many files it wrote. */
+export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProps): React.JSX.Element | null {
+  const results = useResults(client, job.id, job.finished_at !== null);
+  if (results === null) {
     return null;
   }
+  const files = listCopyable(results).length;
+  const parts = [
+    describeVariables(results, trans),
+    files === 0 ? '' : trans._n('%1 file', '%1 files', files)
+  ];
   return (
     <>
-      <span className="jp-gq-status-results" title={describeReasons(results).join('\n')}>
-        {describeVariables(results, trans)}
-      </span>
+      {parts.some(part => part !== '') && (
+        <span className="jp-gq-status-results" title={describeReasons(results).join('\n')}>
+          {parts.filter(part => part !== '').join('; ')}
+        </span>
+      )}
       {listLoadable(results).length > 0 && (
         <Action
           label={trans.__('Load into notebook')}
@@ -51,12 +60,42 @@ export function BroughtBack({ job, client, onLoad, trans }: IResultsProps): Reac
           onClick={onLoad}
         />
       )}
+      {files > 0 && (
+        <CopyAll files={files} about={trans.__('of job %1', job.name)} onCopy={onCopy} trans={trans} />
+      )}
     </>
   );
 }
 
+interface ICopyAllProps {
+  files: number;
+  about: string;
+  onCopy: () => void;
+  trans: TranslationBundle;
+}
+
+/** The button that copies all files of a job. */
+function CopyAll({ files, about, onCopy, trans }: ICopyAllProps): React.JSX.Element {
+  return (
+    <Action
+      label={trans._n('Copy file beside the notebook', 'Copy files beside the notebook', files)}
+      about={about}
+      title={trans.__(
+        'Into the folder of the notebook. You are asked before a file that differs is replaced.'
+      )}
+      onClick={() => onCopy()}
+    />
+  );
+}
+
+interface IResultListProps extends IResultsProps {
+  /** Copy a file beside the notebook, and open the copy. */
+  onOpen: (path: string) => void;
+}
+
 /** The files of a job with links for their download, and the reasons of variables that did not come back. */
-export function ResultList({ job, client, onLoad, trans }: IResultsProps): React.JSX.Element | null {
+export function ResultList(props: IResultListProps): React.JSX.Element | null {
+  const { job, client, onLoad, onCopy, onOpen, trans } = props;
   const results = useResults(client, job.id, job.finished_at !== null);
   if (results === null) {
     return null;
@@ -82,20 +121,61 @@ export function ResultList({ job, client, onLoad, trans }: IResultsProps): React
       {results.files.length > 0 && (
         <ul className="jp-gq-files" aria-label={trans.__('Files')}>
           {results.files.map(file => (
-            <li key={file.path}>
-              {file.reason === '' ? (
-                <a href={client.getFileUrl(job.id, file.path)} download={file.path.split('/').pop()}>
-                  {file.path}
-                </a>
-              ) : (
-                file.path
-              )}{' '}
-              <span className="jp-gq-hint">{describeFile(file)}</span>
-            </li>
+            <FileLine
+              key={file.path}
+              file={file}
+              url={client.getFileUrl(job.id, file.path)}
+              onCopy={() => onCopy(file.path)}
+              onOpen={() => onOpen(file.path)}
+              trans={trans}
+            />
           ))}
         </ul>
       )}
+      {listCopyable(results).length > 1 && (
+        <CopyAll
+          files={listCopyable(results).length}
+          about={trans.__('of %1', job.name)}
+          onCopy={onCopy}
+          trans={trans}
+        />
+      )}
       {results.omitted_files > 0 && <p>{trans.__('%1 more files are not listed.', results.omitted_files)}</p>}
     </section>
+  );
+}
+
+interface IFileLineProps {
+  file: ResultFile;
+  url: string;
+  onCopy: () => void;
+  onOpen: () => void;
+  trans: TranslationBundle;
+}
+
+/** A file of a job: its download and its size, and if its content was kept, what can be done with it. */
+function FileLine({ file, url, onCopy, onOpen, trans }: IFileLineProps): React.JSX.Element {
+  const hint = <span className="jp-gq-hint">{describeFile(file)}</span>;
+  if (file.reason !== '') {
+    return (
+      <li>
+        {file.path} {hint}
+      </li>
+    );
+  }
+  return (
+    <li>
+      <a href={url} download={file.path.split('/').pop()}>
+        {file.path}
+      </a>{' '}
+      {hint}{' '}
+      <Action
+        label={trans.__('Open')}
+        about={file.path}
+        title={trans.__('Copy the file beside the notebook, and open the copy.')}
+        onClick={onOpen}
+      />
+      <Action label={trans.__('Copy beside the notebook')} about={file.path} onClick={onCopy} />
+    </li>
   );
 }

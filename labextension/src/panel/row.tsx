@@ -31,6 +31,10 @@ export interface IJobActions {
   openResult(job: JobSummary): void;
   goToCell(job: JobSummary): void;
   loadResults(job: JobSummary): void;
+  /** Copy a file of a job beside its notebook, or all files. */
+  copyFiles(job: JobSummary, path?: string): void;
+  /** Copy a file of a job beside its notebook, and open the copy. */
+  openFile(job: JobSummary, path: string): void;
   /** Send a job that has ended once more; the cell of a failed one is shown first. */
   resend(job: JobSummary): void;
   move(job: JobSummary): void;
@@ -129,7 +133,14 @@ function Details({
         ))}
       </dl>
       <UsageChart job={job} now={now} client={actions.client} trans={trans} />
-      <ResultList job={job} client={actions.client} onLoad={() => actions.loadResults(job)} trans={trans} />
+      <ResultList
+        job={job}
+        client={actions.client}
+        onLoad={() => actions.loadResults(job)}
+        onCopy={path => actions.copyFiles(job, path)}
+        onOpen={path => actions.openFile(job, path)}
+        trans={trans}
+      />
       <Actions job={job} actions={actions} trans={trans} />
     </div>
   );

@@ -40,6 +40,8 @@ export class PanelWidget extends ReactWidget {
       openResult: job => this._run(CommandIDs.openResult, job),
       goToCell: job => this._run(CommandIDs.goToCell, job),
       loadResults: job => this._run(CommandIDs.loadResults, job),
+      copyFiles: (job, path) => this._runOnFile(CommandIDs.copyFiles, job, path),
+      openFile: (job, path) => this._runOnFile(CommandIDs.openFile, job, path),
       resend: job => this._run(commandOfAgain(job.phase), job),
       move: job => this._runOnMany(CommandIDs.moveJobs, [job]),
       changeGpus: job => this._run(CommandIDs.changeGpus, job),
@@ -165,6 +167,10 @@ export class PanelWidget extends ReactWidget {
 
   private _run(command: string, job: JobSummary): void {
     void this._commands.execute(command, { job: job.id });
+  }
+
+  private _runOnFile(command: string, job: JobSummary, path?: string): void {
+    void this._commands.execute(command, path === undefined ? { job: job.id } : { job: job.id, path });
   }
 
   private _runOnMany(command: string, jobs: readonly JobSummary[]): void {

@@ -146,3 +146,56 @@ def test_a_script_is_told_about_the_command(server) -> None:
     with pytest.raises(jupyter_gq.JobError, match="use `jupyter-gq submit` in a terminal"):
         jupyter_gq.submit(print, "x")
     assert server.asked == []
+
+
+def test_files_of_a_job_are_listed(server) -> None:
+    says(server, a_job("done"))
+    listed = [{"path": "model.pt", "bytes": 7, "reason": ""}]
+    server.answers["GET", JOB + "/results"] = (200, {"variables": [], "files": listed})
+    assert jupyter_gq.job("job-1").files() == listed
+
+
+def test_files_of_a_job_are_copied_by_the_server_into_a_folder(server, tmp_path, monkeypatch) -> None:
+    says(server, a_job("done"))
+    target = str(tmp_path / "model.pt")
+    server.answers["POST", JOB + "/copies"] = (200, {"copied": [{"path": "model.pt", "target": target}]})
+    job = jupyter_gq.job("job-1")
+    assert job.download("model.pt", to=tmp_path, replace=True) == [tmp_path / "model.pt"]
+    monkeypatch.chdir(tmp_path)
+    job.download()
+    assert server.bodies == [
+        {"paths": ["model.pt"], "existing": "replace", "folder": str(tmp_path)},
+        {"paths": [], "existing": "ask", "folder": str(tmp_path)},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((409, {"code": "files_exist", "message": "'a' differs.", "files": []}), "'a' differs"),
+        ((200, {"copied": None, "problem": "The disk is full."}), "The disk is full"),
+        ((200, {"copied": None, "done": 5, "problem": ""}), "ended the copies"),
+    ],
+)
+def test_copies_that_were_not_made_raise_their_sentence(server, tmp_path, answer, sentence) -> None:
+    says(server, a_job("done"))
+    server.answers["POST", JOB + "/copies"] = answer
+    with pytest.raises(jupyter_gq.JobError, match=sentence):
+        jupyter_gq.job("job-1").download(to=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", 5, ["a"], b"a"])
+def test_what_names_no_file_is_refused_before_the_server_is_asked(server, name) -> None:
+    says(server, a_job("done"))
+    with pytest.raises(jupyter_gq.JobError, match="is not the path of a file of a job"):
+        jupyter_gq.job("job-1").download(name)
+
+
+@pytest.mark.parametrize("folder", ["gone", 5, None, "a\0b", b"bytes", "x" * 5000])
+def test_a_folder_that_is_not_there_is_refused_before_the_server_is_asked(
+    server, tmp_path, monkeypatch, folder
+) -> None:
+    says(server, a_job("done"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(jupyter_gq.JobError, match="There is no folder"):
+        jupyter_gq.job("job-1").download(to=folder)

@@ -1,0 +1,231 @@
+"""Copies of the files that a job wrote, in a folder of the user: the same by the Jupyter server and by the command.
+
+All targets are looked at before the first byte is written. A file that is there and differs is never overwritten
+unless the user has chosen so; one that is equal is left as it is.
+
+See docs/decisions/0158-copy-files-through-the-users-own-server.md.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Protocol, TypeVar
+
+from jupyter_gq.domain.plain_text import quoted
+
+from .frozen_files import explain_unsafe_path, find_clash
+from .target_folder import CopyRefused, PartialFile, Present, TargetFolder
+
+Result = TypeVar("Result")
+#: Returns the next bytes of a file of the job, by its path and the byte from which on; empty at its end.
+ReadPart = Callable[[str, int], Awaitable[bytes]]
+#: Most names that are tried to keep a file beside another one.
+_MOST_NAMES = 100
+#: Most bytes of the name of a file.
+_LONGEST_NAME = 255
+#: Most names in a sentence.
+_MOST_NAMED = 5
+
+
+class Existing(StrEnum):
+    """The ways to treat a file that is at the target already and differs."""
+
+    ASK = "ask"
+    REPLACE = "replace"
+    KEEP_BOTH = "keep_both"
+
+
+class JobFile(Protocol):
+    """A file as the job's list of results has it."""
+
+    path: str
+    bytes: int
+    reason: str
+
+
+class FilesExist(CopyRefused):
+    """A copy that would overwrite files that differ; `files` are their paths and what is there."""
+
+    def __init__(self, files: Sequence[tuple[str, Present]]) -> None:
+        paths = [quoted(path) for path, _ in files]
+        more = "" if len(paths) <= _MOST_NAMED else f" and {len(paths) - _MOST_NAMED} more"
+        verb = "is there already and differs" if len(paths) == 1 else "are there already and differ"
+        super().__init__(
+            "files_exist",
+            f"{', '.join(paths[:_MOST_NAMED])}{more} {verb} from what the job wrote. Nothing was copied over.",
+        )
+        self.files = tuple(files)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Copy:
+    """A file of the job and its copy; `target` is the path of the copy, relative to the target folder."""
+
+    path: str
+    target: str
+    bytes: int
+    #: True: the file was there already, with the same content.
+    unchanged: bool = False
+    #: What the copy replaces; None = nothing.
+    replaced: Present | None = None
+
+
+class Watcher(Protocol):
+    """An object that is told how far the copies are."""
+
+    async def note(self, path: str, done: int, total: int) -> None:
+        """Take note that `done` of `total` bytes of all copies are written, the last ones to the file `path`."""
+
+
+def choose_files(files: Sequence[JobFile], names: Collection[str], *, hidden: bool) -> tuple[list[JobFile], list[str]]:
+    """Return the files with these names, all if there are none, and sentences on those of all that stay.
+
+    Hidden files stay unless `hidden` is true: a program may read one that nobody sees, such as `.bashrc`. Raises
+    `CopyRefused` if a name is not that of a file that can be copied.
+    """
+    known = {file.path: file for file in files}
+    wanted, left = [], []
+    for name in dict.fromkeys(names) or known:
+        why = _explain_refusal(known.get(name), hidden)
+        if why and names:
+            raise CopyRefused("unsafe_path" if name in known else "not_found", f"{quoted(name)}: {why}")
+        if why:
+            left.append(f"{quoted(name)}: {why}")
+        else:
+            wanted.append(known[name])
+    return wanted, left
+
+
+def _explain_refusal(file: JobFile | None, hidden: bool) -> str:
+    """Return why a file cannot be copied, as a sentence; "" if it can."""
+    if file is None:
+        return "The job has no such file."
+    if file.reason:
+        return file.reason
+    if unsafe := explain_unsafe_path(file.path):
+        return f"It cannot be copied, because {unsafe}."
+    if not hidden and any(name.startswith(".") for name in file.path.split("/")):
+        return "Hidden files are not copied along with others. Download it instead."
+    return ""
+
+
+class FileCopier:
+    """Copies of files of one job in one folder."""
+
+    def __init__(self, folder: TargetFolder, job: str, read: ReadPart) -> None:
+        self._folder, self._read = folder, read
+        self._mark = f"job {job.removeprefix('job-')}"
+
+    async def plan(self, files: Sequence[JobFile], existing: Existing) -> list[Copy]:
+        """Return the copies to make, and those that are there already; nothing is written.
+
+        Raises `FilesExist` if `existing` is "ask" and files that differ are there, and `CopyRefused` if a target cannot
+        be replaced or the disk has no room.
+        """
+        clash = find_clash([file.path for file in files])
+        if clash is not None:
+            raise CopyRefused("unsafe_path", f"The job has both a file and a folder {quoted(clash)}.")
+        copies, differing = [], []
+        for file in files:
+            present = await in_thread(self._folder.look, file.path)
+            if present is None or await self._is_equal(file, file.path, present):
+                copies.append(_make_copy(file, file.path, present))
+            elif existing is Existing.KEEP_BOTH:
+                copies.append(await self._find_place(file))
+            elif existing is Existing.REPLACE and present.is_file:
+                copies.append(Copy(path=file.path, target=file.path, bytes=file.bytes, replaced=present))
+            elif existing is Existing.REPLACE:
+                raise CopyRefused(
+                    "unsafe_path", f"{quoted(file.path)} is no file here, so it is not replaced. Rename it."
+                )
+            else:
+                differing.append((file.path, present))
+        if differing:
+            raise FilesExist(differing)
+        await in_thread(self._folder.check_space, sum(copy.bytes for copy in copies if not copy.unchanged))
+        return copies
+
+    async def carry_out(self, copies: Sequence[Copy], watcher: Watcher) -> None:
+        """Make these copies one after the other. A copy that fails leaves no file; those before it stay.
+
+        Raises `CopyRefused` if a target has changed since the plan, or if the disk or the content refuses.
+        """
+        ahead = [copy for copy in copies if not copy.unchanged]
+        total, done = sum(copy.bytes for copy in ahead), 0
+        for copy in ahead:
+            with self._folder.begin(copy.target) as partial:
+                await self._fill(partial, copy, watcher, done, total)
+                if not await in_thread(partial.finish, copy.replaced):
+                    raise CopyRefused(
+                        "files_exist",
+                        f"{quoted(copy.target)} was changed while it was copied, and stays as it is. Copy again.",
+                    )
+            done += copy.bytes
+
+    async def _fill(self, partial: PartialFile, copy: Copy, watcher: Watcher, before: int, total: int) -> None:
+        """Write the content of a file of the job, as it comes."""
+        start = 0
+        await watcher.note(copy.path, before, total)
+        while start < copy.bytes:
+            part = await self._read(copy.path, start)
+            start += len(part)
+            if not part or start > copy.bytes:
+                raise CopyRefused(
+                    "incomplete",
+                    f"{quoted(copy.path)} has {copy.bytes} bytes in the list of the job, and another number came. Its "
+                    "copy was removed; copy again.",
+                )
+            await in_thread(partial.write, part)
+            await watcher.note(copy.path, before + start, total)
+
+    async def _find_place(self, file: JobFile) -> Copy:
+        """Return the copy of a file under a name that is free, or that has the same content already."""
+        for number in range(1, _MOST_NAMES + 1):
+            target = name_beside(file.path, self._mark if number == 1 else f"{self._mark}, {number}")
+            present = await in_thread(self._folder.look, target)
+            if present is None or await self._is_equal(file, target, present):
+                return _make_copy(file, target, present)
+        raise CopyRefused("files_exist", f"There are {_MOST_NAMES} copies of {quoted(file.path)} here. Remove some.")
+
+    async def _is_equal(self, file: JobFile, target: str, present: Present) -> bool:
+        """Return whether the file at the target has the content of the job's file."""
+        if not present.is_file or present.bytes != file.bytes:
+            return False
+        here = self._folder.open_file(target)
+        try:
+            start = 0
+            while start < file.bytes:
+                part = await self._read(file.path, start)
+                if not part or await in_thread(os.pread, here, len(part), start) != part:
+                    return False
+                start += len(part)
+        except OSError:
+            return False  # what cannot be read is kept
+        finally:
+            os.close(here)
+        return True
+
+
+def name_beside(path: str, mark: str) -> str:
+    """Return the path with a mark in the name, such as "model (job 4f1c).pt"."""
+    pure = PurePosixPath(path)
+    end = f" ({mark}){pure.suffix}"
+    stem = pure.stem.encode()[: max(1, _LONGEST_NAME - len(end.encode()))].decode("utf-8", "ignore")
+    return pure.with_name(stem + end).as_posix()
+
+
+def _make_copy(file: JobFile, target: str, present: Present | None) -> Copy:
+    return Copy(path=file.path, target=target, bytes=file.bytes, unchanged=present is not None)
+
+
+async def in_thread(function: Callable[..., Result], *args: object) -> Result:
+    """Return `function(*args)`, called in a thread; if cancelled, wait for its end first, since it uses open files."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

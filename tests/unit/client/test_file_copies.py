@@ -1,0 +1,169 @@
+"""Copies are whole or absent, and no file that somebody else makes meanwhile is lost."""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.client import target_folder
+from jupyter_gq.client.file_copies import Existing, FileCopier, FilesExist, choose_files, name_beside
+from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
+
+CONTENT = b"0123456789"
+
+
+@dataclass
+class Listed:
+    """A file in the list of results."""
+
+    path: str
+    bytes: int = len(CONTENT)
+    reason: str = ""
+
+
+class Watched:
+    """A watcher that acts when a copy has come so far."""
+
+    def __init__(self, act=lambda: None, at: int = 5) -> None:
+        self._act, self._at = act, at
+
+    async def note(self, path: str, done: int, total: int) -> None:
+        if done == self._at:
+            result = self._act()
+            if result is not None:
+                await result
+
+
+async def read(path: str, start: int) -> bytes:
+    """Return parts of five bytes."""
+    return CONTENT[start : start + 5]
+
+
+def copy(folder: Path, *paths: str, existing=Existing.ASK, watcher=None):
+    """Copy files of these names into the folder; return the copies."""
+
+    async def run():
+        with TargetFolder(folder) as target:
+            copier = FileCopier(target, "job-4f1c", read)
+            copies = await copier.plan([Listed(path) for path in paths], existing)
+            await copier.carry_out(copies, watcher or Watched())
+            return copies
+
+    return asyncio.run(run())
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names below the folder, hidden ones too."""
+    return sorted(os.path.relpath(path, folder) for path in folder.rglob("*"))
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
+    appear = Watched(lambda: (tmp_path / "a.txt").write_text("theirs") and None)
+    with pytest.raises(CopyRefused, match=r"'a.txt' was changed while it was copied"):
+        copy(tmp_path, "a.txt", watcher=appear)
+    assert (tmp_path / "a.txt").read_text() == "theirs"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_that_is_saved_after_the_user_chose_to_replace_it_is_kept(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    save = Watched(lambda: (tmp_path / "a.txt").write_text("newer") and None)
+    with pytest.raises(CopyRefused, match="stays as it is"):
+        copy(tmp_path, "a.txt", existing=Existing.REPLACE, watcher=save)
+    assert (tmp_path / "a.txt").read_text() == "newer"
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    plant = Watched(lambda: (inside / "plots").symlink_to(outside))
+    with pytest.raises(CopyRefused, match="'plots' is a link"):
+        copy(inside, "plots/a.txt", watcher=plant)
+    assert (names(outside), names(inside)) == ([], ["plots"])
+
+
+@pytest.mark.parametrize("present", [False, True])
+def test_a_disk_without_hard_links_is_written_too_and_keeps_what_is_there(tmp_path, monkeypatch, present):
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(target_folder.os, "link", refuse)
+    if present:
+        appear = Watched(lambda: (tmp_path / "a.txt").write_text("theirs") and None)
+        with pytest.raises(CopyRefused):
+            copy(tmp_path, "a.txt", watcher=appear)
+        assert (tmp_path / "a.txt").read_text() == "theirs"
+    else:
+        copy(tmp_path, "a.txt")
+        assert (tmp_path / "a.txt").read_bytes() == CONTENT
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(target_folder.os, "write", fill)
+    with pytest.raises(CopyRefused, match=r"'a/b.txt' cannot be written: No space left on device. Make room") as raised:
+        copy(tmp_path, "a/b.txt")
+    assert raised.value.code == "disk_full"
+    assert names(tmp_path) == []
+
+
+def test_a_copy_that_is_cancelled_leaves_nothing(tmp_path):
+    async def cancel_itself():
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        copy(tmp_path, "a/b.txt", watcher=Watched(cancel_itself))
+    assert names(tmp_path) == []
+
+
+def test_rights_of_a_copy_are_those_of_any_new_file(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        copy(tmp_path, "a.txt")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_many_files_that_differ_are_named_in_a_short_sentence(tmp_path):
+    for number in range(7):
+        (tmp_path / f"{number}.txt").write_text("mine")
+    with pytest.raises(FilesExist, match=r"'4.txt' and 2 more are there already and differ from"):
+        copy(tmp_path, *(f"{number}.txt" for number in range(7)))
+
+
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "a.txt")
+    with pytest.raises(FilesExist):
+        copy(tmp_path, "a.txt")
+
+
+def test_a_job_with_a_file_and_a_folder_of_one_name_is_refused(tmp_path):
+    with pytest.raises(CopyRefused, match="both a file and a folder 'a'"):
+        copy(tmp_path, "a", "a/b")
+
+
+def test_names_of_copies_beside_others_keep_their_ending_and_fit_the_disk():
+    assert name_beside("a/model.pt", "job 12") == "a/model (job 12).pt"
+    assert name_beside("README", "job 12") == "README (job 12)"
+    long = name_beside("a/" + "ü" * 125 + ".csv", "job 12")
+    assert len(long.removeprefix("a/").encode()) <= 255
+    assert long.endswith(" (job 12).csv")
+
+
+def test_files_are_chosen_by_name_and_hidden_ones_only_so():
+    files = [Listed("a"), Listed(".b"), Listed("c", reason="It is too large."), Listed("../d")]
+    wanted, left = choose_files(files, [], hidden=False)
+    assert [file.path for file in wanted] == ["a"]
+    assert [line.split(":")[0] for line in left] == ["'.b'", "'c'", "'../d'"]
+    assert [file.path for file in choose_files(files, [".b", ".b"], hidden=True)[0]] == [".b"]
+    with pytest.raises(CopyRefused, match="'x': The job has no such file"):
+        choose_files(files, ["x"], hidden=True)
+    with pytest.raises(CopyRefused, match="not a path below the folder"):
+        choose_files(files, ["../d"], hidden=True)
