@@ -5,7 +5,8 @@ import sys
 from collections.abc import AsyncIterator
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.client.models import JobLog, LogLine, TaskLog
+from jupyter_gq.client.log_reading import choose_logs, read_logs
+from jupyter_gq.client.models import LogLine
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import strip_controls
 
@@ -19,13 +20,9 @@ async def print_whole_log(client: ServiceClient, job: str, task: int | None) -> 
     kept is told on standard error.
     """
     kept = await client.log_size(job)
-    chosen = _choose(kept, task)
     decoder = codecs.getincrementaldecoder("utf-8")("replace") if sys.stdout.isatty() else None
-    for each in chosen:
-        if len(chosen) > 1:
-            _write(f"== task {each.task} ==\n".encode(), decoder)
-        async for part in read_log(client, job, each):
-            _write(part, decoder)
+    async for part in read_logs(client, job, choose_logs(kept, task)):
+        _write(part, decoder)
     sys.stdout.flush()
     _tell(kept.note)
     return ExitCode.OK
@@ -37,7 +34,7 @@ async def print_lines(client: ServiceClient, job: str, task: int | None, text: s
     Returns 0 if there is one, and 1 if not. Lines of several tasks begin with the number of the task.
     """
     kept = await client.log_size(job)
-    chosen = _choose(kept, task)
+    chosen = choose_logs(kept, task)
     found = False
     for each in chosen:
         async for line in _find_lines(client, job, each.task, text):
@@ -46,14 +43,6 @@ async def print_lines(client: ServiceClient, job: str, task: int | None, text: s
             found = True
     _tell(kept.note if found else f"No line of the log has {text!r} in it. {kept.note}".rstrip())
     return ExitCode.OK if found else ExitCode.FAILED
-
-
-async def read_log(client: ServiceClient, job: str, log: TaskLog) -> AsyncIterator[bytes]:
-    """Yield the kept bytes of a task's log in order, as far as it was written when `log` was asked for."""
-    start = log.start
-    while start < log.end and (part := await client.log_part(job, log.task, start)):
-        yield part[: log.end - start]
-        start += len(part)
 
 
 async def _find_lines(client: ServiceClient, job: str, task: int, text: str) -> AsyncIterator[LogLine]:
@@ -66,11 +55,6 @@ async def _find_lines(client: ServiceClient, job: str, task: int, text: str) -> 
         if answer.next is None:
             return
         start, line = answer.next, answer.next_line
-
-
-def _choose(kept: JobLog, task: int | None) -> list[TaskLog]:
-    """Return the logs of all tasks, or of one; empty if that one has none."""
-    return [each for each in kept.tasks if task is None or each.task == task]
 
 
 def _write(content: bytes, decoder: codecs.IncrementalDecoder | None) -> None:
