@@ -16,11 +16,11 @@ async def test_the_size_and_the_lines_are_relayed(on_hub, service, fetch):
     found = {"task": 1, "lines": [{"line": 3, "text": "loss: nan"}], "next": 70, "next_line": 4}
     service.answers["GET", "jobs/job-7f3/log/lines"] = (200, found)
     assert await fetch("GET", "jobs/job-7f3/log/size") == (200, SIZE)
-    query = "contains=loss%3A%20&task=1&start=40&line=2"
-    assert await fetch("GET", f"jobs/job-7f3/log/lines?{query}") == (200, found)
+    query = {"contains": "loss: ", "task": "1", "start": "40", "line": "2"}
+    assert await fetch("GET", "jobs/job-7f3/log/lines", **query) == (200, found)
     assert "contains=loss%3A+" in service.asked[-1][1], "a space at the end counts"
     assert service.asked[-1][1].endswith("task=1&start=40&line=2")
-    status, problem = await fetch("GET", "jobs/job-7f3/log/lines?contains=x&start=-1")
+    status, problem = await fetch("GET", "jobs/job-7f3/log/lines", contains="x", start="-1")
     assert (status, problem["field"]) == (422, "start")
 
 
