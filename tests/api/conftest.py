@@ -1,5 +1,6 @@
 """A real server in this process, a real (small) Hub beside it, and requests over HTTP."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.app import main
 from jupyter_gq.client.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs_or_skip
 from tests.patience import scaled
@@ -143,3 +145,19 @@ async def people(serve, world):
     yield clients
     for client in clients.values():
         client.close()
+
+
+@pytest_asyncio.fixture
+async def say(people, monkeypatch, capsys, tmp_path):
+    """Run a command as ann; return its exit code, standard output and standard error."""
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("JUPYTER_GQ_URL", people["ann"].url)
+    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "ann")
+
+    async def run(*arguments):
+        code = await asyncio.to_thread(main, list(arguments))
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        return code, told.out, told.err
+
+    return run

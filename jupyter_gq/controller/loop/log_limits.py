@@ -8,7 +8,7 @@ Running jobs on this machine: the beginning of a log above `c.TrainingQueues.max
 Users: once an hour, the logs of each user's jobs are added up. Above `c.TrainingQueues.max_user_logs_mib`, the logs of
     the jobs that ended first lose all but their end.
 
-Told: whoever asks for a log gets a sentence that says how much is dropped; see `controller.requests.logs`.
+Told: the answer about a log has a sentence that says how much is dropped; see `controller.requests.logs`.
 
 One job: a log that cannot be read or cut is named in the log of the service, and the sweep goes on with the others.
 
@@ -20,7 +20,7 @@ import logging
 from dataclasses import dataclass
 
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.requests.logs import name_log, share_of_log
+from jupyter_gq.controller.log_names import name_log, share_of_log
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError, UnusableFile
 from jupyter_gq.domain.workload import Kind, Workload

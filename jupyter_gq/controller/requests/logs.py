@@ -15,6 +15,7 @@ from jupyter_gq.client.models import JobLog, LogLine, LogLines, TaskLog
 from jupyter_gq.client.models.logs import LONGEST_LINE, MOST_LINES
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.log_names import name_log
 from jupyter_gq.domain.amount import format_bytes
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.workload import Workload
@@ -23,13 +24,6 @@ from .job_access import find_job
 
 #: Most bytes of a log in one answer, and most bytes that one request searches.
 LOG_PART = 4 * 1024 * 1024
-#: Fewest bytes of each task's log that are kept, however many tasks a job has.
-_LEAST_SHARE = 256 * 1024
-
-
-def share_of_log(most: int, tasks: int) -> int:
-    """Return the bytes that are kept of the log of one task, of at most `most` bytes of a job with so many tasks."""
-    return max(_LEAST_SHARE, most // tasks)
 
 
 def choose_tasks(workload: Workload, task: int | None) -> list[int]:
@@ -41,11 +35,6 @@ def choose_tasks(workload: Workload, task: int | None) -> list[int]:
         there = "only task 0" if workload.tasks == 1 else f"the tasks 0 to {every[-1]}"
         raise NotFound(f"The job {workload.name!r} has no task {task}: it has {there}.")
     return [task]
-
-
-def name_log(workload: Workload, task: int) -> LogName:
-    """Return the name of the log of a task of the job's last run."""
-    return LogName(job=workload.id, owner=workload.owner, run=workload.run, task=task)
 
 
 class JobLogs:

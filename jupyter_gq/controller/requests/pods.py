@@ -21,6 +21,7 @@ from jupyter_gq.backends.protocol import hash_token
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import JobToken, ResultsReport, TaskDeviceCheck
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.log_names import share_of_log
 from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import Conflict, NotFound, NotThisRun
@@ -30,7 +31,6 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
 from .device_checks import DeviceChecks
-from .logs import share_of_log
 from .project_files import ProjectFiles
 
 #: Key of a bundle's document for the executed notebook of the earlier runs.
