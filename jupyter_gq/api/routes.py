@@ -4,6 +4,7 @@ from functools import cache
 
 from jupyter_gq.client import agents, models
 from jupyter_gq.client.bounds import MAX_COUNT
+from jupyter_gq.client.models.logs import LONGEST_TEXT
 from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Access
@@ -40,6 +41,13 @@ RESULT_PATH = Parameter(
 )
 TASK = Parameter(
     name="task", type="integer", maximum=MAX_COUNT, help="Number of a task, from 0. Default: all, each with a headline."
+)
+LOG_TASK = Parameter(name="task", type="integer", maximum=MAX_COUNT, default=0, help="Number of a task, from 0.")
+CONTAINS = Parameter(
+    name="contains", max_length=LONGEST_TEXT, help="The text, as it is written; not given = all lines. No expression."
+)
+LINE = Parameter(
+    name="line", type="integer", minimum=1, maximum=MAX_COUNT, default=1, help="Number of the line at `start`."
 )
 START = Parameter(name="start", type="integer", default=0, help="Number of the first byte.")
 AFTER_EVENT = Parameter(
@@ -333,6 +341,36 @@ ROUTES: tuple[Route, ...] = (
         response=Media.TEXT,
         refusals=(409,),
         query=(TASK,),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/log/size",
+        access=Access.READ,
+        summary="How much of the log of the last run is kept, for each task, and what is dropped.",
+        run=jobs.describe_log,
+        response=models.JobLog,
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/log/content",
+        access=Access.READ,
+        summary="The next bytes of the log of one task of the last run, at most 4 MiB; empty at its end.",
+        run=jobs.read_log_part,
+        response=Media.BYTES,
+        refusals=(409,),
+        query=(LOG_TASK, START),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/log/lines",
+        access=Access.READ,
+        summary="The next lines of the log of one task that have a text in them; searches at most 4 MiB at once.",
+        run=jobs.find_log_lines,
+        response=models.LogLines,
+        refusals=(409,),
+        query=(LOG_TASK, CONTAINS, START, LINE),
+        verbatim=True,
     ),
     *RUN_ROUTES,
     Route(

@@ -9,6 +9,7 @@ from .route import DONE, Media, Parameter, Route, Size
 
 PART = Parameter(name="start", type="integer", maximum=MAX_COUNT, default=0, help="Number of the first part.")
 CHECKED = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for the result.")
+LOG_START = Parameter(name="start", type="integer", help="Number of the first byte of this text in the whole log.")
 
 RUN_ROUTES: tuple[Route, ...] = (
     Route(
@@ -70,10 +71,11 @@ RUN_ROUTES: tuple[Route, ...] = (
         method="PUT",
         path="jobs/{job}/log",
         access=Access.JOB_TOKEN,
-        summary="Store the end of the log of a task that runs in a pod.",
+        summary="Append to the log of a task that runs in a pod; without `start`, store the end of that log.",
         run=runs.store_log,
         request=Media.TEXT,
         statuses=DONE,
+        query=(LOG_START,),
         refusals=(507,),
         size=Size.LOG,
     ),

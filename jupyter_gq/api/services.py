@@ -13,6 +13,7 @@ from jupyter_gq.controller.requests.drains import Drains
 from jupyter_gq.controller.requests.job_changes import JobChanges
 from jupyter_gq.controller.requests.job_lists import JobLists
 from jupyter_gq.controller.requests.jobs import Jobs
+from jupyter_gq.controller.requests.logs import JobLogs
 from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
 from jupyter_gq.controller.requests.previews import Previews
 from jupyter_gq.controller.requests.project_files import ProjectFiles
@@ -30,6 +31,11 @@ class Services(Protocol):
     @property
     def jobs(self) -> Jobs:
         """Jobs, for their owners and for their runners."""
+        ...
+
+    @property
+    def logs(self) -> JobLogs:
+        """The logs of jobs, in parts."""
         ...
 
     @property

@@ -14,7 +14,7 @@ from .services import Services, Status
 #: Bytes of a job's bundle, if the configuration says nothing.
 DEFAULT_BUNDLE = 20 * 1024 * 1024
 SMALL_BODY = 1024 * 1024
-LOG_BODY = 64 * 1024
+LOG_BODY = 256 * 1024
 #: Parts of files as base64: one of the largest, or many small ones.
 FILES_BODY = 8 * 1024 * 1024
 #: SHA-256 digests of as many parts as one question may have.

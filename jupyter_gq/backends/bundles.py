@@ -53,6 +53,28 @@ class BundleStore(Protocol):
         """
         ...
 
+    def log_span(self, log: "LogName") -> "LogSpan | None":
+        """Return which bytes of a log are kept; None before there is such a log.
+
+        Raises `UnusableFile` if the job has put something else into its place.
+        """
+        ...
+
+    def log_part(self, log: "LogName", start: int, size: int) -> bytes:
+        """Return at most `size` bytes of a log from byte `start` on; empty after its end, and if there is no such log.
+
+        Bytes before the first that is kept have no meaning. Raises `UnusableFile` as `log_span` does.
+        """
+        ...
+
+    def cut_log(self, log: "LogName", keep: int) -> int:
+        """Drop the beginning of a log, so that little more than its last `keep` bytes are kept; return what was freed.
+
+        The other bytes keep their numbers. Returns 0 if there is no such log. Raises `UnusableFile` as `log_span` does,
+        and if the disk cannot free the beginning of a file.
+        """
+        ...
+
     def results(self, job: str, owner: str) -> JsonObject | None:
         """Return the document that lists the job's returned variables and its files, as its runner wrote it.
 
@@ -96,6 +118,33 @@ class BundleStore(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LogName:
+    """The log of one task of a job's run."""
+
+    job: str
+    owner: str
+    run: int
+    task: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogSpan:
+    """The bytes of a log that are kept, by their numbers in the whole log."""
+
+    #: Number of the first byte that is kept.
+    start: int
+    #: Number of bytes that were written so far, kept or not.
+    end: int
+    #: The log was sent as its end only, so that its true length is unknown.
+    only_end: bool = False
+
+    @property
+    def kept(self) -> int:
+        """Number of bytes that are kept."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOutputs:
     """A portion of the outputs in the files of an ended run; the service may have some of them already."""
 
@@ -118,8 +167,16 @@ class PodFiles(Protocol):
         """
         ...
 
-    def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Store `text` as the log of a task, in place of its earlier one; do nothing if a newer run has sent a log."""
+    def put_log(self, log: "LogName", text: str) -> None:
+        """Store `text` as the end of a log, in place of its earlier one; do nothing if a newer run has sent a log."""
+        ...
+
+    def append_log(self, log: "LogName", start: int, text: str, most: int) -> None:
+        """Append the next text of a log, whose first byte has the number `start`; keep about the last `most` bytes.
+
+        Bytes that were sent before are skipped, and a gap drops what was before it. Does nothing if a newer run has
+        sent a log.
+        """
         ...
 
 

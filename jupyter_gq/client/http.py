@@ -190,6 +190,25 @@ class ServiceClient:
         answer = await self._transport.request("GET", join_path("jobs", job, "log"), query=query)
         return answer.body.decode("utf-8", "replace")
 
+    async def log_size(self, job: str) -> models.JobLog:
+        """Return which bytes of the log of each task of the job's last run are kept."""
+        return await self._get(models.JobLog, join_path("jobs", job, "log", "size"))
+
+    async def log_part(self, job: str, task: int, start: int) -> bytes:
+        """Return the next bytes of a task's log from byte `start` on; empty at its end, status 409 if they are gone."""
+        query = {"task": task, "start": start}
+        return (await self._transport.request("GET", join_path("jobs", job, "log", "content"), query=query)).body
+
+    async def log_lines(
+        self, job: str, contains: str, *, task: int = 0, start: int = 0, line: int = 1
+    ) -> models.LogLines:
+        """Return the next lines of a task's log with the text `contains`, searched from byte `start` on.
+
+        `start` and `line` are the `next` and the `next_line` of the answer before.
+        """
+        path = join_path("jobs", job, "log", "lines")
+        return await self._get(models.LogLines, path, contains=contains, task=task, start=start, line=line)
+
     async def results(self, job: str) -> models.JobResults:
         """Return what a job brings back; status 404 before there is something."""
         return await self._get(models.JobResults, join_path("jobs", job, "results"))

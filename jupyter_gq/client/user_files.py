@@ -11,6 +11,8 @@ Bounds: a file above the limit of its reader is refused before it is read; a JSO
 Own fault: every refusal is an `UnusableFile`, which concerns the job of that file alone.
 """
 
+import ctypes
+import errno
 import json
 import os
 import stat
@@ -31,6 +33,11 @@ LARGE_FILE = 128 * _KIB * _KIB
 # Without O_NONBLOCK a pipe in the place of the file would hold up the reader for ever.
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHANGE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: The flags of Linux's `fallocate` that free a range of a file and keep the size of the file.
+_FREE_RANGE = 0x01 | 0x02
+#: The beginning of a file is freed in multiples of these bytes, which all common file systems can free.
+CUT_STEP = 128 * _KIB
 
 
 def read_file(path: Path, *, limit: int, uid: int | None = None) -> bytes | None:
@@ -59,6 +66,34 @@ def read_end(path: Path, *, size: int, uid: int | None = None) -> bytes | None:
             return None
         os.lseek(file, max(0, os.fstat(file).st_size - size), os.SEEK_SET)
         return _read(file, size)
+
+
+def find_extent(path: Path, *, uid: int | None = None) -> tuple[int, int] | None:
+    """Return the number of the first byte of a file whose content is kept, and its size; None if there is no such file.
+
+    `cut_beginning` makes the first number larger than 0. Raises `UnusableFile` for a file that the rules of this
+    module refuse.
+    """
+    with _opened(path, uid) as file:
+        return None if file is None else _extent_of(file)
+
+
+def cut_beginning(path: Path, *, keep: int, uid: int | None = None) -> int:
+    """Free the beginning of a file, so that little more than its last `keep` bytes are kept; return the freed bytes.
+
+    All other bytes keep their place, also those that a program appends meanwhile. Returns 0 if there is nothing to
+    free, or no such file. Raises `UnusableFile` for a file that the rules of this module refuse, and if the file system
+    cannot free a range of a file.
+    """
+    with _opened(path, uid, partial(os.open, path, _CHANGE)) as file:
+        if file is None:
+            return 0
+        first, size = _extent_of(file)
+        begin = max(0, size - keep) // CUT_STEP * CUT_STEP
+        if begin <= first:
+            return 0
+        _free_range(file, begin)
+        return begin - first
 
 
 def read_part(folder: Path, path: str, *, start: int, size: int, uid: int | None = None) -> bytes:
@@ -150,6 +185,24 @@ def _opened(path: Path, uid: int | None, open_file: Callable[[], int] | None = N
         raise UnusableFile(path.name, error.strerror or str(error)) from error
     finally:
         os.close(file)
+
+
+def _extent_of(file: int) -> tuple[int, int]:
+    """Return the first byte of an open file whose content is kept, and its size; for a size of 0 both are 0."""
+    size = os.fstat(file).st_size
+    try:
+        first = os.lseek(file, 0, os.SEEK_DATA)
+    except OSError as error:
+        first = size if error.errno == errno.ENXIO else 0  # ENXIO: nothing is kept; other: no such question is known
+    return min(first, size), size
+
+
+def _free_range(file: int, end: int) -> None:
+    """Free the content of an open file before byte `end`; raise `OSError` if the file system cannot."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.fallocate(file, _FREE_RANGE, ctypes.c_int64(0), ctypes.c_int64(end)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def _read(file: int, most: int) -> bytes:

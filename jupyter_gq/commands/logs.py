@@ -4,7 +4,9 @@ import argparse
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobView
+from jupyter_gq.client.models.logs import LONGEST_TEXT
 from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.domain.plain_text import strip_controls
 
 from .connection import add_service_arguments, ask_service
 from .explain import JOB_HELP, JOB_METAVAR, describe_job
@@ -12,6 +14,10 @@ from .follow import follow, read_outputs
 from .job_lists import find_job
 from .printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
+from .whole_log import print_lines, print_whole_log
+
+#: A place in a log behind which there is nothing.
+_BEHIND = 2**62
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +39,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the log of this task of the last run instead, from 0: all that its cells print, and messages",
     )
     parser.add_argument(
+        "--all",
+        action="store_true",
+        help="print the whole log of the job's last run instead, not only its end; a file gets it as it was printed",
+    )
+    parser.add_argument(
+        "--grep",
+        metavar="TEXT",
+        help="print the lines of the whole log that have this text in them, as it is written, with their numbers; the "
+        "exit code is 1 if there is none",
+    )
+    parser.add_argument(
         "-o",
         "--output",
         choices=["text", "json"],
@@ -43,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the outputs of the job; return 0, or with `--follow` 1 if the job did not succeed.
+    """Print the outputs or the log of the job; return 0.
+
+    Returns 1 with `--follow` if the job did not succeed, and with `--grep` if no line has the text.
 
     Raises `CommandRefused` if the service cannot be asked or refuses, or if there is no such job.
     """
@@ -54,6 +73,8 @@ async def _print_logs(client: ServiceClient, arguments: argparse.Namespace) -> i
     job = await find_job(client, arguments.job)
     if arguments.task is not None and arguments.follow:
         raise CommandRefused("The log of a task is not followed. Leave out --follow, or --task to follow task 0.")
+    if arguments.all or arguments.grep is not None:
+        return await _print_whole(client, job, arguments)
     if arguments.runner or arguments.task is not None:
         print_plain((await client.log(job.id, arguments.task)).removesuffix("\n"))
         return ExitCode.OK
@@ -64,6 +85,28 @@ async def _print_logs(client: ServiceClient, arguments: argparse.Namespace) -> i
         printer.show_pieces(pieces)
     printer.end()
     return ExitCode.OK
+
+
+async def _print_whole(client: ServiceClient, job: JobView, arguments: argparse.Namespace) -> int:
+    """Print the whole log or the lines with a text; raise `CommandRefused` if other options do not go with that."""
+    if arguments.all and arguments.grep is not None:
+        raise CommandRefused("Name --all or --grep, not both: --grep looks through the whole log anyway.")
+    if arguments.follow or arguments.output == "json":
+        raise CommandRefused("--all and --grep print the log as it is now, as text. Leave out --follow and --output.")
+    if arguments.task is not None:
+        await client.log_part(job.id, arguments.task, _BEHIND)  # refused if the job has no such task
+    if arguments.all:
+        return await print_whole_log(client, job.id, arguments.task)
+    return await print_lines(client, job.id, arguments.task, _check_text(arguments.grep))
+
+
+def _check_text(text: str) -> str:
+    """Return a text to look for; raise `CommandRefused` for one that the service would refuse."""
+    if not 0 < len(text) <= LONGEST_TEXT or strip_controls(text) != text:
+        raise CommandRefused(
+            f"--grep expects a text on one line of 1 to {LONGEST_TEXT} characters, without control characters."
+        )
+    return text
 
 
 async def follow_to_end(client: ServiceClient, job: JobView, printer: StatePrinter) -> int:

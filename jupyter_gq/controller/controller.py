@@ -50,6 +50,7 @@ from .loop.invariants import check_capabilities, check_limits, check_placements,
 from .loop.job_notices import JobNotices
 from .loop.leadership import Leadership
 from .loop.left_outputs import LeftOutputReader
+from .loop.log_limits import LogLimits
 from .loop.memory_watch import MemoryWatch
 from .loop.name_check import NameCheck
 from .loop.node_requests import request_nodes
@@ -67,6 +68,7 @@ from .requests.drains import Drains
 from .requests.job_changes import JobChanges
 from .requests.job_lists import JobLists
 from .requests.jobs import Jobs
+from .requests.logs import JobLogs
 from .requests.pods import JobPods, NodeAgents
 from .requests.previews import Previews
 from .requests.project_files import ProjectFiles
@@ -147,6 +149,7 @@ class Controller:
     status: ServiceStatus = field(init=False)
     files: ProjectFiles = field(init=False)
     jobs: Jobs = field(init=False)
+    logs: JobLogs = field(init=False)
     job_lists: JobLists = field(init=False)
     job_changes: JobChanges = field(init=False)
     previews: Previews = field(init=False)
@@ -164,6 +167,7 @@ class Controller:
     forecasts: Forecasts = field(init=False)
     names: NameCheck = field(init=False)
     disk_limit: DiskLimit = field(init=False)
+    log_limits: LogLimits = field(init=False)
     job_notices: JobNotices = field(init=False)
 
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
@@ -215,6 +219,7 @@ class Controller:
         self.pods = JobPods(context, checks, self.files)
         self.agents = NodeAgents(context=context, changed=self._changed)
         self.jobs = Jobs(context, self._presenter, self.pods, self.files)
+        self.logs = JobLogs(context)
         self.job_lists = JobLists(context, self._presenter)
         self.job_changes = JobChanges(context, self._presenter)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
@@ -225,6 +230,7 @@ class Controller:
         self.job_notices = JobNotices(context, self.notices, self.mentions.render)
         self.names = NameCheck(context, self.directory)
         self.disk_limit = DiskLimit(context)
+        self.log_limits = LogLimits(context)
         self.status = ServiceStatus(
             context=context, leadership=self._leadership, failures=self._failures, names=self.names
         )
@@ -249,6 +255,7 @@ class Controller:
             asyncio.create_task(self.forecasts.run(), name="jupyter-gq forecasts"),
             asyncio.create_task(self.names.run(), name="jupyter-gq names"),
             asyncio.create_task(self.disk_limit.run(), name="jupyter-gq disk limit"),
+            asyncio.create_task(self.log_limits.run(), name="jupyter-gq log limits"),
             asyncio.create_task(self.job_notices.run(), name="jupyter-gq notices"),
         ]
         try:

@@ -150,3 +150,11 @@ def _decimal(value: object, of: Resource = Resource.GPU, written: object = None)
     if number.adjusted() > _MOST_DIGITS:  # asked before any arithmetic: a large exponent would fill the memory
         raise InvalidAmount(told, "it is far more than any cluster has", _EXPECTED[of], of)
     return number
+
+
+def format_bytes(count: int) -> str:
+    """Return a number of bytes as text in the largest unit that fits: 812 -> "812 bytes", 12_900_000 -> "12.3 MiB"."""
+    for unit, size in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if count >= size:
+            return f"{count / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{count} bytes"

@@ -6,99 +6,22 @@ service. No route counts as activity: pages send requests on their own, and an o
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol, cast
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
-from jupyter_server.extension.handler import ExtensionHandlerMixin
-from tornado.web import HTTPError, authenticated
+from tornado.web import authenticated
 
-from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.json_types import JsonObject
 
 from .answers import ResultPath, ServerStatus
-from .hub_environment import NOT_ON_A_HUB, HubEnvironment
+from .base_handler import GQHandler
+from .file_handlers import CopiesHandler, LogFileHandler, LogHandler, LogLinesHandler, LogSizeHandler, ResultFileHandler
+from .hub_environment import NOT_ON_A_HUB
 from .refusal import RefusedRequest
 
 if TYPE_CHECKING:
     from .service_connection import ServiceConnection
-    from .watch import KernelWatch
-
-#: Codes of the statuses with which jupyter_server and tornado answer by themselves.
-CODES = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
-
-#: Digits of the largest number in a query.
-_MOST_DIGITS = 18
-
-
-class Extension(Protocol):
-    """The part of the server extension that the routes use; `lab.extension.JupyterGQ` has it."""
-
-    hub_environment: HubEnvironment
-    #: None if there is no service.
-    watch: KernelWatch | None
-
-    async def connect(self) -> ServiceConnection:
-        """Return the connection to the service. Raises `RefusedRequest` if there is none."""
-        ...
-
-
-class GQHandler(ExtensionHandlerMixin, APIHandler):
-    """The base class of all handlers."""
-
-    auth_resource = "jupyter_gq"
-    _track_activity = False
-
-    @property
-    def extension(self) -> Extension:
-        """The server extension to which this handler belongs."""
-        return cast(Extension, self.extensionapp)  # jupyter_server knows only that it is some extension
-
-    async def respond(
-        self, ask: Callable[[ServiceConnection], Awaitable[object]], content_type: str = "application/json"
-    ) -> None:
-        """Answer with the JSON or text that `ask(connection)` returns; turn its error into a problem with a status."""
-        try:
-            found = await ask(await self.extension.connect())
-        except (RefusedRequest, ServiceError) as error:
-            problem = error.problem
-            self.respond_with_problem(error.status, problem.code, problem.message, problem.field)
-        else:
-            text = found.model_dump_json() if hasattr(found, "model_dump_json") else found
-            self.finish(text if isinstance(text, str) else json.dumps(text), set_content_type=content_type)
-
-    def respond_with_problem(self, status: int, code: str, message: str, field: str | None = None) -> None:
-        """Answer with this HTTP status and this problem as JSON."""
-        self.set_status(status)
-        self.finish(json.dumps({"code": code, "message": message, "field": field}))
-
-    def read_body(self) -> object:
-        """Return the parsed JSON body of the request, None if it is empty; raise `RefusedRequest` for other text."""
-        try:
-            return self.get_json_body()
-        except (HTTPError, UnicodeDecodeError) as error:
-            raise RefusedRequest("invalid_json", "The body of the request is not JSON.", status=400) from error
-
-    def read_number(self, name: str) -> int | None:
-        """Return a whole number of the query, None if it is missing; raise `RefusedRequest` if it is malformed."""
-        text = self.get_query_argument(name, None)
-        if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-            raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {text!r}.", field=name)
-        return None if text is None else int(text)
-
-    def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Answer with a problem as JSON for an error outside `respond`, such as a missing token or permission."""
-        exc_info = kwargs.get("exc_info")
-        raised = exc_info[1] if isinstance(exc_info, tuple) else None
-        said = raised.log_message if isinstance(raised, HTTPError) else None
-        self.respond_with_problem(
-            status_code, CODES.get(status_code, "http_error"), said or HTTPStatus(status_code).phrase
-        )
 
 
 class StatusHandler(GQHandler):
@@ -242,71 +165,6 @@ class UsageHandler(GQHandler):
         await self.respond(lambda connection: connection.service.usage(job))
 
 
-class ResultFileHandler(GQHandler):
-    """GET jobs/<id>/file?path=: a file of the job, as a download."""
-
-    @authenticated
-    @authorized
-    async def get(self, job: str) -> None:
-        """Send a file that the job has put into its result folder, part by part, as it comes from the service.
-
-        The browser saves the file and never shows it: a page that a job wrote must not act in the user's name.
-        """
-        path = self.get_query_argument("path")
-        start = 0
-        try:
-            connection = await self.extension.connect()
-            while part := await connection.service.result_part(job, f"files/{path}", start):
-                if not start:
-                    self._describe_download(path.split("/")[-1])
-                start += len(part)
-                self.write(part)
-                await self.flush()
-        except (RefusedRequest, ServiceError) as error:
-            if start:
-                self.detach().close()  # an orderly end would make the browser take a part for the whole file
-            else:
-                self.respond_with_problem(error.status, error.problem.code, error.problem.message)
-        else:
-            if not start:
-                self._describe_download(path.split("/")[-1])
-            self.finish(set_content_type="application/octet-stream")
-
-    def _describe_download(self, name: str) -> None:
-        self.set_header("Content-Type", "application/octet-stream")
-        self.set_header("Content-Disposition", f"attachment; filename*=utf-8''{quote(name)}")
-
-
-class CopiesHandler(GQHandler):
-    """POST jobs/<id>/copies: copies files of the job beside its notebook; answers with a line of JSON for each part."""
-
-    @authenticated
-    @authorized
-    async def post(self, job: str) -> None:
-        """Copy the files in the body; answer with lines of news, or with 409 and the list of files that differ."""
-        try:
-            connection, body = await self.extension.connect(), self.read_body()
-        except (RefusedRequest, ServiceError) as error:
-            self.respond_with_problem(error.status, error.problem.code, error.problem.message)
-            return
-        end = await connection.copies.answer(self, lambda tell: connection.copies.copy_beside_notebook(job, body, tell))
-        refused = self.get_status() >= HTTPStatus.BAD_REQUEST
-        self.finish(end, set_content_type="application/json" if refused else "application/x-ndjson")
-
-
-class LogHandler(GQHandler):
-    """GET jobs/<id>/log: the end of the log, as plain text; with the query `task`, that of one task."""
-
-    @authenticated
-    @authorized
-    async def get(self, job: str) -> None:
-        """Answer with the end of a job's log, relayed from the service."""
-        await self.respond(
-            lambda connection: connection.service.log(job, self.read_number("task")),
-            content_type="text/plain; charset=UTF-8",
-        )
-
-
 class PreviewHandler(GQHandler):
     """POST preview: the forecast of a job that would be sent now."""
 
@@ -436,6 +294,9 @@ ROUTES = [
     (f"jupyter-gq/jobs/{_NAME}/file", ResultFileHandler),
     (f"jupyter-gq/jobs/{_NAME}/copies", CopiesHandler),
     (f"jupyter-gq/jobs/{_NAME}/log", LogHandler),
+    (f"jupyter-gq/jobs/{_NAME}/log/size", LogSizeHandler),
+    (f"jupyter-gq/jobs/{_NAME}/log/lines", LogLinesHandler),
+    (f"jupyter-gq/jobs/{_NAME}/log/file", LogFileHandler),
     ("jupyter-gq/cancel", CancelHandler),
     ("jupyter-gq/preview", PreviewHandler),
     ("jupyter-gq/keep", KeepHandler),

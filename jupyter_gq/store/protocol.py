@@ -255,6 +255,10 @@ class Store(Protocol):
         """Return the content of a file of a workload; None if there is no such file."""
         ...
 
+    def delete_file(self, workload: str, name: str) -> None:
+        """Remove a file of a workload; no error if there is none."""
+        ...
+
     def delete_files(self, workload: str) -> None:
         """Remove all files of a workload; no error if there are none."""
         ...

@@ -246,6 +246,11 @@ class SqlStore:
         with self._database.read() as connection:
             return statements.file_by_name(connection, workload, name)
 
+    def delete_file(self, workload: str, name: str) -> None:
+        """Remove a file of a workload; no error if there is none."""
+        with self._database.write() as connection:
+            statements.delete_file(connection, workload, name)
+
     def delete_files(self, workload: str) -> None:
         """Remove all files of a workload; no error if there are none."""
         with self._database.write() as connection:

@@ -211,6 +211,11 @@ def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes |
     return connection.execute(query).scalar_one_or_none()
 
 
+def delete_file(connection: sa.Connection, workload: str, name: str) -> None:
+    """Delete a file of a workload; no error if there is none."""
+    connection.execute(sa.delete(files).where(files.c.workload == workload, files.c.name == name))
+
+
 def delete_files(connection: sa.Connection, workload: str) -> int:
     """Delete the files of a workload and its uses of parts; return how many were deleted."""
     tables = (files, part_uses)

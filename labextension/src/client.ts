@@ -18,12 +18,14 @@ import type {
   CopyRequest,
   JobChange,
   JobList,
+  JobLog,
   JobRequest,
   JobResults,
   JobSummary,
   JobUsage,
   JobView,
   KernelHistory,
+  LogLines,
   Me,
   NotebookList,
   NotebookView,
@@ -56,6 +58,13 @@ export class RequestError extends Error {
     super(problem.message);
     this.name = 'RequestError';
   }
+}
+
+/** A place in the log of a task: a byte, and the number of the line that begins there. */
+export interface ILogPlace {
+  readonly task: number;
+  readonly start: number;
+  readonly line: number;
 }
 
 /** Return the message of an error, or the text of any other thrown value. */
@@ -121,6 +130,22 @@ export class Client {
     const query = task === null ? '' : `?task=${task}`;
     const response = await this._request(`jobs/${encodeURIComponent(id)}/log${query}`, {});
     return response.text();
+  }
+
+  /** Return how much of the log of each task is kept. */
+  getLogSize(id: string): Promise<JobLog> {
+    return this._get(`jobs/${encodeURIComponent(id)}/log/size`);
+  }
+
+  /** Return the next lines of a task's log with a text, searched from byte `start` on, where line `line` begins. */
+  findLogLines(id: string, contains: string, at: ILogPlace): Promise<LogLines> {
+    return this._get(`jobs/${encodeURIComponent(id)}/log/lines`, { contains, ...at });
+  }
+
+  /** Return the address at which the browser downloads the log of a job, or of one of its tasks. */
+  getLogUrl(id: string, task: number | null): string {
+    const query = task === null ? '' : `?task=${task}`;
+    return `${URLExt.join(this._settings.baseUrl, NAMESPACE)}/jobs/${encodeURIComponent(id)}/log/file${query}`;
   }
 
   /** Copy the executed notebook into the user's folder; return the path of the copy. */

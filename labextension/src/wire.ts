@@ -314,6 +314,17 @@ export interface components {
             /** @description Disk space of the files of all jobs of the listed owners, such as "12 GiB of at most 500 GiB"; "" = not measured. */
             disk: string;
         };
+        /** @description The log of a job's last run: what is kept of it, and what is not. */
+        JobLog: {
+            /** @description Number of the run; 0 = the job has not run. */
+            run: number;
+            /** @description The tasks that have a log, in order. */
+            tasks: components["schemas"]["TaskLog"][];
+            /** @description All that was written so far is kept. */
+            complete: boolean;
+            /** @description What is not kept, and why, as a sentence; "" if the log is complete. */
+            note: string;
+        };
         /** @description A user's request for a job, without its bundle, as a preview needs it. */
         JobRequest: {
             /** @default  */
@@ -618,6 +629,22 @@ export interface components {
         KernelHistory: {
             cells: components["schemas"]["RanCell"][];
             complete: boolean;
+        };
+        /** @description A line of a log. */
+        LogLine: {
+            /** @description Number of the line, from 1; lines that are dropped do not count. */
+            line: number;
+            /** @description The line, or up to 1000 bytes around the text that was looked for. */
+            text: string;
+        };
+        /** @description The lines of a part of one task's log that have the text in them. */
+        LogLines: {
+            task: number;
+            lines: components["schemas"]["LogLine"][];
+            /** @description The `start` of the next part; None if this is the end of the log. */
+            next: number | null;
+            /** @description The `line` of the next part. */
+            next_line: number;
         };
         /** @description The data of the options page and the send dialog. */
         Me: {
@@ -1194,6 +1221,14 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description The bytes of one task's log that are kept. */
+        TaskLog: {
+            task: number;
+            /** @description Number of the first byte that is kept; the bytes before are dropped. */
+            start: number;
+            /** @description Number of bytes that were written so far. */
+            end: number;
+        };
         /** @description The finding that a running job has used no GPU for a while. */
         UnusedGpuView: {
             /** @description Since when it is known for sure that no GPU was used. */
@@ -1245,6 +1280,7 @@ export type IdleWarning = components['schemas']['IdleWarning'];
 export type JobChange = components['schemas']['JobChange'];
 export type JobError = components['schemas']['JobError'];
 export type JobList = components['schemas']['JobList'];
+export type JobLog = components['schemas']['JobLog'];
 export type JobRequest = components['schemas']['JobRequest'];
 export type JobResults = components['schemas']['JobResults'];
 export type JobSelection = components['schemas']['JobSelection'];
@@ -1252,6 +1288,8 @@ export type JobSummary = components['schemas']['JobSummary'];
 export type JobUsage = components['schemas']['JobUsage'];
 export type JobView = components['schemas']['JobView'];
 export type KernelHistory = components['schemas']['KernelHistory'];
+export type LogLine = components['schemas']['LogLine'];
+export type LogLines = components['schemas']['LogLines'];
 export type Me = components['schemas']['Me'];
 export type MemoryExcessView = components['schemas']['MemoryExcessView'];
 export type NotebookList = components['schemas']['NotebookList'];
@@ -1285,5 +1323,6 @@ export type StayingFile = components['schemas']['StayingFile'];
 export type SuspensionView = components['schemas']['SuspensionView'];
 export type SweepRequest = components['schemas']['SweepRequest'];
 export type SweptJob = components['schemas']['SweptJob'];
+export type TaskLog = components['schemas']['TaskLog'];
 export type UnusedGpuView = components['schemas']['UnusedGpuView'];
 export type UsagePoint = components['schemas']['UsagePoint'];

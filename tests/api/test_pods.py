@@ -258,7 +258,7 @@ async def test_a_log_is_kept_up_to_its_limit(cluster, bundle):
     token, path = (await cluster.exchange(job))["token"], f"api/v1/jobs/{job}/log"
     assert (await cluster.served.ask("PUT", path, token, "epoch 1 ä\n".encode() + b"\xff")).code == 204
     assert cluster.controller.jobs.read_log(ANN, job) == "epoch 1 ä\n\ufffd"
-    assert (await cluster.served.problem("PUT", path, token, b"x" * (64 * 1024 + 1)))[0] == 413
+    assert (await cluster.served.problem("PUT", path, token, b"x" * (256 * 1024 + 1)))[0] == 413
     assert (await cluster.served.problem("PUT", path, "runner", b"x"))[0] == 401
 
 

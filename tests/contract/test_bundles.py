@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.bundles import BundleStore
+from jupyter_gq.backends.bundles import BundleStore, LogName, LogSpan
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBundles, spools
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge, UnusableFile
@@ -15,6 +15,7 @@ from jupyter_gq.store.sql import SqlStore
 
 from .small_disk import mounted
 
+LOG = LogName(job="job-1", owner="ann", run=1, task=0)
 BUNDLE = {"manifest": {"cwd": "/"}, "notebook": {"cells": ["ä"]}}
 
 
@@ -42,7 +43,7 @@ class StoredFiles:
         self.bundles = StoredBundles(self.store, self.store)
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        self.bundles.put_log(job, run, task, text)
+        self.bundles.put_log(LogName(job=job, owner="ann", run=run, task=task), text)
 
     def close(self) -> None:
         self.store.close()
@@ -226,10 +227,129 @@ def test_only_the_store_serves_pods(tmp_path, local):
 
 def test_of_a_log_the_end_is_kept(tmp_path):
     files = StoredFiles(tmp_path)
-    files.bundles.put_log("job-1", 1, 0, "x" * 70_000 + "end")
+    files.bundles.put_log(LOG, "x" * 70_000 + "end")
     log = files.bundles.log("job-1", "ann", 10**6, run=1, tasks=range(1))
     assert (len(log), log[-4:]) == (64 * 1024, "xend")
     files.close()
+
+
+KIB = 1024
+
+
+def append(kept, content, log=LOG):
+    """Let the runner of a task print more."""
+    span = kept.bundles.log_span(log)
+    if isinstance(kept, StoredFiles):
+        kept.bundles.append_log(log, 0 if span is None else span.end, content.decode(), 10**9)
+    else:
+        kept.put_log(log.job, log.run, log.task, "")
+        with (kept.bundles._root / f"jobs/{log.job}/runs/{log.run}/{log.task}/log").open("ab") as file:
+            file.write(content)
+
+
+def printed(size):
+    """Return so many bytes of numbered lines."""
+    return b"".join(b"%015d\n" % number for number in range(size // 16))
+
+
+def test_a_whole_log_is_read_in_parts(kept):
+    kept.bundles.write("job-1", "ann", BUNDLE, 1000)
+    assert kept.bundles.log_span(LOG) is None
+    assert kept.bundles.log_part(LOG, 0, 10) == b""
+    content = printed(900 * KIB)
+    append(kept, content)
+    assert kept.bundles.log_span(LOG) == LogSpan(start=0, end=len(content))
+    read = b""
+    while part := kept.bundles.log_part(LOG, len(read), 100_000):
+        assert len(part) <= 100_000
+        read += part
+    assert read == content
+    assert kept.bundles.log("job-1", "ann", 16, run=1, tasks=[0]).encode() == content[-16:]
+
+
+def test_the_beginning_of_a_log_is_dropped_and_the_rest_keeps_its_place(kept):
+    kept.bundles.write("job-1", "ann", BUNDLE, 1000)
+    assert kept.bundles.cut_log(LOG, 100) == 0
+    content = printed(900 * KIB)
+    append(kept, content)
+    assert kept.bundles.cut_log(LOG, 10**6) == 0
+    dropped = kept.bundles.cut_log(LOG, 100 * KIB)
+    span = kept.bundles.log_span(LOG)
+    assert (span.start, span.end) == (dropped, len(content))
+    assert 100 * KIB <= span.kept <= 400 * KIB, "little more than what was asked for"
+    assert kept.bundles.log_part(LOG, span.start, 10**7) == content[span.start :]
+    assert kept.bundles.cut_log(LOG, 100 * KIB) == 0, "there is nothing more to drop"
+
+
+def test_a_log_that_is_cut_goes_on(kept):
+    kept.bundles.write("job-1", "ann", BUNDLE, 1000)
+    if isinstance(kept, StoredFiles):
+        for start in range(0, 900 * KIB, 60 * KIB):
+            kept.bundles.append_log(LOG, start, printed(900 * KIB)[start:][: 60 * KIB].decode(), 300 * KIB)
+        assert kept.store.file("job-1", "log.0.0") is None, "the database has given the space back"
+    else:
+        append(kept, printed(900 * KIB))
+        file = kept.bundles._root / "jobs/job-1/runs/1/0/log"
+        with file.open("ab") as running:
+            kept.bundles.cut_log(LOG, 300 * KIB)
+            running.write(b"more\n")
+        assert file.stat().st_blocks * 512 < 600 * KIB, "the disk has given the space back"
+        assert kept.bundles.log_part(LOG, 900 * KIB, 10) == b"more\n"
+    assert 300 * KIB <= kept.bundles.log_span(LOG).kept <= 600 * KIB
+
+
+def test_parts_that_pods_send_twice_are_stored_once_and_a_gap_drops_what_was_before(tmp_path):
+    files = StoredFiles(tmp_path)
+    files.bundles.append_log(LOG, 0, "one\n", 10**6)
+    files.bundles.append_log(LOG, 0, "one\ntwo\n", 10**6)
+    files.bundles.append_log(LOG, 2, "e\n", 10**6)
+    assert files.bundles.log_part(LOG, 0, 100) == b"one\ntwo\n"
+    files.bundles.append_log(LOG, 1000, "late\n", 10**6)
+    assert files.bundles.log_span(LOG) == LogSpan(start=1000, end=1005)
+    assert files.bundles.log("job-1", "ann", 100, run=1, tasks=[0]) == "late\n"
+    files.close()
+
+
+def test_the_log_of_a_newer_run_replaces_that_of_an_earlier_one(tmp_path):
+    files = StoredFiles(tmp_path)
+    files.bundles.append_log(LOG, 0, "x" * 600 * KIB, 10**6)
+    second = LogName(job="job-1", owner="ann", run=2, task=0)
+    files.bundles.append_log(second, 0, "second\n", 10**6)
+    files.bundles.append_log(LOG, 600 * KIB, "late\n", 10**6)
+    assert files.bundles.log_part(second, 0, 100) == b"second\n"
+    assert [files.store.file("job-1", f"log.0.{number}") for number in (1, 2)] == [None, None]
+    files.close()
+
+
+def test_the_end_that_an_older_runner_sends_is_known_as_such(tmp_path):
+    files = StoredFiles(tmp_path)
+    files.store.put_file("job-1", "logs.json", b'{"run": 1, "tasks": [0]}')
+    files.store.put_file("job-1", "log.0", b"the end\n")
+    assert files.bundles.log_span(LOG) == LogSpan(start=0, end=8, only_end=True)
+    assert files.bundles.log_part(LOG, 4, 100) == b"end\n"
+    assert files.bundles.cut_log(LOG, 1) == 0
+    files.bundles.put_log(LOG, "another\n")
+    assert files.bundles.log("job-1", "ann", 100, run=1, tasks=[0]) == "another\n"
+    assert files.bundles.log_span(LOG).only_end
+    files.close()
+
+
+@pytest.mark.parametrize("plant", ["link", "pipe", "folder"])
+def test_what_is_no_log_is_neither_read_nor_cut(tmp_path, local, plant):
+    local.write("job-1", "ann", BUNDLE, 1000)
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(10**6))
+    file = tmp_path / "state/jobs/job-1/runs/1/0/log"
+    file.parent.mkdir(parents=True)
+    {"link": lambda: file.symlink_to(secret), "pipe": lambda: os.mkfifo(file), "folder": file.mkdir}[plant]()
+    for act in (
+        lambda: local.log_span(LOG),
+        lambda: local.log_part(LOG, 0, 10),
+        lambda: local.cut_log(LOG, 10),
+    ):
+        with pytest.raises(UnusableFile):
+            act()
+    assert secret.stat().st_blocks * 512 >= 10**6
 
 
 def read_left(folder, content):

@@ -338,6 +338,8 @@ def test_a_file_is_replaced_and_found_by_another_process(store, reopened):
     found = reopened()
     assert (found.file("digits", "bundle"), found.file("digits", "log")) == (content, b"one")
     assert (found.file("digits", "nothing"), found.file("nothing", "bundle")) == (None, None)
+    store.delete_file("digits", "log")
+    assert (found.file("digits", "bundle"), found.file("digits", "log")) == (content, None)
     store.delete_files("digits")
     store.delete_files("nothing")
     assert (found.file("digits", "bundle"), found.file("other", "bundle")) == (None, b"two")

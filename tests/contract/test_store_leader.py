@@ -47,6 +47,7 @@ WRITES = {
     "audit entry": lambda store: store.put_setting("policy", {"new": True}, [AN_ENTRY]),
     "delete_audit_before": lambda store: store.delete_audit_before(Instant(2.0)),
     "put_file": lambda store: store.put_file("old", "bundle", b"new"),
+    "delete_file": lambda store: store.delete_file("old", "bundle"),
     "delete_files": lambda store: store.delete_files("old"),
 }
 

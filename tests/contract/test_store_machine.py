@@ -99,6 +99,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.put_file(id, name, content)
         self.files[id, name] = content
 
+    @rule(id=IDS, name=IDS)
+    def delete_file(self, id, name):
+        self.store.delete_file(id, name)
+        self.files.pop((id, name), None)
+
     @rule(id=IDS)
     def delete_files(self, id):
         self.store.delete_files(id)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends.bundles import LogName
 from jupyter_gq.backends.local.accounts import UnixAccounts
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.local.files import read_owned_json
@@ -135,6 +136,11 @@ async def test_what_a_user_plants_in_the_place_of_a_file_is_not_read(system, use
         system.bundles.executed_notebook(workload.id, users[0])
     with pytest.raises(UnusableFile):
         system.bundles.log(workload.id, users[0], 1000, run=1, tasks=range(1))
+    log = LogName(job=workload.id, owner=users[0], run=1, task=0)
+    for read in (lambda: system.bundles.log_part(log, 0, 1000), lambda: system.bundles.cut_log(log, 0)):
+        with pytest.raises(UnusableFile):
+            read()
+    assert b"root's secret" in secret.read_bytes()
 
 
 async def test_a_link_in_the_way_leads_a_launch_nowhere(system, users):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.backends.bundles import LogName
 from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Outcome, Phase
@@ -48,6 +49,37 @@ def bundle(cwd, *sources):
     }
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
     return {"manifest": manifest, "notebook": notebook}
+
+
+async def test_the_whole_log_is_read_and_its_beginning_is_dropped_while_the_job_prints(real):
+    workload = real.workload()
+    work = real.folder / "work"
+    work.mkdir()
+    say = (
+        "import os, time\nfor number in range(40_000):\n    print(f'epoch {number:05}')\n"
+        "print('waiting', flush=True)\nwhile not os.path.exists('go'):\n    time.sleep(0.05)\nprint('the end')"
+    )
+    real.bundles.write(workload.id, "ann", bundle(work, say), 10**6)
+    await real.request(workload)
+    log = LogName(job=workload.id, owner="ann", run=1, task=0)
+
+    def tail():
+        return real.bundles.log(workload.id, "ann", 100, run=1, tasks=[0]) or ""
+
+    await eventually(lambda: tail().endswith("waiting\n"), "the first part of the log")
+    span = real.bundles.log_span(log)
+    content = real.bundles.log_part(log, 0, 10**7)
+    assert (span.start, span.end) == (0, len(content))
+    assert b"\nepoch 00000\n" in content
+    assert real.bundles.cut_log(log, 100_000) > 0
+    (work / "go").touch()
+    assert (await real.end(workload)).outcome is Outcome.SUCCEEDED
+    kept = real.bundles.log_span(log)
+    assert kept.start > 0
+    assert kept.end > span.end
+    left = real.bundles.log_part(log, kept.start, 10**7)
+    assert left.startswith(content[kept.start :])
+    assert b"\nthe end\n" in left
 
 
 async def test_cells_run_in_their_folder_with_their_environment(real):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jupyter_gq.backends.bundles import LeftOutputs, require_inner_path
+from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, require_inner_path
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
@@ -23,6 +23,8 @@ class FakeBundles:
         self.packs: dict[str, bytes] = {}
         self.executed: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
+        #: Bytes that the log of each job has lost at its beginning.
+        self.dropped: dict[str, int] = {}
         #: The list of results of each job, and the content of results by job and path.
         self.listed: dict[str, dict[str, Any]] = {}
         self.contents: dict[tuple[str, str], bytes] = {}
@@ -46,6 +48,24 @@ class FakeBundles:
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: Sequence[int]) -> str | None:
         text = self.logs.get(job) if len(tasks) > 1 else self.logs.get(f"{job}/{tasks[0]}", self.logs.get(job))
         return None if text is None else text[-tail:]
+
+    def log_span(self, log: LogName) -> LogSpan | None:
+        text = self._log(log)
+        return None if text is None else LogSpan(start=self.dropped.get(log.job, 0), end=len(text))
+
+    def log_part(self, log: LogName, start: int, size: int) -> bytes:
+        return (self._log(log) or b"")[start:][:size]
+
+    def cut_log(self, log: LogName, keep: int) -> int:
+        span = self.log_span(log)
+        if span is None or span.kept <= keep:
+            return 0
+        self.dropped[log.job] = span.end - keep
+        return span.kept - keep
+
+    def _log(self, log: LogName) -> bytes | None:
+        text = self.logs.get(f"{log.job}/{log.task}", self.logs.get(log.job))
+        return None if text is None else text.encode()
 
     def results(self, job: str, owner: str) -> dict[str, Any] | None:
         return self.listed.get(job)
@@ -82,8 +102,11 @@ class SharedBundles(FakeBundles):
     def bundle(self, job: str) -> dict[str, Any] | None:
         return self.kept.get(job)
 
-    def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        self.logs[job] = text
+    def put_log(self, log: LogName, text: str) -> None:
+        self.logs[log.job] = text
+
+    def append_log(self, log: LogName, start: int, text: str, most: int) -> None:
+        self.logs[log.job] = self.logs.get(log.job, "")[:start] + text
 
     def put_results(self, job: str, report: dict[str, Any]) -> None:
         self.listed[job] = report["results"]

@@ -116,6 +116,22 @@ def test_job_runs_in_a_pod_and_delivers_all_outputs(cluster):
     eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")
 
 
+def test_the_whole_log_of_a_pod_is_kept_and_searched(cluster):
+    source = "for number in range(30_000):\n    print(f'epoch {number:05}')"
+    job = cluster.send(("target", "target", source))
+    pod = cluster.pod(job)
+    assert pod.run()["outcome"] == "SUCCEEDED"
+    size = cluster.get(f"jobs/{job}/log/size")
+    (span,) = size["tasks"]
+    assert (size["complete"], size["note"], span["start"]) == (True, "", 0)
+    content = cluster.ask(f"jobs/{job}/log/content")[1].decode()
+    assert len(content.encode()) == span["end"] > 300_000
+    assert all(f"epoch {number:05}" in content for number in (0, 12_345, 29_999))
+    assert content in pod.log(), "the container's log has all of it too"
+    (line,) = cluster.get(f"jobs/{job}/log/lines?contains=epoch%2012345")["lines"]
+    assert content.split("\n")[line["line"] - 1] == line["text"] == "epoch 12345"
+
+
 def test_kernel_has_no_secret_of_the_runner_and_knows_its_gang(cluster):
     gang = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "gq-0.gq", "MASTER_PORT": "29500", "LOCAL_RANK": "0"}
     url = (cluster.folder / "copies").as_uri()

@@ -126,3 +126,22 @@ def read_log(call: Call) -> Reply:
     """Answer with the end of the log of a job's last run, or of one of its tasks, as text, to its owner or an admin."""
     text = call.services.jobs.read_log(call.caller, call.path["job"], call.optional_integer("task"))
     return Reply(text=text, media="text/plain; charset=utf-8")
+
+
+def describe_log(call: Call) -> Reply:
+    """Answer with the bytes of the log of a job's last run that are kept, to its owner or an admin."""
+    return Reply(body=call.services.logs.describe(call.caller, call.path["job"]))
+
+
+def read_log_part(call: Call) -> Reply:
+    """Answer with the next bytes of the log of a task, to the job's owner or an admin."""
+    task, start = call.integer("task"), call.integer("start")
+    content = call.services.logs.read_part(call.caller, call.path["job"], task, start)
+    return Reply(content=content, media=Media.BYTES)
+
+
+def find_log_lines(call: Call) -> Reply:
+    """Answer with the next lines of the log of a task that have a text in them, to the job's owner or an admin."""
+    text, position = call.optional_text("contains") or "", (call.integer("start"), call.integer("line"))
+    logs = call.services.logs
+    return Reply(body=logs.find_lines(call.caller, call.path["job"], text, call.integer("task"), position))

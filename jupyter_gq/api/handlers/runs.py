@@ -45,8 +45,11 @@ async def check_devices(call: Call) -> Reply:
 
 
 def store_log(call: Call) -> Reply:
-    """Store the end of the log of the asking task, to which the job's token belongs; answer without content (204)."""
-    call.services.pods.store_log(call.path["job"], call.task, call.plain_text)
+    """Store the next part of the log of the asking task, to which the job's token belongs, or without `start` its end.
+
+    Answers without content (204).
+    """
+    call.services.pods.store_log(call.path["job"], call.task, call.plain_text, call.optional_integer("start"))
     return NO_CONTENT
 
 

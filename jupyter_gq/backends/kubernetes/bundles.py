@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
+from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles, encode_bundle, require_inner_path
 from jupyter_gq.client.bundle import CellsMissing, pair_cells
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.client.frozen_files import PART_SIZE
@@ -18,23 +18,15 @@ from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import OutputPiece, PageSize
 
-_BUNDLE, _LOGS, _RESULTS = "bundle.json", "logs.json", "results.json"
-#: Bytes of each task's log that are kept.
-LOG_KEPT = 64 * 1024
+from .logs import LogFiles, StoredLogs
+
+_BUNDLE, _RESULTS = "bundle.json", "results.json"
 _PAGE = PageSize(entries=1000)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
-class Files(Protocol):
+class Files(LogFiles, Protocol):
     """The part of the store that keeps files."""
-
-    def put_file(self, workload: str, name: str, content: bytes) -> None:
-        """Insert or replace a file; raise `StorageFull` when the disk refuses it."""
-        ...
-
-    def file(self, workload: str, name: str) -> bytes | None:
-        """Return the content of a file; None if there is no such file."""
-        ...
 
     def delete_files(self, workload: str) -> None:
         """Remove all files of a workload."""
@@ -58,7 +50,7 @@ class StoredBundles:
 
     def __init__(self, files: Files, outputs: Outputs) -> None:
         """Create a store of bundles and logs in `files`; `outputs` has the outputs, and is usually the same store."""
-        self._files, self._outputs = files, outputs
+        self._files, self._outputs, self._logs = files, outputs, StoredLogs(files)
 
     @property
     def pod_files(self) -> PodFiles | None:
@@ -98,26 +90,35 @@ class StoredBundles:
 
         The run is the newest one that has sent a log, whatever `run` says; see `BundleStore.log`.
         """
-        logged = [task for task in self._log_index(job)[1] if task in tasks]
-        found = [(task, self._files.file(job, _log_name(task))) for task in logged]
+        logged = [task for task in self._logs.tasks(job) if task in tasks]
         kept = max(1, tail // max(1, len(logged)))
-        texts = [(task, content[-kept:].decode(errors="replace")) for task, content in found if content is not None]
+        texts = [(task, self._logs.tail(job, task, kept).decode(errors="replace")) for task in logged]
         if len(texts) <= 1:
             return texts[0][1] if texts else None
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
-    def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Store the last 64 KiB of a task's log, in place of its earlier one; do nothing if a newer run has sent one.
+    def log_span(self, log: LogName) -> LogSpan | None:
+        """Return which bytes of a log of the newest run are kept; None if its task has sent none."""
+        return self._logs.span(log.job, log.task)
+
+    def log_part(self, log: LogName, start: int, size: int) -> bytes:
+        """Return a part of a log of the newest run; see `BundleStore.log_part`."""
+        return self._logs.part(log.job, log.task, start, size)
+
+    def cut_log(self, log: LogName, keep: int) -> int:
+        """Drop the beginning of a log; see `BundleStore.cut_log`."""
+        return self._logs.cut(log, keep)
+
+    def put_log(self, log: LogName, text: str) -> None:
+        """Store the last 64 KiB of a log, in place of its earlier one; do nothing if a newer run has sent one.
 
         The first log of a newer run makes `log` leave out those of earlier runs.
         """
-        newest, tasks = self._log_index(job)
-        if run < newest:
-            return
-        if run > newest or task not in tasks:
-            tasks = sorted({task} if run > newest else {task, *tasks})
-            self._files.put_file(job, _LOGS, json.dumps({"run": run, "tasks": tasks}).encode())
-        self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
+        self._logs.put_end(log, text.encode())
+
+    def append_log(self, log: LogName, start: int, text: str, most: int) -> None:
+        """Append the next text of a log from byte `start` on; see `PodFiles.append_log`."""
+        self._logs.append(log, start, text.encode(), most)
 
     def put_results(self, job: str, report: JsonObject) -> None:
         """Store what the job brings back, in place of an earlier report; its parts are in the store already."""
@@ -159,15 +160,6 @@ class StoredBundles:
         while pieces := self._outputs.outputs(job, shown.seq, _PAGE):
             shown.take([{**piece.payload, "seq": piece.seq} for piece in pieces])
         return shown
-
-    def _log_index(self, job: str) -> tuple[int, list[int]]:
-        """Return the number of the newest run that sent a log, and its tasks that did; (0, []) before the first log."""
-        index = _object(self._files.file(job, _LOGS)) or {"run": 0, "tasks": []}
-        return index["run"], index["tasks"]
-
-
-def _log_name(task: int) -> str:
-    return f"log.{task}"
 
 
 def _object(content: bytes | None) -> JsonObject | None:

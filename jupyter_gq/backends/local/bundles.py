@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from jupyter_gq.backends.bundles import LeftOutputs, PodFiles, encode_bundle, require_inner_path
+from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, PodFiles, encode_bundle, require_inner_path
 from jupyter_gq.client.frozen_files import PACK
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
@@ -15,6 +15,8 @@ from .deletion import delete_folder
 from .disk_use import measure_folder
 from .files import (
     DISK_FULL_ERRORS,
+    cut_owned_beginning,
+    find_owned_extent,
     make_private_folder,
     read_owned_end,
     read_owned_json,
@@ -76,6 +78,20 @@ class LocalBundles:
             return texts[0][1] if texts else None
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
+    def log_span(self, log: LogName) -> LogSpan | None:
+        """Return which bytes of a log are kept; None before there is one. For the errors see `BundleStore.log_span`."""
+        extent = find_owned_extent(self._log_file(log), self._accounts.look_up(log.owner))
+        return None if extent is None else LogSpan(start=extent[0], end=extent[1])
+
+    def log_part(self, log: LogName, start: int, size: int) -> bytes:
+        """Return a part of a log; for the errors see `BundleStore.log_span`."""
+        path = self._log_file(log)
+        return read_owned_part(path.parent, path.name, self._accounts.look_up(log.owner), start=start, size=size)
+
+    def cut_log(self, log: LogName, keep: int) -> int:
+        """Free the beginning of a log, and return the freed bytes; for the errors see `BundleStore.cut_log`."""
+        return cut_owned_beginning(self._log_file(log), self._accounts.look_up(log.owner), keep=keep)
+
     def results(self, job: str, owner: str) -> JsonObject | None:
         """Return the document that lists the job's results; None before there is one. See `BundleStore.results`."""
         record = job_folder(self._root, job) / "results.json"
@@ -101,6 +117,9 @@ class LocalBundles:
     def delete(self, job: str, owner: str) -> None:
         """Delete all files of the job; do nothing if there are none. What cannot be deleted is logged."""
         delete_folder(job_folder(self._root, job), holding_folder(self._root))
+
+    def _log_file(self, log: LogName) -> Path:
+        return task_folder(self._root, log.job, log.run, log.task) / "log"
 
     def _write_files(self, folder: Path, content: bytes, files: bytes, account: UnixAccount) -> None:
         """Give the folder to the account, and write the bundle, the files and the folder for checkpoints into it."""

@@ -60,6 +60,16 @@ def read_owned_part(folder: Path, path: str, account: UnixAccount, *, start: int
     return _read(folder / path, account, part)
 
 
+def find_owned_extent(path: Path, account: UnixAccount) -> tuple[int, int] | None:
+    """Return the first kept byte and the size of a file of this account; see `client.user_files.find_extent`."""
+    return _read(path, account, lambda: user_files.find_extent(path, uid=account.uid))
+
+
+def cut_owned_beginning(path: Path, account: UnixAccount, *, keep: int) -> int:
+    """Free the beginning of a file of this account; see `client.user_files.cut_beginning`."""
+    return _read(path, account, lambda: user_files.cut_beginning(path, keep=keep, uid=account.uid))
+
+
 def is_missing(path: Path, account: UnixAccount) -> bool:
     """Return whether the account finds nothing at this path; False if it cannot be told."""
     try:

@@ -27,6 +27,7 @@ from .jobs import (
     Preview,
     Progress,
 )
+from .logs import JobLog, LogLine, LogLines, TaskLog
 from .notebooks import (
     ActivityReport,
     IdleWarning,
@@ -81,6 +82,7 @@ __all__ = [
     "JobError",
     "JobFields",
     "JobList",
+    "JobLog",
     "JobPhase",
     "JobRequest",
     "JobResults",
@@ -93,6 +95,8 @@ __all__ = [
     "KeptResult",
     "Kernel",
     "KernelActivity",
+    "LogLine",
+    "LogLines",
     "Manifest",
     "Me",
     "MemoryExcessView",
@@ -121,6 +125,7 @@ __all__ = [
     "ServiceEvent",
     "SuspensionView",
     "TaskDeviceCheck",
+    "TaskLog",
     "TicketRequest",
     "TicketView",
     "UnusedGpuView",

@@ -50,6 +50,7 @@ from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 from .job_access import find_changeable_job, find_job
 from .job_checks import check_limits_of_queue, check_limits_of_user
 from .job_secrets import check_secrets
+from .logs import choose_tasks
 from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
@@ -189,11 +190,7 @@ class Jobs:
         Raises `NotFound` if the job has no such task.
         """
         workload = find_job(self._context, caller, job).workload
-        every = range(workload.tasks)
-        if task is not None and task not in every:
-            there = "only task 0" if workload.tasks == 1 else f"the tasks 0 to {every[-1]}"
-            raise NotFound(f"The job {workload.name!r} has no task {task}: it has {there}.")
-        tasks = every if task is None else (task,)
+        tasks = choose_tasks(workload, task)
         return self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=tasks) or ""
 
     def read_results(self, caller: Caller, job: str) -> JobResults:

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import compare_digest
 
-from jupyter_gq.backends.bundles import PodFiles
+from jupyter_gq.backends.bundles import LogName, PodFiles
 from jupyter_gq.backends.capabilities import AgentReports, PodLookup
 from jupyter_gq.backends.protocol import hash_token
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import JobToken, ResultsReport, TaskDeviceCheck
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.log_names import share_of_log
 from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import Conflict, NotFound, NotThisRun
@@ -108,13 +109,20 @@ class JobPods:
         """
         return await self._checks.wait(lambda: self._running_record(job).workload, task, wait)
 
-    def store_log(self, job: str, task: int, text: str) -> None:
-        """Store `text` as the log of a task of the present run; the text before is replaced.
+    def store_log(self, job: str, task: int, text: str, start: int | None = None) -> None:
+        """Store `text` as the next part of the log of a task of the present run, from byte `start` on.
+
+        Without `start`, `text` is the end of the log and replaces what was there, as older runners send it.
 
         Raises `NotFound` or `Conflict` if the job has no run, and `NotFound` if jobs are not pods.
         """
         files, record = self._require_pod_files(), self._running_record(job)
-        files.put_log(job, record.workload.run, task, text)
+        workload = record.workload
+        log = LogName(job=job, owner=workload.owner, run=workload.run, task=task)
+        if start is None:
+            files.put_log(log, text)
+        else:
+            files.append_log(log, start, text, share_of_log(self._context.settings.max_log_bytes, workload.tasks))
 
     def add_result_parts(self, job: str, contents: Sequence[str]) -> None:
         """Store parts of what a job brings back, which are base64, for its owner.

@@ -141,6 +141,9 @@ class Settings:
     #: Most bytes of the files that one job takes along, and of all such files that are kept for one user.
     max_job_file_bytes: int = 64 * MEBIBYTE
     max_user_file_bytes: int = 1024 * MEBIBYTE
+    #: Most bytes of the log of one job, and of the logs of all jobs of one user.
+    max_log_bytes: int = 64 * MEBIBYTE
+    max_user_log_bytes: int = 1024 * MEBIBYTE
     #: Names and patterns of the secrets that jobs may have.
     secrets: tuple[str, ...] = ()
     #: Time for which ended work is kept; 0 = for ever.
@@ -356,6 +359,8 @@ def build_settings(
         max_result_bytes=int(training.max_result_mib * MEBIBYTE),
         max_job_file_bytes=int(training.max_job_files_mib * MEBIBYTE),
         max_user_file_bytes=int(training.max_user_files_mib * MEBIBYTE),
+        max_log_bytes=int(training.max_log_mib * MEBIBYTE),
+        max_user_log_bytes=int(training.max_user_logs_mib * MEBIBYTE),
         secrets=training.secrets,
         keep_finished=Seconds(training.keep_finished_days * DAY),
         keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),

@@ -195,6 +195,21 @@ class TrainingQueues(Configurable):
         database keeps for one user. Equal files are kept once, and until the last job with them is deleted.
         Default: 1024.""",
     ).tag(config=True)
+    max_log_mib = Number(
+        64,
+        minimum=1,
+        maximum=65536,
+        unit="MiB",
+        help="""Most MiB of the log of one job that are kept, over all tasks of its last run. The beginning of a longer
+        log is dropped, and readers of the log are told; the job goes on. Default: 64.""",
+    ).tag(config=True)
+    max_user_logs_mib = Number(
+        1024,
+        minimum=1,
+        unit="MiB",
+        help="""Most MiB of the logs of all jobs of one user that are kept. Above that, the logs of the jobs that ended
+        first lose all but their end, and readers of these logs are told; looked at once an hour. Default: 1024.""",
+    ).tag(config=True)
     secrets = Patterns(
         (),
         help="""Names of the secrets that jobs may have, such as ["HF_TOKEN", "WANDB_API_KEY", "AWS_*"]; `*` stands for

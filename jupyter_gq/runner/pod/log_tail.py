@@ -1,8 +1,10 @@
-"""The pod's log: all output of its processes goes to the container's log, and the end is kept for the service."""
+"""The pod's log: all output of its processes goes to the container's log and to the service, and the end is kept."""
 
 import os
 import sys
 import threading
+
+from .unsent_log import UnsentLog
 
 #: Bytes of the end of the log that are kept.
 KEPT = 64 * 1024
@@ -24,6 +26,8 @@ class LogTail:
             os.dup2(writer, number)
         os.close(writer)
         self._kept = bytearray()
+        #: What the service has not got yet.
+        self.unsent = UnsentLog()
         self._lock = threading.Lock()
         #: Bytes that were printed so far.
         self.size = 0
@@ -54,6 +58,7 @@ class LogTail:
                 self.size += len(piece)
                 self._kept += piece
                 del self._kept[:-KEPT]
+            self.unsent.add(piece)
             written = 0
             while written < len(piece):
                 written += os.write(self._log, piece[written:])

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult
@@ -25,9 +25,10 @@ from jupyter_gq.runner.stopping import GRACE_VARIABLE
 from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
 from .device_check import DevicesNotChecked, await_device_check
 from .folder import read_secret_values, read_variables, write_files, write_job_files
+from .log_sender import LogSender
 from .log_tail import LogTail
 from .results import ResultsUpload, RetriedResults
-from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
+from .service import PodService, RequestRefused, RetriesExhausted, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
 from .sigterm import SigtermHandler
 from .termination_message import write_termination_message
@@ -39,10 +40,8 @@ Answer = TypeVar("Answer")
 
 #: Seconds between two checks of everything that sends no signal.
 POLL_INTERVAL = 1.0
-#: Seconds between two uploads of the log.
-LOG_INTERVAL = 30.0
-#: Seconds that one upload of the log may take, and all attempts at the end together.
-LOG_TIMEOUT, LAST_LOG_TIMEOUT = 5.0, 30.0
+#: Seconds that all attempts to send the log at the end may take together.
+LAST_LOG_TIMEOUT = 30.0
 #: Seconds that the upload of what the job brings back may take.
 RESULTS_TIMEOUT = 1800.0
 #: Part of the grace period that is reserved for the last copy of the checkpoint, and its maximum in seconds.
@@ -127,41 +126,6 @@ def _await_device_check(settings: PodSettings, service: PodService, token: str) 
 
 def _retry(settings: PodSettings, what: str, ask: Callable[[], Answer]) -> Answer:
     return retry_until_answered(what, ask, settings.service_timeout, settings.refusal_timeout)
-
-
-@dataclass(kw_only=True, slots=True)
-class LogSender:
-    """The periodic upload of the end of the log."""
-
-    service: PodService
-    #: Token of the task; never logged.
-    token: str = field(repr=False)
-    tail: LogTail
-    #: Hides the values of the job's secrets.
-    mask: Mask = field(default_factory=Mask, repr=False)
-    _sent: int = 0
-    _due: float = 0.0
-
-    def send_if_due(self) -> None:
-        """Send the log if the interval is over and the log has grown; a failure is tried again at the next interval."""
-        if monotonic() >= self._due and self.tail.size != self._sent:
-            self.send(LOG_TIMEOUT)
-
-    def send(self, timeout: float) -> bool:
-        """Send the log now; return False only if the service cannot be reached and may take the log later.
-
-        A refusal of the service is logged and returns True.
-        """
-        self._due = monotonic() + LOG_INTERVAL
-        size = self.tail.size
-        try:
-            self.service.put_log(self.token, self.mask.hide_bytes(self.tail.text()), timeout)
-        except ServiceUnreachable:
-            return False
-        except RequestRefused as error:
-            log.info("The service refuses this log: %s", error)
-        self._sent = size
-        return True
 
 
 @dataclass(kw_only=True, slots=True)
@@ -310,5 +274,5 @@ class TaskRun:
 
     def _send_last_log(self) -> None:
         until = monotonic() + self._limit_to_deadline(LAST_LOG_TIMEOUT)
-        while not self.log.send(max(0.5, min(LOG_TIMEOUT, until - monotonic()))) and monotonic() < until:
+        while not self.log.send_last(until) and monotonic() < until:
             self.sigterm.wait(min(POLL_INTERVAL, until - monotonic()))

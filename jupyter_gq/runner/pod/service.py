@@ -123,8 +123,15 @@ class PodService:
             raise ServiceUnreachable("an answer without a device check") from error
 
     def put_log(self, token: str, text: bytes, timeout: float) -> None:
-        """Replace the service's copy of this task's log by `text`; wait up to `timeout` seconds for the answer."""
+        """Replace the end of this task's log at the service by `text`; wait up to `timeout` seconds for the answer."""
         self._request("PUT", "log", f"token {token}", body=text, timeout=timeout)
+
+    def append_log(self, token: str, start: int, text: bytes, timeout: float) -> None:
+        """Send the next part of this task's log, from byte `start` on; wait up to `timeout` seconds for the answer.
+
+        Raises `RequestRefused` of status 422 if an older service does not know parts.
+        """
+        self._request("PUT", f"log?start={start}", f"token {token}", body=text, timeout=timeout)
 
     def put_result_parts(self, token: str, contents: Sequence[str]) -> None:
         """Send parts of what the job brings back, as base64."""

@@ -3,6 +3,7 @@
 import { loadTranslations } from '../translation';
 import type {
   CopyNews,
+  JobLog,
   JobResults,
   JobSummary,
   JobUsage,
@@ -92,6 +93,12 @@ export function aPlan(given: Partial<Plan> = {}): Plan {
     carry,
     ...given
   };
+}
+
+/** How much is kept of a log of so many bytes in each task. */
+export function aLogSize(bytes: number, tasks = 1): JobLog {
+  const spans = Array.from({ length: tasks }, (_, task) => ({ task, start: 0, end: bytes }));
+  return { run: 1, tasks: spans, complete: true, note: '' };
 }
 
 /** What a job brings back: one variable of this name. */

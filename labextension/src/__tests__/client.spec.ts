@@ -1,7 +1,7 @@
 import type { RequestError } from '../client';
 import { Client, describeError } from '../client';
 import type { SendRequest } from '../wire';
-import { aJob, aMe, aNotebook, aPlan, aQueue, aStatus } from './builders';
+import { aJob, aLogSize, aMe, aNotebook, aPlan, aQueue, aStatus } from './builders';
 import { FakeServer } from './fakes';
 
 let server: FakeServer;
@@ -45,6 +45,7 @@ describe('the client', () => {
     ['GET jobs/job-1', client => client.getJob('job-1'), aJob(), aJob()],
     ['DELETE jobs/job-1', client => client.cancelJob('job-1'), aJob(), aJob()],
     ['GET jobs/job-1/log', client => client.getLog('job-1'), 'epoch 1\n', 'epoch 1\n'],
+    ['GET jobs/job-1/log/size', client => client.getLogSize('job-1'), aLogSize(7), aLogSize(7)],
     ['POST open-result/job-1', client => client.copyResult('job-1'), { path: 'a.ipynb' }, 'a.ipynb'],
     ['POST keep', client => client.keepShare(), aNotebook(), aNotebook()],
     [

@@ -1,8 +1,9 @@
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 
-import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
-import { ENGLISH, aJob } from './builders';
+import { LOG_MIME, LogView } from '../panel/log';
+import { makeLogDownload, makeLogSearch, makeTaskChoice } from '../panel/logtools';
+import { ENGLISH, aJob, aLogSize } from './builders';
 import { FakeTraining, setVisibility, sumConnections } from './fakes';
 
 const SECOND = 1000;
@@ -12,6 +13,7 @@ let training: FakeTraining;
 /** The log of job-1 on the page. */
 async function aLog(text = 'epoch 1\n'): Promise<LogView> {
   training.server.answer('GET jobs/job-1/log', text);
+  training.server.answer('GET jobs/job-1/log/size', aLogSize(text.length));
   const registry = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
   const view = new LogView('job-1', training, registry.createRenderer(LOG_MIME), ENGLISH);
   Widget.attach(view, document.body);
@@ -19,7 +21,9 @@ async function aLog(text = 'epoch 1\n'): Promise<LogView> {
   return view;
 }
 
-const asked = (): number => training.server.asked.length;
+/** The requests for the text of a log. */
+const texts = (): string[] => training.server.asked.filter(each => /log(\?|$)/.test(each));
+const asked = (): number => texts().length;
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -56,12 +60,12 @@ describe('the log of a job', () => {
     choice.value = '1';
     choice.dispatchEvent(new Event('change'));
     await jest.advanceTimersByTimeAsync(SECOND);
-    expect(training.server.asked.at(-1)).toBe('GET jobs/job-1/log?task=1');
+    expect(texts().at(-1)).toBe('GET jobs/job-1/log?task=1');
     expect(view.node.textContent).toContain('rank 1');
     choice.value = '';
     choice.dispatchEvent(new Event('change'));
     await jest.advanceTimersByTimeAsync(SECOND);
-    expect(training.server.asked.at(-1)).toBe('GET jobs/job-1/log');
+    expect(texts().at(-1)).toBe('GET jobs/job-1/log');
     view.dispose();
   });
 
@@ -116,6 +120,134 @@ describe('the log of a job', () => {
     view.node.scrollTop = from;
     await view.refresh();
     expect(view.node.scrollTop).toBe(to);
+    view.dispose();
+  });
+});
+
+describe('the size of a log', () => {
+  const MIB = 1024 * 1024;
+
+  it('is told beside its end', async () => {
+    const view = await aLog('x'.repeat(64 * 1024));
+    expect(view.node.textContent).not.toContain('The last');
+    training.server.answer('GET jobs/job-1/log/size', aLogSize(12 * MIB));
+    await view.refresh();
+    expect(view.node.textContent).toContain('The last 66 kB of 13 MB are shown.');
+    training.server.answer('GET jobs/job-1/log/size', {
+      ...aLogSize(12 * MIB),
+      complete: false,
+      note: 'The first 3 MiB are dropped.'
+    });
+    await view.refresh();
+    expect(view.node.textContent).toContain('of 13 MB are shown. The first 3 MiB are dropped.');
+    view.dispose();
+  });
+
+  it('is not needed to show its end', async () => {
+    const view = await aLog('epoch 1\n');
+    training.server.answer('GET jobs/job-1/log/size', { code: 'not_found', message: 'No such path.' }, 404);
+    await view.refresh();
+    expect(view.node.textContent).toContain('epoch 1');
+    expect(view.node.textContent).not.toContain('No such path.');
+    view.dispose();
+  });
+});
+
+describe('the search in a log', () => {
+  const LINES = 'GET jobs/job-1/log/lines';
+  const line = (number: number): object => ({ line: number, text: `loss ${number}` });
+
+  /** Type a text into the search field of a view, and press Enter. */
+  async function searchFor(view: LogView, text: string): Promise<void> {
+    const field = makeLogSearch(view, ENGLISH).node.querySelector('input') as HTMLInputElement;
+    field.value = text;
+    field.dispatchEvent(new Event('input'));
+    field.dispatchEvent(new Event('change'));
+    await jest.advanceTimersByTimeAsync(SECOND);
+  }
+
+  it('shows the lines with a text and their numbers, until the field is empty', async () => {
+    const view = await aLog('the end');
+    training.server.answer(LINES, { task: 0, lines: [line(3), line(70)], next: null, next_line: 99 });
+    await searchFor(view, 'loss: a&b');
+    expect(training.server.asked.at(-1)).toBe(`${LINES}?contains=loss%3A+a%26b&task=0&start=0&line=1`);
+    expect(view.node.textContent).toContain('3: loss 3\n70: loss 70');
+    expect(view.node.textContent).toContain('2 lines have “loss: a&b” in them.');
+    expect(view.node.textContent).not.toContain('the end');
+    const before = asked();
+    training.outputArrived.emit({ job: 'job-1', last_seq: 1 });
+    await jest.advanceTimersByTimeAsync(10 * SECOND);
+    expect(asked()).toBe(before);
+    await searchFor(view, '');
+    expect(view.node.textContent).toContain('the end');
+    expect(view.node.textContent).not.toContain('loss 70');
+    view.dispose();
+  });
+
+  it('goes on part by part, and waits for the user after some hundred lines', async () => {
+    const view = await aLog('the end');
+    const lines = Array.from({ length: 300 }, (_, number) => line(number + 1));
+    training.server.answer(LINES, { task: 0, lines, next: 4096, next_line: 301 });
+    await searchFor(view, 'loss');
+    const button = view.node.querySelector('button') as HTMLButtonElement;
+    expect(training.server.asked.slice(-2)).toEqual([
+      `${LINES}?contains=loss&task=0&start=0&line=1`,
+      `${LINES}?contains=loss&task=0&start=4096&line=301`
+    ]);
+    expect(view.node.textContent).toContain('600 lines have “loss” in them. There may be more.');
+    expect(button.classList.contains('lm-mod-hidden')).toBe(false);
+    training.server.answer(LINES, { task: 0, lines: [line(999)], next: null, next_line: 1000 });
+    button.click();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(view.node.textContent).toContain('601 lines have “loss” in them.Search on');
+    expect(button.classList.contains('lm-mod-hidden')).toBe(true);
+    view.dispose();
+  });
+
+  it('names the task of each line, and looks through one task if the user has chosen it', async () => {
+    const view = await aLog('the end');
+    training.server.answer('GET jobs/job-1/log/size', aLogSize(10, 2));
+    training.server.answer(LINES, { task: 0, lines: [line(3)], next: null, next_line: 9 });
+    await searchFor(view, 'loss');
+    expect(view.node.textContent).toContain('0:3: loss 3\n1:3: loss 3');
+    await view.showTask(1);
+    expect(training.server.asked.at(-1)).toBe(`${LINES}?contains=loss&task=1&start=0&line=1`);
+    expect(view.node.textContent).toContain('1 line has “loss” in it.');
+    view.dispose();
+  });
+
+  it('says that there is none, or why it failed', async () => {
+    const view = await aLog('the end');
+    training.server.answer(LINES, { task: 0, lines: [], next: null, next_line: 9 });
+    await searchFor(view, 'nan');
+    expect(view.node.textContent).toContain('No line of the log has “nan” in it.');
+    training.server.answer(LINES, { code: 'not_found', message: 'No such job.' }, 404);
+    await searchFor(view, 'inf');
+    expect(view.node.textContent).toContain('The log could not be searched. No such job.');
+    view.dispose();
+  });
+});
+
+describe('the download of a log', () => {
+  it('is that of all tasks or of the one that is shown', async () => {
+    const urls: string[] = [];
+    const click = jest.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
+      this: HTMLAnchorElement
+    ) {
+      urls.push(this.href);
+    });
+    const view = await aLog('the end');
+    const button = makeLogDownload(view, training.client, ENGLISH);
+    Widget.attach(button, document.body);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    const press = (): void => (button.node.querySelector('jp-button, button') as HTMLElement).click();
+    press();
+    await view.showTask(1);
+    press();
+    const base = 'http://localhost:8888/user/ann/jupyter-gq/jobs/job-1/log/file';
+    expect(urls).toEqual([base, `${base}?task=1`]);
+    click.mockRestore();
+    button.dispose();
     view.dispose();
   });
 });

@@ -7,8 +7,9 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { describeError } from '../client';
 import { isFinal } from '../jobs';
+import { describeFound, describeShown, LogSearch } from '../logs';
 import type { ITraining } from '../tokens';
-import type { JobSummary } from '../wire';
+import type { JobLog, JobSummary } from '../wire';
 
 /** Media type of text with terminal colours. */
 export const LOG_MIME = 'application/vnd.jupyter.stdout';
@@ -17,25 +18,10 @@ const PACE = 700;
 /** Milliseconds between requests while a job runs without events: its log may grow all the same. */
 const QUIET = 5_000;
 
-/** Return a widget that chooses the task whose log is shown, for a job of several tasks. */
-export function makeTaskChoice(view: LogView, tasks: number, trans: TranslationBundle): Widget {
-  const choice = document.createElement('select');
-  choice.setAttribute('aria-label', trans.__('Task'));
-  choice.append(new Option(trans.__('All tasks'), ''));
-  for (let task = 0; task < tasks; task++) {
-    choice.append(new Option(trans.__('Task %1', task), String(task)));
-  }
-  choice.onchange = () => void view.showTask(choice.value === '' ? null : Number(choice.value));
-  const widget = new Widget();
-  widget.addClass('jp-gq-log-task');
-  widget.node.append(choice);
-  return widget;
-}
-
 /**
- * The end of a job's log, refreshed while the job runs and the log is visible.
+ * The end of a job's log, refreshed while the job runs and the log is visible; or the lines with a text.
  *
- * The view follows the end of the log unless the user has scrolled up.
+ * The view follows the end of the log unless the user has scrolled up. Lines that were found stay as they are.
  */
 export class LogView extends Widget {
   constructor(
@@ -51,6 +37,12 @@ export class LogView extends Widget {
     this._notice.addClass('jp-gq-log-notice');
     layout.addWidget(_text);
     layout.addWidget(this._notice);
+    this._more.hide();
+    this._more.node.textContent = _trans.__('Search on');
+    this._more.addClass('jp-gq-log-more');
+    this._more.addClass('jp-mod-styled');
+    this._more.node.onclick = () => void this.searchOn();
+    layout.addWidget(this._more);
     this._debouncer = new Debouncer(() => this.refresh(), PACE);
     _training.jobChanged.connect(this._onJob, this);
     _training.outputArrived.connect(this._onOutput, this);
@@ -69,22 +61,50 @@ export class LogView extends Widget {
     super.dispose();
   }
 
-  /** Show the log of one task, or with null the logs of all tasks. */
-  showTask(task: number | null): Promise<void> {
-    this._task = task;
-    return this.refresh();
+  /** The task whose log is shown; null = all tasks. */
+  get task(): number | null {
+    return this._task;
   }
 
-  /** Fetch and show the log. A failure is shown in place of the notice. */
+  /** Show the log of one task, or with null the logs of all tasks; a search begins again. */
+  showTask(task: number | null): Promise<void> {
+    this._task = task;
+    return this._search === null ? this.refresh() : this.search(this._search.text);
+  }
+
+  /** Show the lines of the whole log with this text; with "", show the end of the log again. */
+  async search(text: string): Promise<void> {
+    this._search = null;
+    this._more.hide();
+    if (text === '') {
+      return this.refresh();
+    }
+    const search = (this._search = new LogSearch(this._training.client, this.job, text, this._task));
+    await this._showFound(search);
+  }
+
+  /** Look for more lines with the text. */
+  async searchOn(): Promise<void> {
+    if (this._search !== null) {
+      await this._showFound(this._search);
+    }
+  }
+
+  /** Fetch and show the end of the log, unless lines with a text are shown. A failure is shown in place of the notice. */
   async refresh(): Promise<void> {
     const task = this._task;
+    const { client } = this._training;
+    if (this._search !== null) {
+      return;
+    }
     try {
-      const text = await this._training.client.getLog(this.job, task);
-      if (task !== this._task) {
-        return; // the user has chosen another task meanwhile
+      const asked = client.getLogSize(this.job).catch(() => null); // an older service: the log is shown all the same
+      const [text, size] = [await client.getLog(this.job, task), await asked];
+      if (task !== this._task || this._search !== null) {
+        return; // the user has chosen something else meanwhile
       }
       await this._showText(text);
-      this._setNotice(text === '' ? this._trans.__('The log is empty so far.') : '');
+      this._setNotice(this._describe(text, size));
     } catch (reason) {
       this._setNotice(this._trans.__('The log could not be read. %1', describeError(reason)));
     }
@@ -114,6 +134,31 @@ export class LogView extends Widget {
         this._scheduleRefresh();
       }
     }, QUIET);
+  }
+
+  /** Search on, and show all lines that were found so far. */
+  private async _showFound(search: LogSearch): Promise<void> {
+    this._more.hide();
+    this._setNotice(this._trans.__('Searching the whole log…'));
+    try {
+      await search.searchOn();
+      if (search === this._search) {
+        await this._showText(search.lines.join('\n'));
+        this._setNotice(describeFound(search, this._trans));
+      }
+    } catch (reason) {
+      if (search === this._search) {
+        this._setNotice(this._trans.__('The log could not be searched. %1', describeError(reason)));
+      }
+    }
+    this._more.setHidden(search !== this._search || search.isOver);
+  }
+
+  private _describe(text: string, size: JobLog | null): string {
+    if (text === '') {
+      return this._trans.__('The log is empty so far.');
+    }
+    return size === null ? '' : describeShown(text, size, this._task, this._trans);
   }
 
   private async _showText(text: string): Promise<void> {
@@ -152,6 +197,9 @@ export class LogView extends Widget {
 
   /** Task whose log is shown; null = all tasks. */
   private _task: number | null = null;
+  /** The search whose lines are shown; null = the end of the log is shown. */
+  private _search: LogSearch | null = null;
+  private readonly _more = new Widget({ node: document.createElement('button') });
   private readonly _notice = new Widget({ node: document.createElement('p') });
   private readonly _debouncer: Debouncer;
   private _ticker: number | undefined;

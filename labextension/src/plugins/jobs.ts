@@ -13,7 +13,8 @@ import { goToCell } from '../attach/locate';
 import { panelIcon } from '../icons';
 import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
-import { LOG_MIME, LogView, makeTaskChoice } from '../panel/log';
+import { LOG_MIME, LogView } from '../panel/log';
+import { makeLogDownload, makeLogSearch, makeTaskChoice } from '../panel/logtools';
 import { listLoadable, makeLoadingCode } from '../results';
 import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS } from '../tokens';
 import type { JobView } from '../wire';
@@ -65,7 +66,7 @@ export const jobs = definePlugin({
     });
     const makeLog = (job: JobView): MainAreaWidget<LogView> => {
       const text = rendermime.createRenderer(LOG_MIME);
-      return makeLogWidget(job, new LogView(job.id, training, text, trans), trans);
+      return makeLogWidget(job, new LogView(job.id, training, text, trans), training, trans);
     };
     addCommand(CommandIDs.openLog, trans.__('Open Log of Job'), job => openLog(app, logs, job, makeLog));
     void restorer?.restore(logs, {
@@ -187,8 +188,13 @@ async function openLog(
   app.shell.activateById(widget.id);
 }
 
-/** Return a log in a widget of the main area, with a button that refreshes it. */
-function makeLogWidget(job: JobView, view: LogView, trans: TranslationBundle): MainAreaWidget<LogView> {
+/** Return a log in a widget of the main area, with its tools above it. */
+function makeLogWidget(
+  job: JobView,
+  view: LogView,
+  training: ITraining,
+  trans: TranslationBundle
+): MainAreaWidget<LogView> {
   const widget = new MainAreaWidget({ content: view });
   widget.id = `jupyter-gq-log-${job.id}`;
   widget.title.label = trans.__('Log: %1', job.name || job.id);
@@ -207,5 +213,7 @@ function makeLogWidget(job: JobView, view: LogView, trans: TranslationBundle): M
   if (job.tasks > 1) {
     widget.toolbar.addItem('task', makeTaskChoice(view, job.tasks, trans));
   }
+  widget.toolbar.addItem('search', makeLogSearch(view, trans));
+  widget.toolbar.addItem('download', makeLogDownload(view, training.client, trans));
   return widget;
 }

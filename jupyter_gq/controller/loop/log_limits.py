@@ -1,0 +1,136 @@
+"""The limits on the kept logs of each job and of each user.
+
+Rules
+-----
+Running jobs on this machine: the beginning of a log above `c.TrainingQueues.max_log_mib` is dropped every minute. Logs
+    that pods send are cut when they arrive.
+
+Users: once an hour, the logs of each user's jobs are added up. Above `c.TrainingQueues.max_user_logs_mib`, the logs of
+    the jobs that ended first lose all but their end.
+
+Told: the answer about a log has a sentence that says how much is dropped; see `controller.requests.logs`.
+
+One job: a log that cannot be read or cut is named in the log of the service, and the sweep goes on with the others.
+
+See docs/decisions/0150-read-and-search-logs-in-parts.md.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.log_names import name_log, share_of_log
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.errors import BackendError, UnusableFile
+from jupyter_gq.domain.workload import Kind, Workload
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at the logs of running jobs, and between two sweeps of the logs of all jobs.
+EVERY, SWEEP_EVERY = 60.0, 3600.0
+#: Bytes of each task's log that stay when the limit of a user is exceeded.
+KEPT_END = 64 * 1024
+_PAGE = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EndedLog:
+    """The kept log of a job that has ended."""
+
+    ended: float
+    workload: Workload
+    kept: int
+
+
+class LogLimits:
+    """The looks at the logs of running jobs, and the sweeps of the logs of all jobs."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        #: The kept bytes of the logs of jobs that have ended, as the last sweep found or left them.
+        self._known: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Cut the logs of running jobs every `EVERY` seconds, and sweep all logs every `SWEEP_EVERY`, until cancelled.
+
+        Failures are logged.
+        """
+        elapsed = self._context.clock.elapsed
+        swept: float | None = None
+        while True:
+            try:
+                await self.cut_running()
+                if swept is None or elapsed() - swept >= SWEEP_EVERY:
+                    swept = elapsed()
+                    await self.sweep()
+            except Exception:  # the last guard of a loop: the next look may go well
+                log.exception("the logs of jobs could not be measured; it is tried again")
+            await asyncio.sleep(EVERY)
+
+    async def cut_running(self) -> None:
+        """Drop the beginning of each log of a running job on this machine that is above the limit."""
+        if self._context.bundles.pod_files is None:
+            for workload in self._list_running():
+                await asyncio.to_thread(self._limit, workload)
+
+    async def sweep(self) -> int:
+        """Cut the logs of users above their limit, those of the jobs that ended first; return the dropped bytes."""
+        kept = await asyncio.to_thread(self._measure_ended)
+        users: dict[str, int] = {}
+        for workload in self._list_running():
+            users[workload.owner] = users.get(workload.owner, 0) + await asyncio.to_thread(self._limit, workload)
+        for each in kept:
+            users[each.workload.owner] = users.get(each.workload.owner, 0) + each.kept
+        limit, dropped = self._context.settings.max_user_log_bytes, 0
+        for each in sorted(kept, key=lambda each: (each.ended, each.workload.id)):
+            owner = each.workload.owner
+            if users[owner] > limit and each.kept > each.workload.tasks * KEPT_END:
+                left = await asyncio.to_thread(self._cut, each.workload, KEPT_END)
+                self._known[each.workload.id] = left
+                users[owner] -= each.kept - left
+                dropped += each.kept - left
+        return dropped
+
+    def _list_running(self) -> list[Workload]:
+        """Return the jobs that hold devices for a run."""
+        return [each.workload for each in self._context.records.holding() if each.workload.kind is Kind.TRAINING]
+
+    def _measure_ended(self) -> list[EndedLog]:
+        """Return the kept logs of all jobs that have ended; a log is measured once."""
+        store, last = self._context.store, ""
+        found: list[EndedLog] = []
+        known: dict[str, int] = {}
+        while page := store.finished(Instant(self._context.clock.now() + 1), last, _PAGE):
+            last = page[-1].workload.id
+            for workload in (record.workload for record in page):
+                if workload.kind is Kind.TRAINING and workload.run:
+                    size = self._known.get(workload.id)
+                    known[workload.id] = kept = self._limit(workload) if size is None else size
+                    ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
+                    found.append(EndedLog(ended=ended, workload=workload, kept=kept))
+        self._known = known
+        return found
+
+    def _limit(self, workload: Workload) -> int:
+        """Cut the logs of a job to its limit, and return how many bytes are kept."""
+        return self._cut(workload, share_of_log(self._context.settings.max_log_bytes, workload.tasks))
+
+    def _cut(self, workload: Workload, keep: int) -> int:
+        """Cut the log of each task of a job to little more than `keep` bytes, and return how many bytes are kept.
+
+        A log that cannot be measured counts as nothing, and one that cannot be cut stays.
+        """
+        bundles, kept = self._context.bundles, 0
+        for task in range(workload.tasks):
+            name = name_log(workload, task)
+            try:
+                span = bundles.log_span(name)
+                if span is None:
+                    continue
+                kept += span.kept
+                if span.kept > keep:
+                    kept -= bundles.cut_log(name, keep)
+            except (UnusableFile, BackendError) as error:
+                log.info("the log of %s cannot be cut: %s", workload.id, error, extra=workload.log_fields)
+        return kept
