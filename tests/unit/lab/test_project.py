@@ -231,3 +231,14 @@ def test_a_file_that_grew_or_went_away_is_named(folder):
     os.mkfifo(folder / "a.txt")
     with pytest.raises(RefusedRequest, match=r"a\.txt cannot be read: it is no regular file"):
         freeze(folder, needed, 100)
+
+
+def test_texts_that_double_with_each_line_do_no_harm(folder):
+    write(folder, "data.csv")
+    assert going(folder, "name = 'data'\n" + "name = name + name\n" * 60 + "open('data.csv')") == ["data.csv"]
+
+
+def test_deep_modules_go_along_with_what_they_import(folder):
+    write(folder, "deep.py", "total=" + "+".join("1" * 440) + "\nimport other\n")
+    write(folder, "other.py")
+    assert going(folder, "import deep") == ["deep.py", "other.py"]
