@@ -78,9 +78,14 @@ def list_files(folder: Path, frozen: Mapping[str, ProjectFile]) -> tuple[list[Js
         for name in sorted(names):
             path = Path(parent, name)
             shown = path.relative_to(folder).as_posix()
-            if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
-                continue
-            size, unsafe = path.stat().st_size, explain_unsafe_path(shown)
+            try:
+                if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
+                    continue
+                size, unsafe = path.stat().st_size, explain_unsafe_path(shown)
+            except FileNotFoundError:
+                continue  # a program that the cells started still works there
+            except OSError as error:
+                size, unsafe = 0, f"it cannot be read ({error.strerror})"
             found.append(_describe_lost(shown, size, unsafe) if unsafe else {"path": shown, "bytes": size})
     return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
 
