@@ -158,8 +158,9 @@ def show_value(value: object) -> None:
         return
     from IPython.display import display
 
-    data: dict[str, object] = {"text/plain": _shorten(value, _LONGEST_REPR)}
-    simple = simplify(value)
+    with limited_recursions():
+        data: dict[str, object] = {"text/plain": _shorten(value, _LONGEST_REPR)}
+        simple = simplify(value)
     if simple is not None:
         data[VALUE_MIME] = {"value": simple}
     display(data, raw=True)  # type: ignore[no-untyped-call]

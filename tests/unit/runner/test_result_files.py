@@ -1,6 +1,7 @@
 """The files that a job brings back are listed also while its programs still write and delete some."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,16 @@ def test_a_file_that_goes_away_or_is_locked_meanwhile_hides_no_other(tmp_path: P
     files, omitted = results.list_files(tmp_path, frozen("a"))
     assert files == [*listed, {"path": "b", "bytes": 4}, {"path": "c", "bytes": 4}]
     assert omitted == 0
+
+
+def test_a_name_with_a_secret_in_it_is_hidden_and_says_why(tmp_path: Path):
+    files, record = tmp_path / "files", tmp_path / "results.json"
+    (files / "hunter2-x").mkdir(parents=True)
+    (files / "hunter2-x" / "a").write_bytes(TEXT)
+    (files / "b").write_bytes(TEXT)
+    results.write_results(record, tmp_path, {"variables": []}, hide=lambda text: text.replace("hunter2", "***"))
+    assert "hunter2" not in record.read_text()
+    b, hidden = json.loads(record.read_text())["files"]
+    assert b == {"path": "b", "bytes": 4}
+    assert hidden["path"] == "***-x/a"
+    assert "its name has a secret in it" in hidden["reason"]
