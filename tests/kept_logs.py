@@ -123,7 +123,9 @@ class KeepsLogs:
         report = yield
         if report.failed:
             folder = self.folder(item.nodeid)
-            files = LOGS.read() | {Path(f"report-{report.when}.txt"): _describe(report).encode()}
+            files = LOGS.read() | {
+                Path(f"report-{report.when}.txt"): _describe(report).encode(errors="backslashreplace")
+            }
             for name, content in files.items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(content)

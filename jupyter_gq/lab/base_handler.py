@@ -60,8 +60,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
             problem = error.problem
             self.respond_with_problem(error.status, problem.code, problem.message, problem.field)
         else:
-            text = found.model_dump_json() if hasattr(found, "model_dump_json") else found
-            self.finish(text if isinstance(text, str) else json.dumps(text), set_content_type=content_type)
+            self.finish(_make_text(found), set_content_type=content_type)
 
     def respond_with_problem(self, status: int, code: str, message: str, field: str | None = None) -> None:
         """Answer with this HTTP status and this problem as JSON."""
@@ -90,3 +89,18 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
         self.respond_with_problem(
             status_code, CODES.get(status_code, "http_error"), said or HTTPStatus(status_code).phrase
         )
+
+
+def _make_text(found: object) -> str:
+    """Return an answer as text: JSON of a model or a value, or the text itself.
+
+    A name of a file that is not UTF-8 holds halves of surrogate pairs, which only ASCII can carry.
+    """
+    if isinstance(found, str):
+        return found
+    if not (hasattr(found, "model_dump_json") and hasattr(found, "model_dump")):
+        return json.dumps(found)
+    try:
+        return str(found.model_dump_json())
+    except ValueError:
+        return json.dumps(found.model_dump())

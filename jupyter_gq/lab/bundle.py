@@ -18,13 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pydantic import ValidationError
+
 from jupyter_gq.client.bundle import explain_invalid_names
 from jupyter_gq.client.models import Bundle, Carried, CellRef, FrozenFile, Kernel, Manifest
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
 from .refusal import RefusedRequest
-from .requests import CellsRequest
+from .requests import CellsRequest, describe_validation_error
 
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: A cell that begins with this magic sends itself to training, so no job replays it.
@@ -103,26 +105,31 @@ def make_bundle(
 ) -> Bundle:
     """Return the bundle of a job that runs these steps, returns these variables, and takes files and variables along.
 
-    The notebook has no outputs. Raises `RefusedRequest` if a name cannot be that of a variable.
+    The notebook has no outputs. Raises `RefusedRequest` for a name that cannot be that of a variable, and for what no
+    bundle can hold, such as a folder with a line break in its name.
     """
     why = explain_invalid_names(returns)
     if why:
         raise RefusedRequest("invalid_name", f"{why[:1].upper()}{why[1:]}.", field="returns")
-    refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
-    manifest = Manifest(
-        mode=request.mode,
-        server=source.server,
-        notebook_path=request.notebook_path,
-        cwd=source.cwd,
-        kernel=source.kernel,
-        environment=dict(source.environment),
-        prefix=[refs[s.id] for s in steps if s.why != "target"],
-        targets=[refs[s.id] for s in steps if s.why == "target"],
-        returns=list(returns),
-        files=list(files),
-        carried=carried,
-        secrets=list(source.secrets),
-    )
+    try:
+        refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
+        manifest = Manifest(
+            mode=request.mode,
+            server=source.server,
+            notebook_path=request.notebook_path,
+            cwd=source.cwd,
+            kernel=source.kernel,
+            environment=dict(source.environment),
+            prefix=[refs[s.id] for s in steps if s.why != "target"],
+            targets=[refs[s.id] for s in steps if s.why == "target"],
+            returns=list(returns),
+            files=list(files),
+            carried=carried,
+            secrets=list(source.secrets),
+        )
+    except ValidationError as error:
+        problem = describe_validation_error(error)
+        raise RefusedRequest("invalid_bundle", problem.message, field=problem.field) from error
     return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
 
 
@@ -154,12 +161,12 @@ def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, st
             other[cell_id] = str(cell.get("cell_type"))
             continue
         source = cell.get("source", "")
-        tags = (cell.get("metadata") or {}).get("tags") or []
+        tags = read_object(cell, "metadata").get("tags")
         code[cell_id] = CodeCell(
             id=cell_id,
             number=number,
-            source="".join(source) if isinstance(source, list) else str(source),
-            tags=frozenset(map(str, tags)),
+            source="".join(map(str, source)) if isinstance(source, list) else str(source),
+            tags=frozenset(map(str, tags if isinstance(tags, list) else ())),
         )
     return code, other
 
@@ -279,7 +286,7 @@ def _choose_free_id(wanted: str, taken: set[str]) -> str:
 
 def _make_notebook(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
     """Return the bundle's notebook: a code cell for each step, with the kernel's metadata and without outputs."""
-    metadata = notebook.get("metadata") or {}
+    metadata = read_object(notebook, "metadata")
     return {
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -305,5 +312,10 @@ def is_python(kernel: Kernel) -> bool:
 
 def read_python_version(notebook: JsonMapping) -> str:
     """Return the version of Python that a notebook names; empty if the notebook names none."""
-    language = (notebook.get("metadata") or {}).get("language_info") or {}
-    return str(language.get("version", ""))
+    return str(read_object(read_object(notebook, "metadata"), "language_info").get("version", ""))
+
+
+def read_object(holder: JsonMapping, name: str) -> JsonMapping:
+    """Return an object in a document by its name; an empty one if there is none, or something else."""
+    value = holder.get(name)
+    return value if isinstance(value, dict) else {}

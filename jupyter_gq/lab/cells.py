@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 #: Longest part of a line that is shown in a message.
 LONGEST_SHOWN = 60
+#: Most levels of a syntax tree: visitors take up to four recursions for each, and Python allows a thousand.
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,21 +47,55 @@ def is_empty(source: str, python: bool) -> bool:
 def find_syntax_error(source: str) -> SyntaxFault | None:
     """Return the syntax error for which IPython could not run this source; None if there is none.
 
-    Magics, `!` commands, `?` and top-level `await` are allowed.
+    Magics, `!` commands, `?` and top-level `await` are allowed. Source that is too deep for this process has no error:
+    another one may have a larger stack.
     """
     try:
         _parse(source)
     except (SyntaxError, ValueError) as error:
         return _make_fault(error, source)
+    except (RecursionError, MemoryError):
+        return None
     return None
 
 
 def parse_cell(source: str) -> ast.Module | None:
-    """Return the syntax tree of a cell, with magics and commands as calls; None if IPython could not run the source."""
+    """Return the syntax tree of a cell, with magics and commands as calls; None if IPython could not run the source.
+
+    The tree is not too deep for visitors, see `limit_depth`.
+    """
     try:
-        return _parse(source)
-    except (SyntaxError, ValueError):
+        return limit_depth(_parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def limit_depth(tree: ast.Module) -> ast.Module:
+    """Replace what is too deep in a syntax tree for visitors by a tuple of the names and literals in it; return it.
+
+    Each link of a chain, such as `a + b + ...`, `a.b().c()...` or `elif`, is one level deeper than the one before.
+    """
+    waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                value[:] = [_replace(each, depth) if isinstance(each, ast.AST) else each for each in value]
+                waiting += [(each, depth + 1) for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                kept = _replace(value, depth)
+                setattr(node, name, kept)
+                waiting.append((kept, depth + 1))
+    return tree
+
+
+def _replace(node: ast.AST, depth: int) -> ast.AST:
+    """Return a node, or what stands for it if it is too deep."""
+    if depth < _DEEPEST or isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr | ast.stmt):
+        return node
+    leaves = [each for each in ast.walk(node) if isinstance(each, ast.Name | ast.Constant)]
+    names = ast.copy_location(ast.Tuple(elts=list[ast.expr](leaves), ctx=ast.Load()), node)
+    return names if isinstance(node, ast.expr) else ast.copy_location(ast.Expr(value=names), node)
 
 
 def _parse(source: str) -> ast.Module:

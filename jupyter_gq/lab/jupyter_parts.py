@@ -57,6 +57,12 @@ class Kernels(Protocol):
     def interrupt_kernel(self, kernel_id: str) -> MaybeAsync[None]:
         """Interrupt what this kernel runs."""
 
+    def add_restart_callback(self, kernel_id: str, callback: Callable[[], None], event: str) -> None:
+        """Call `callback` when this kernel has ended by itself: "restart" if it is started again, "dead" if not."""
+
+    def remove_restart_callback(self, kernel_id: str, callback: Callable[[], None], event: str) -> None:
+        """Stop calling `callback`."""
+
     def __contains__(self, kernel_id: object) -> bool:
         """Return True if this kernel runs."""
 

@@ -1,11 +1,12 @@
 """The origin of a notebook: its working folder, its kernel's command, and the variables that are sent with it."""
 
+import os
 from collections.abc import Mapping
 
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
-from .bundle import Origin
+from .bundle import Origin, read_object
 from .jupyter_parts import KernelSpec, ServerApp
 from .kernelspec import describe_kernel
 from .refusal import RefusedRequest
@@ -26,6 +27,8 @@ async def find_origin(app: ServerApp, server: str, request: CellsRequest, enviro
         )
     name, spec = await _find_spec(app, request)
     folder = request.cwd
+    if folder is not None and (not os.path.isabs(folder) or "\0" in folder):
+        raise RefusedRequest("invalid_folder", f"{folder!a} is not the full path of a folder.", field="cwd")
     if folder is None:
         folder = app.kernel_manager.cwd_for_path(await ensure_async(app.contents_manager.get_kernel_path(path=path)))
     return Origin(
@@ -56,7 +59,7 @@ async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, Kernel
             )
         kernel = app.kernel_manager.get_kernel(request.kernel_id)
         return kernel.kernel_name, kernel.kernel_spec
-    named = (request.notebook.get("metadata") or {}).get("kernelspec") or {}
+    named = read_object(read_object(request.notebook, "metadata"), "kernelspec")
     name = str(named.get("name") or app.kernel_manager.default_kernel_name)
     try:
         return name, await ensure_async(app.kernel_spec_manager.get_kernel_spec(name))

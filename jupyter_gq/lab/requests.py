@@ -16,7 +16,8 @@ Model = TypeVar("Model", bound=BaseModel)
 class _Request(BaseModel):
     """The base of requests, which ignore unknown fields."""
 
-    model_config = ConfigDict(extra="ignore")  # a newer page may say more
+    # A newer page may say more. JSON has no infinite numbers, and the service would read them as null.
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
 class PrefixCell(_Request):

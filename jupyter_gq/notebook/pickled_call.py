@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .save_results import find_own_modules
+from .save_results import describe_error, find_own_modules, limited_recursions
 from .server import JobError
 from .unpickler import Unpickler
 
@@ -158,8 +158,9 @@ def show_value(value: object) -> None:
         return
     from IPython.display import display
 
-    data: dict[str, object] = {"text/plain": _shorten(value, _LONGEST_REPR)}
-    simple = simplify(value)
+    with limited_recursions():
+        data: dict[str, object] = {"text/plain": _shorten(value, _LONGEST_REPR)}
+        simple = simplify(value)
     if simple is not None:
         data[VALUE_MIME] = {"value": simple}
     display(data, raw=True)  # type: ignore[no-untyped-call]
@@ -198,7 +199,8 @@ def _dump(value: object) -> bytes | Exception:
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
-        content: bytes = cloudpickle.dumps(value)
+        with limited_recursions():
+            content: bytes = cloudpickle.dumps(value)
     except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
         return error
     finally:
@@ -237,7 +239,7 @@ def _explain(error: Exception, function: Function, args: Sequence[object], kwarg
 
 
 def _one_line(error: Exception) -> str:
-    return (" ".join(str(error).split())[:_LONGEST_TEXT] or type(error).__name__).rstrip(".")
+    return describe_error(error)[:_LONGEST_TEXT]
 
 
 def _hint_at_module(said: str) -> str:

@@ -7,6 +7,8 @@ Rules
 2. Each variable is one file. What cannot be saved has a reason, and does not keep the others from being saved.
 3. The report is written anew after each variable, so that it is there for those before a crash of the kernel.
 4. What the job could not share is refused, not guessed: an open file is refused even where cloudpickle would copy it.
+5. No value ends the kernel: before Python 3.12, pickling uses the stack of C up to the limit of recursions, which the
+   user's code may have raised far above what the stack holds.
 
 See docs/decisions/0115-return-variables-one-by-one.md.
 """
@@ -21,11 +23,14 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import BinaryIO
 
 #: Longest reason and longest name of a type, in characters.
 _LONGEST_REASON, _LONGEST_TYPE = 500, 200
+#: Most recursions while values are pickled: a third of what a stack of 8 MiB holds.
+_MOST_RECURSIONS = 10_000
 
 
 class _TooManyBytes(Exception):
@@ -87,8 +92,9 @@ def save_one(
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(handle, "wb") as file:
             counted = CountedFile(file, limit)
-            make_pickler(counted).dump(value)
-    except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
+            with limited_recursions():
+                make_pickler(counted).dump(value)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
         entry["reason"] = _explain(error, limit)
         _remove(path)
     else:
@@ -107,6 +113,17 @@ def find_number(value: object) -> float | int | None:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     return int(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
+
+
+@contextmanager
+def limited_recursions() -> Iterator[None]:
+    """Keep a value that is nested too deeply from ending the process within the block: it raises an error instead."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(min(limit, _MOST_RECURSIONS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 class CountedFile:
@@ -168,10 +185,24 @@ def find_own_modules(cwd: str) -> Iterator[ModuleType]:
 def _name_type(value: object) -> str:
     kind = type(value)
     module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
-    return f"{module}{kind.__qualname__}"[:_LONGEST_TYPE]
+    return _make_valid(f"{module}{kind.__qualname__}"[:_LONGEST_TYPE])
 
 
-def _explain(error: Exception, limit: int) -> str:
+def describe_error(error: BaseException) -> str:
+    """Return what an error says on one line, without its full stop; the name of its type if it says nothing."""
+    try:
+        said = " ".join(str(error).split())[:_LONGEST_REASON].rstrip(".")
+    except Exception:  # noqa: BLE001 - the method is the user's
+        said = ""
+    return _make_valid(said or type(error).__name__)
+
+
+def _make_valid(text: str) -> str:
+    """Return a text that UTF-8 can carry: half of a surrogate pair is written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _explain(error: BaseException, limit: int) -> str:
     """Return the reason in one sentence for a value that could not be saved; `limit` is the number of bytes left."""
     if isinstance(error, _TooManyBytes):
         return (
@@ -181,9 +212,8 @@ def _explain(error: Exception, limit: int) -> str:
     if isinstance(error, _OpenFile):
         return "It cannot be saved, because it holds an open file. Return what was read from the file."
     if isinstance(error, OSError):
-        return f"It could not be written: {error.strerror or error}."
-    said = " ".join(str(error).split())[:_LONGEST_REASON].rstrip(".") or type(error).__name__
-    return f"It cannot be pickled: {said}.{_hint()}"
+        return f"It could not be written: {error.strerror or describe_error(error)}."
+    return f"It cannot be pickled: {describe_error(error)}.{_hint()}"
 
 
 def _hint() -> str:

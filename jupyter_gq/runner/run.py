@@ -258,7 +258,8 @@ class Run:
         folder = self._job.folder
         if folder.task == 0:
             variables = self._mask.hide_all(self._variables)
-            write_results(folder.results_record, folder.results, variables, self._job.bundle.files)
+            files = self._job.bundle.files
+            write_results(folder.results_record, folder.results, variables, files, self._mask.hide)
 
     async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
         """Return a client of the kernel and its `language_info`; raise `KernelError` if the kernel does not answer.

@@ -24,6 +24,7 @@ os.write(1, ("raw " + token).encode())
 display({"text/html": f"<b>{token}</b>", "text/plain": token}, raw=True)
 jupyter_gq.progress(0.5, "with " + token)
 open(os.path.join(os.environ["GQ_RESULTS_DIR"], "kept"), "w").write("x")
+open(os.path.join(os.environ["GQ_RESULTS_DIR"], token), "w").write("x")
 raise ValueError("not " + token)
 """
 
@@ -70,7 +71,16 @@ def test_nothing_that_the_service_of_a_cluster_keeps_or_answers_has_the_value(cl
     assert pod.run()["outcome"] == "FAILED"
     cluster.over(pod)
     assert f"printed *** {len(SECRET)}\n" in cluster.text(job)
-    paths = [f"jobs/{job}", "jobs", f"jobs/{job}/outputs", f"jobs/{job}/notebook", f"jobs/{job}/log", "me", "audit"]
+    paths = [
+        f"jobs/{job}",
+        "jobs",
+        f"jobs/{job}/results",
+        f"jobs/{job}/outputs",
+        f"jobs/{job}/notebook",
+        f"jobs/{job}/log",
+        "me",
+        "audit",
+    ]
     answers = {path: cluster.ask(path) for path in paths}
     assert {path: status for path, (status, _) in answers.items() if status != 200} == {}
     assert [path for path, (_, body) in answers.items() if SECRET.encode() in body] == []

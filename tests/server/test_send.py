@@ -1,6 +1,7 @@
 """A cell is sent to training, or refused before anything is queued."""
 
 import hashlib
+import os
 import sys
 
 import pytest
@@ -265,3 +266,49 @@ async def test_with_a_service_that_keeps_no_files_none_goes_along(on_hub, servic
     _, plan = await fetch("POST", "check", body=request)
     assert (plan["files"]["going"], "takes no files along" in str(plan["files"]["notes"])) == ([], True)
     assert (await fetch("POST", "send", body=request))[0] == 201
+
+
+async def test_files_whose_names_are_not_utf8_are_named(on_hub, service, fetch, jp_root_dir):
+    folder = jp_root_dir / "work"
+    folder.mkdir()
+    with open(os.fsencode(folder) + b"/odd\xff.csv", "w"):  # noqa: ASYNC230 - an empty file
+        pass
+    status, plan = await fetch("POST", "check", body=a_request(file_patterns=["*.csv"]))
+    assert status == 200, plan
+    (staying,) = plan["files"]["staying"]
+    assert staying["path"] == "odd\udcff.csv"
+    assert "it is not valid text" in staying["message"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"metadata": [1]},
+        {"metadata": {"kernelspec": "python3", "language_info": "python"}},
+        {"cells": [{"id": "train", "cell_type": "code", "source": ["x", 3], "metadata": []}]},
+        {"cells": [{"id": "train", "cell_type": "code", "source": "x", "metadata": {"tags": 1}}]},
+    ],
+)
+async def test_odd_types_in_a_notebook_count_as_nothing(on_hub, service, fetch, document):
+    status, job = await fetch("POST", "send", body=a_request(notebook={**a_request()["notebook"], **document}))
+    assert status == 201, job
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "said"),
+    [
+        ({"cwd": "/tmp/\0"}, "cwd", "is not the full path of a folder"),
+        ({"cwd": "work"}, "cwd", "is not the full path of a folder"),
+        ({"cwd": "/tmp/a\nb"}, "cwd", "control characters are not possible in it"),
+        ({"secrets": ["../token"]}, "secrets", "cannot be the name of a secret"),
+        ({"prefix": [{"cell_id": "load", "source": "x", "seconds": -1}]}, "", "greater than or equal to 0"),
+        ({"cpus": float("inf")}, "cpus", "was expected, not Infinity"),
+        ({"gpus": float("nan")}, "gpus", "was expected, not NaN"),
+    ],
+)
+async def test_what_no_bundle_can_hold_is_refused_by_its_name(on_hub, service, fetch, fields, field, said):
+    status, problem = await fetch("POST", "send", body=a_request(**fields))
+    assert status == 422, problem
+    assert field in (problem["field"] or "")
+    assert said in problem["message"]
+    assert service.bodies == []

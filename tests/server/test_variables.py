@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.client.bounds import MOST_CARRIED
+from jupyter_gq.lab.carrying import captures
 from tests.patience import scaled
 
 from .test_kernels import kernel  # noqa: F401 - a fixture
@@ -258,3 +260,34 @@ async def test_files_of_functions_that_go_along_go_along_as_well(kernel, fetch, 
     _, answer = await fetch("POST", "variables", body=request)
     _, plan = await fetch("POST", "check", body={**request, "prefix": [], "capture": answer["id"]})
     assert [file["path"] for file in plan["files"]["going"]] == ["rows.csv"]
+
+
+async def test_a_deep_value_ends_no_kernel_with_a_raised_limit_of_recursions(kernel, fetch):  # noqa: F811
+    """Pickling such a value overflows the stack of C before Python 3.12: the user would lose all variables."""
+    makes = "import sys\nsys.setrecursionlimit(10**6)\ndeep = []\nfor _ in range(200_000): deep = [deep]\nsize = 3"
+    await run_all(kernel, makes)
+    status, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(len(deep), size)", makes))
+    assert status == 200, answer
+    assert "recursion" in reasons(answer)["deep"]
+    assert reasons(answer)["size"] == ""
+    await run_all(kernel, "assert len(deep) == 1 and sys.getrecursionlimit() == 10**6")
+
+
+async def test_a_kernel_that_ends_meanwhile_is_said_at_once(kernel, fetch, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(captures, "PICKLE_TIMEOUT", 10_000.0)
+    makes = "import os\nclass Ends:\n    def __reduce__(self): os._exit(1)\nends = Ends()"
+    await run_all(kernel, makes)
+    status, problem = await fetch("POST", "variables", body=asks_for(kernel, "print(ends)", makes))
+    assert (status, problem["code"]) == (422, "no_variables")
+    assert problem["message"].startswith("The kernel ended while it pickled its variables.")
+    kernel.client.stop_channels()
+    await kernel.connect()  # it was started again
+
+
+async def test_more_variables_than_a_job_takes_are_refused(kernel, fetch):  # noqa: F811
+    makes = f"for number in range({MOST_CARRIED + 1}): globals()[f'v{{number}}'] = number"
+    await run_all(kernel, makes)
+    target = "print(" + ", ".join(f"v{number}" for number in range(MOST_CARRIED + 1)) + ")"
+    status, problem = await fetch("POST", "variables", body=asks_for(kernel, target, makes))
+    assert (status, problem["code"]) == (422, "no_variables")
+    assert problem["message"].startswith(f"The cells need {MOST_CARRIED + 1:,} variables")

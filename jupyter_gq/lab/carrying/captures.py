@@ -23,6 +23,7 @@ from pathlib import Path
 
 from jupyter_core.utils import ensure_async
 
+from jupyter_gq.client.bounds import MOST_CARRIED
 from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -38,7 +39,7 @@ from jupyter_gq.lab.watch import KernelWatch
 
 from .checking import Python, find_unloadable
 from .freezing import freeze_pickles
-from .kernel_execution import execute
+from .kernel_execution import KernelEnded, execute
 from .models import Captured, CapturedVariable, CaptureRequest
 
 #: Seconds that a kernel may take to pickle the variables, and for which a capture is kept.
@@ -198,6 +199,7 @@ class Captures:
                 python = self._find_python(capture.kernel_id, str(report["executable"]))
             bad = await find_unloadable(python, capture.folder, report["pickles"])
             if not bad:
+                _check_count(report)
                 return report
             for each in report["pickles"]:
                 if each["file"] in bad:
@@ -222,6 +224,10 @@ class Captures:
         }
         try:
             answered = await execute(self._kernels, capture.kernel_id, make_carry_call("save", request), PICKLE_TIMEOUT)
+        except KernelEnded as error:
+            raise _refuse(
+                "The kernel ended while it pickled its variables. The cells before can run instead."
+            ) from error
         except OSError as error:
             raise _refuse(f"{error} Its variables cannot be read from here.") from error
         if not answered:
@@ -250,6 +256,16 @@ class Captures:
     def _forget(self, capture: Capture) -> None:
         self._kept.pop(capture.id, None)
         shutil.rmtree(capture.folder, ignore_errors=True)
+
+
+def _check_count(report: JsonObject) -> None:
+    """Raise `RefusedRequest` if more variables go along than a job takes."""
+    count = sum(len(each["names"]) for each in report["pickles"])
+    if count > MOST_CARRIED:
+        raise _refuse(
+            f"The cells need {count:,} variables, and a job takes at most {MOST_CARRIED:,} along. Put them into a list "
+            "or a dict, or let the cells before run instead."
+        )
 
 
 def _describe(capture: Capture, wanted: Wanted) -> Captured:

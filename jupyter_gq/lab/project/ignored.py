@@ -5,12 +5,16 @@ The file `.jupyter-gq-ignore` in the notebook's folder has patterns as `.gitigno
 it lets a file go along that would stay, such as `!.env`. Secrets are recognised in capital letters too.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
+
+from jupyter_gq.client.user_files import read_file
+from jupyter_gq.domain.errors import UnusableFile
 
 IGNORE_FILE = ".jupyter-gq-ignore"
 #: Files and folders that often hold secrets.
@@ -44,13 +48,12 @@ class Ignored:
     @classmethod
     def read(cls, folder: Path) -> "Ignored":
         """Return the rules of a folder; without a readable file of patterns, those that hold everywhere."""
-        file = folder / IGNORE_FILE
+        file = Path(os.path.realpath(folder / IGNORE_FILE))  # a link to a file of patterns for several folders is fine
         try:
-            if file.stat().st_size > _LARGEST:
-                return cls()
-            return cls(file.read_text(encoding="utf-8", errors="replace").splitlines())
-        except OSError:
+            content = read_file(file, limit=_LARGEST) or b""
+        except UnusableFile:
             return cls()
+        return cls(content.decode(errors="replace").splitlines())
 
     def is_secret(self, path: str) -> bool:
         """Return whether a file probably holds secrets; `path` is relative, with slashes."""

@@ -22,6 +22,7 @@ from typing import Literal
 
 from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.domain.errors import MachineError
+from jupyter_gq.lab.cells import limit_depth
 from jupyter_gq.lab.clock import monotonic
 
 from .ignored import Ignored, match_patterns
@@ -308,7 +309,7 @@ class _Search:
                 return None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return ast.parse(place.read_bytes())
+                return limit_depth(ast.parse(place.read_bytes()))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 

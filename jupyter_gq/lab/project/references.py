@@ -140,9 +140,9 @@ class _Finder(ast.NodeVisitor):
 
 
 def _join(separator: str, parts: Iterable[str | None]) -> str | None:
-    """Return the parts as one text; None if one of them is not known."""
+    """Return the parts as one text; None if one of them is not known, or if all are too long for a path."""
     known = [part for part in parts]
-    if not known or any(part is None for part in known):
+    if not known or any(part is None for part in known) or sum(len(part or "") for part in known) > _LONGEST:
         return None
     return separator.join(part.rstrip("/") if separator else part for part in known if part is not None)
 

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from ..save_results import find_own_modules  # noqa: TID252 - in a kernel this package has another name
+from ..save_results import describe_error, find_own_modules, limited_recursions  # noqa: TID252 - in a kernel this package has another name
 from .names import is_history, is_present_anyway
 from .packages import find_versions
 from .pickler import Noticed, OpenFile, Variables, import_cloudpickle, pickle_together
@@ -80,7 +80,7 @@ def main(text: str) -> None:
 def save(namespace: Mapping[str, object], request: Request) -> dict[str, object]:
     """Save the variables; return the report, with an entry for each variable and one for each pickle."""
     saving = _Saving(namespace, request)
-    with _own_modules_by_value(request.cwd):
+    with _own_modules_by_value(request.cwd), limited_recursions():
         saving.run()
     return {
         "python": "{}.{}".format(*sys.version_info),
@@ -200,7 +200,7 @@ class _Saving:
             with open(handle, "wb") as file:
                 counted = _CountedFile(file, left)
                 noticed = pickle_together(names, counted, self._variables)
-        except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
             _remove(path)
             for name in names:
                 self.found[name].reason = _explain(error, left)
@@ -283,20 +283,19 @@ def file_of(names: Sequence[str]) -> str:
 def _name_type(value: object) -> str:
     kind = type(value)
     module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
-    return f"{module}{kind.__qualname__}"[:_LONGEST_TYPE]
+    return f"{module}{kind.__qualname__}"[:_LONGEST_TYPE].encode("utf-8", "backslashreplace").decode()
 
 
-def _explain(error: Exception, left: int) -> str:
+def _explain(error: BaseException, left: int) -> str:
     """Return the reason in one sentence for a value that stays; `left` is the number of bytes that were left."""
     if isinstance(error, TooManyBytes):
         return f"It has more than the {left / 2**20:.1f} MiB that are left for the variables of this job."
     if isinstance(error, OpenFile):
         return "It holds an open file."
     if isinstance(error, OSError):
-        return f"It could not be written: {error.strerror or error}."
-    said = " ".join(str(error).split())[:_LONGEST_REASON].rstrip(".") or type(error).__name__
+        return f"It could not be written: {error.strerror or describe_error(error)}."
     lacks = "" if import_cloudpickle() else " This environment lacks the package cloudpickle, which can pickle more."
-    return f"It cannot be pickled: {said}.{lacks}"
+    return f"It cannot be pickled: {describe_error(error)}.{lacks}"
 
 
 def _write_json(path: str, content: object) -> None:

@@ -7,7 +7,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jupyter_gq.client.frozen_files import explain_unsafe_path
@@ -48,40 +48,58 @@ def describe_missing(name: str, reason: str) -> JsonObject:
     return {"name": name, "type": "", "bytes": None, "sha256": "", "path": "", "reason": reason}
 
 
-def write_results(record: Path, folder: Path, report: JsonMapping, frozen: Sequence[ProjectFile] = ()) -> None:
+def write_results(
+    record: Path,
+    folder: Path,
+    report: JsonMapping,
+    frozen: Sequence[ProjectFile] = (),
+    hide: Callable[[str], str] = str,
+) -> None:
     """Write the record of a job's results: the report on its variables, and the files of the result folder.
 
-    Files that the job took along and did not change, the `frozen` ones, are no results.
+    Files that the job took along and did not change, the `frozen` ones, are no results. `hide` replaces the values of
+    secrets in a text.
 
     A job with neither leaves no record. Raises `OSError` if the disk refuses.
     """
-    files, omitted = list_files(folder / "files", {file.path: file for file in frozen})
+    files, omitted = list_files(folder / "files", {file.path: file for file in frozen}, hide)
     if report["variables"] or files:
         document = {**report, "files": files, "omitted_files": omitted}
         write_whole(record, json.dumps(document).encode())
 
 
-def list_files(folder: Path, frozen: Mapping[str, ProjectFile]) -> tuple[list[JsonObject], int]:
+def list_files(
+    folder: Path, frozen: Mapping[str, ProjectFile], hide: Callable[[str], str] = str
+) -> tuple[list[JsonObject], int]:
     """Return path and size of the regular files below `folder`, sorted, and how many more there are.
 
     At most `MOST_FILES` are returned. Links, pipes, caches and `frozen` files that have not changed are left out. A
-    file or folder whose name or rights keep it from being read by others has a reason.
+    file or folder whose name or rights keep it from being read by others has a reason, and so has one whose name has
+    the value of a secret in it, which `hide` replaces.
     """
     found: list[JsonObject] = []
 
     def note_unreadable(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError):
+            return
         shown = Path(os.fsdecode(error.filename)).relative_to(folder).as_posix()
-        found.append(_describe_lost(shown, 0, f"the folder cannot be read ({error.strerror})"))
+        found.append(_describe_lost(hide(shown), 0, f"the folder cannot be read ({error.strerror})"))
 
     for parent, folders, names in os.walk(folder, onerror=note_unreadable):
         folders[:] = sorted(name for name in folders if name not in CACHES)
         for name in sorted(names):
             path = Path(parent, name)
             shown = path.relative_to(folder).as_posix()
-            if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
-                continue
-            size, unsafe = path.stat().st_size, explain_unsafe_path(shown)
-            found.append(_describe_lost(shown, size, unsafe) if unsafe else {"path": shown, "bytes": size})
+            try:
+                if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
+                    continue
+                size, unsafe = path.stat().st_size, explain_unsafe_path(shown)
+            except FileNotFoundError:
+                continue  # a program that the cells started still works there
+            except OSError as error:
+                size, unsafe = 0, f"it cannot be read ({error.strerror})"
+            unsafe = unsafe or ("its name has a secret in it" if hide(shown) != shown else "")
+            found.append(_describe_lost(hide(shown), size, unsafe) if unsafe else {"path": shown, "bytes": size})
     return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
 
 

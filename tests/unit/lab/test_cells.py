@@ -5,6 +5,10 @@ import sys
 import pytest
 
 from jupyter_gq.lab import cells
+from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.names import find_free_names, find_made_names
+from jupyter_gq.lab.project.references import find_references
+from jupyter_gq.lab.variable_reads import find_read_variables
 
 
 @pytest.mark.parametrize(
@@ -78,3 +82,32 @@ def test_only_a_higher_python_version_is_newer():
     assert cells.is_newer_python(f"{major}.{minor + 1}.0")
     assert not cells.is_newer_python(f"{major}.{minor}.99")
     assert not cells.is_newer_python("")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "total = " + " + ".join(f"x{number}" for number in range(700)),
+        "total = x0" + "".join(f".add(x{number})" for number in range(1, 700)),
+        "if x0: pass\n" + "".join(f"elif x{number}: pass\n" for number in range(1, 300)) + "else: total = 1",
+        "total = " + "[" * 150 + "x0" + "]" * 150,
+    ],
+    ids=["a sum", "a chain of calls", "many elifs", "nested lists"],
+)
+def test_a_deep_cell_is_read_like_any_other(source):
+    """Such code comes from generators, such as those of symbolic algebra, and runs in a kernel."""
+    assert cells.find_syntax_error(source) is None
+    needed = set(find_free_names([source]))
+    assert needed == {f"x{number}" for number in range(source.count("x"))}
+    assert find_made_names([source]) == ["total"]
+    assert find_effects(source) == []
+    assert not find_read_variables([source]).read
+    tree = cells.parse_cell(source)
+    assert tree is not None
+    assert not find_references(tree).imports
+
+
+def test_a_cell_that_is_too_deep_for_this_process_is_not_judged():
+    source = "x = " + "-" * 100_000 + "1"
+    assert cells.find_syntax_error(source) is None
+    assert cells.parse_cell(source) is None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.lab.project.freezing import freeze
+from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
 from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
 from jupyter_gq.lab.refusal import RefusedRequest
 
@@ -231,3 +232,30 @@ def test_a_file_that_grew_or_went_away_is_named(folder):
     os.mkfifo(folder / "a.txt")
     with pytest.raises(RefusedRequest, match=r"a\.txt cannot be read: it is no regular file"):
         freeze(folder, needed, 100)
+
+
+def test_texts_that_double_with_each_line_do_no_harm(folder):
+    write(folder, "data.csv")
+    assert going(folder, "name = 'data'\n" + "name = name + name\n" * 60 + "open('data.csv')") == ["data.csv"]
+
+
+def test_deep_modules_go_along_with_what_they_import(folder):
+    write(folder, "deep.py", "total=" + "+".join("1" * 440) + "\nimport other\n")
+    write(folder, "other.py")
+    assert going(folder, "import deep") == ["deep.py", "other.py"]
+
+
+def test_an_ignore_file_may_be_a_link_and_is_not_waited_for_if_it_is_a_pipe_or_a_device(folder, tmp_path):
+    ignored, other = folder / IGNORE_FILE, tmp_path / "patterns"
+    write(folder, "a.csv")
+    write(folder, "b.csv")
+    other.write_text("a.csv\n")
+    ignored.symlink_to(other)
+    assert going(folder, "open('b.csv')", patterns=("*.csv",)) == ["a.csv", "b.csv"]  # a pattern names what is ignored
+    assert Ignored.read(folder).covers("a.csv")
+    ignored.unlink()
+    ignored.symlink_to("/dev/zero")
+    assert not Ignored.read(folder).covers("a.csv")
+    ignored.unlink()
+    os.mkfifo(ignored)
+    assert going(folder, "open('b.csv')") == ["b.csv"]

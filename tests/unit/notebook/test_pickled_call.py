@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import subprocess
 import sys
 
 import cloudpickle
@@ -19,6 +20,7 @@ from jupyter_gq.notebook.pickled_call import (
     this_python,
 )
 from jupyter_gq.notebook.server import JobError
+from tests.patience import scaled
 
 
 def double(x, *, by=2):
@@ -184,3 +186,23 @@ def test_a_call_is_described_on_one_line() -> None:
     assert "\n" not in described
     assert described.startswith("double('a\\nb")
     assert described.endswith("…, <HasNoText>, by=[1, 2])")
+
+
+_SHOWS = """
+import sys
+from jupyter_gq.notebook.pickled_call import show_value
+sys.setrecursionlimit(10**6)
+value = []
+for _ in range(200_000):
+    value = [value]
+show_value(value)
+print(sys.getrecursionlimit(), flush=True)
+"""
+
+
+def test_a_deep_value_is_shown_by_its_type_and_ends_no_kernel() -> None:
+    """The text of such a value overflows the stack of C before Python 3.12 if the function has raised the limit."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SHOWS], capture_output=True, text=True, timeout=scaled(60), check=False
+    )
+    assert (done.returncode, done.stdout[-8:]) == (0, "1000000\n"), done.stderr

@@ -1,0 +1,62 @@
+"""The files that a job brings back are listed also while its programs still write and delete some."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.runner.files import results
+from jupyter_gq.runner.files.bundle import ProjectFile
+
+TEXT = b"kept"
+
+
+def frozen(path: str) -> dict[str, ProjectFile]:
+    return {path: ProjectFile(path=path, bytes=len(TEXT), parts=(hashlib.sha256(TEXT).hexdigest(),), executable=False)}
+
+
+@pytest.mark.parametrize(
+    ("happens", "listed"),
+    [
+        (lambda path: path.unlink(), []),
+        (
+            lambda path: path.chmod(0),
+            [
+                {
+                    "path": "a",
+                    "bytes": 0,
+                    "reason": "It cannot be brought back, because it cannot be read (Denied). Rename it in the job.",
+                }
+            ],
+        ),
+    ],
+    ids=["deleted", "locked"],
+)
+def test_a_file_that_goes_away_or_is_locked_meanwhile_hides_no_other(tmp_path: Path, monkeypatch, happens, listed):
+    for name in "abc":
+        (tmp_path / name).write_bytes(TEXT)
+
+    def changes_meanwhile(path, file):
+        happens(path)
+        if path.exists():
+            raise PermissionError(13, "Denied")
+        return False
+
+    monkeypatch.setattr(results, "is_unchanged", changes_meanwhile)
+    files, omitted = results.list_files(tmp_path, frozen("a"))
+    assert files == [*listed, {"path": "b", "bytes": 4}, {"path": "c", "bytes": 4}]
+    assert omitted == 0
+
+
+def test_a_name_with_a_secret_in_it_is_hidden_and_says_why(tmp_path: Path):
+    files, record = tmp_path / "files", tmp_path / "results.json"
+    (files / "hunter2-x").mkdir(parents=True)
+    (files / "hunter2-x" / "a").write_bytes(TEXT)
+    (files / "b").write_bytes(TEXT)
+    results.write_results(record, tmp_path, {"variables": []}, hide=lambda text: text.replace("hunter2", "***"))
+    assert "hunter2" not in record.read_text()
+    b, hidden = json.loads(record.read_text())["files"]
+    assert b == {"path": "b", "bytes": 4}
+    assert hidden["path"] == "***-x/a"
+    assert "its name has a secret in it" in hidden["reason"]
