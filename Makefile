@@ -49,7 +49,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" "jupyterlab==4.4.*" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------
@@ -111,6 +111,7 @@ test-lab: setup
 test-server: setup
 	$(PYTEST) -n 2 --dist loadfile tests/server
 
+# See docs/decisions/0157-click-in-the-oldest-jupyterlab.md.
 # What these test does not depend on the version of the Hub.
 ANY_HUB := test_proxy.py test_real_service.py test_kube_outage.py
 
@@ -128,7 +129,16 @@ test-soak: setup
 
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/browser
-	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py
+	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py tests/browser/test_versions.py
+
+.PHONY: test-lab-4.5
+test-lab-4.5: setup chromium .venv-lab-4.5/.installed ## Click in JupyterLab 4.5; test-browser does it in 4.4 and in the newest one
+	JUPYTER_GQ_TEST_PYTHON=$(abspath .venv-lab-4.5)/bin/python $(PYTEST) tests/browser/test_versions.py
+
+.venv-lab-%/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(PYTHON) -m venv .venv-lab-$*
+	.venv-lab-$*/bin/pip install -q "jupyterlab==$*.*" -e ".[demo]"
+	@touch $@
 
 test-repeat: setup ## Run the tests of TIER (such as hub) TIMES (10) times in a row, beside BUSY (0) busy processes
 	$(BIN)/python -m tests.repeat $(or $(TIER),hub) --times $(or $(TIMES),10) --busy $(or $(BUSY),0)

@@ -1,4 +1,8 @@
-/** The plugins of this package, one for each concern. */
+/**
+ * The plugins of this package, one for each concern. They use nothing that is newer than JupyterLab 4.4.
+ *
+ * See docs/decisions/0157-click-in-the-oldest-jupyterlab.md.
+ */
 
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 

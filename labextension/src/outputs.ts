@@ -9,6 +9,7 @@
  */
 
 import type { IOutput } from '@jupyterlab/nbformat';
+import { JSONExt } from '@lumino/coreutils';
 
 import type { OutputEvent } from './wire';
 
@@ -198,5 +199,5 @@ function countCommonCharacters(one: string, other: string): number {
 }
 
 function areEqual(one: IOutput, other: IOutput): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
+  return one === other || JSONExt.deepEqual(one, other);
 }

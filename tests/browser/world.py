@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -30,18 +31,19 @@ c.FixedQuota.default, c.FixedQuota.groups = "1", {}
 
 @contextlib.asynccontextmanager
 async def running_demo(
-    epochs: int, *, idle_rule: Mapping[str, float] | None = None, settings: str = ""
+    epochs: int, *, idle_rule: Mapping[str, float] | None = None, settings: str = "", python: str = sys.executable
 ) -> AsyncIterator[DemoHub]:
     """The demo's hub in a temporary folder; no process of it is left afterwards.
 
     `idle_rule`: seconds instead of minutes, such as `WARNED_SOON`. `settings`: more lines of its configuration.
+    `python`: the interpreter of the hub, the service and the servers of users.
     """
     folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-browser-"))
     config = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
     if idle_rule is not None:
         config = write_story_config(config, folder, idle_rule)
         config.write_text(config.read_text() + settings)
-    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
+    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS, python=python)
     LOGS.add("hub", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     hub.start()
     try:

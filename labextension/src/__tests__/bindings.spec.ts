@@ -1,93 +1,7 @@
-import type { Contents } from '@jupyterlab/services';
-
-import type { Refusal } from '../attach/cell';
-import { JOB_MIME, METADATA_KEY } from '../attach/metadata';
-import { NotebookBindings } from '../attach/notebook';
-import { JobStream } from '../attach/stream';
-import { hashSource } from '../bundle/hash';
-import type { JobView, OutputEvent } from '../wire';
-import { aJob } from './builders';
-import { ConnectionCount, FakeTraining, ListenerCount, setVisibility, sumConnections } from './fakes';
-import { FakePanel } from './notebooks';
-
-const SECOND = 1000;
-const FILE = { last_modified: new Date(0).toISOString() };
-
-/** An open notebook with its bindings, and a service that has output for its jobs. */
-class Desk {
-  constructor(readonly notebook = new FakePanel(['train()', 'plot()'])) {
-    notebook.show();
-    this.bindings = new NotebookBindings(notebook.panel, {
-      training: this.training,
-      contents: this.contents as unknown as Contents.IManager,
-      getStream: id => this.streamOf(id),
-      reportDetached: (job, why) => this.detached.push([job.id, why])
-    });
-    desks.push(this);
-  }
-
-  readonly training = new FakeTraining();
-  readonly contents: { get: (path: string) => Promise<object> } = { get: () => Promise.resolve(FILE) };
-  readonly streams = new Map<string, JobStream>();
-  readonly streamConnections: ConnectionCount[] = [];
-  readonly detached: [string, Refusal | 'deleted'][] = [];
-  /** Text that the job prints, a piece each. */
-  readonly printed: string[] = [];
-  isOver = false;
-  readonly bindings: NotebookBindings;
-
-  streamOf(id: string): JobStream {
-    const stream = this.streams.get(id) ?? new JobStream(after => Promise.resolve(this._pieces(after)));
-    if (!this.streams.has(id)) {
-      this.streamConnections.push(new ConnectionCount(stream.changed as never));
-    }
-    this.streams.set(id, stream);
-    return stream;
-  }
-
-  /** Return a job whose target is the cell with this index. */
-  job(index = 0, given: Partial<JobView> = {}): JobView {
-    const model = this.notebook.cells[index];
-    const source_hash = hashSource(model.sharedModel.getSource());
-    return aJob({ targets: [{ cell_id: model.id, source_hash, seconds: null }], ...given });
-  }
-
-  /** Print a piece, and tell the page that there is more. */
-  async print(job: JobView, text: string): Promise<void> {
-    this.printed.push(text);
-    this.training.outputArrived.emit({ job: job.id, last_seq: this.printed.length });
-    await jest.advanceTimersByTimeAsync(SECOND);
-  }
-
-  /** The text below the placeholder of a cell. */
-  text(index = 0): string {
-    const [, ...outputs] = this.notebook.outputs(index) as { text: string }[];
-    return outputs.map(output => output.text).join('');
-  }
-
-  /** The phase in the placeholder of a cell; null if the cell has no placeholder. */
-  phase(index = 0): string | null {
-    const [first] = this.notebook.outputs(index) as {
-      data?: Record<string, { phase: string } | undefined>;
-    }[];
-    return first?.data?.[JOB_MIME]?.phase ?? null;
-  }
-
-  private _pieces(after: number): { events: OutputEvent[]; last_seq: number; finished: boolean } {
-    const events = this.printed.map((text, index): OutputEvent => ({
-      seq: index + 1,
-      run: 1,
-      at: 0,
-      op: 'append',
-      role: 'target',
-      cell: this.notebook.cells[0]?.id,
-      output: { output_type: 'stream', name: 'stdout', text }
-    }));
-    return { events: events.slice(after), last_seq: events.length, finished: this.isOver };
-  }
-}
-
-const desks: Desk[] = [];
+import { METADATA_KEY } from '../attach/metadata';
+import type { JobView } from '../wire';
+import { closeDesks, Desk, FILE, SECOND } from './desk';
+import { ListenerCount, setVisibility, sumConnections } from './fakes';
 
 async function bound(given: Partial<JobView> = {}, save = false): Promise<[Desk, JobView]> {
   const desk = new Desk();
@@ -105,10 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   setVisibility('visible');
-  desks.splice(0).forEach(desk => {
-    desk.bindings.dispose();
-    desk.notebook.close();
-  });
+  closeDesks();
   jest.useRealTimers();
   jest.restoreAllMocks();
 });

@@ -164,7 +164,22 @@ describe('the cell of a job', () => {
     notebook.cells[1].setMetadata(METADATA_KEY, { job: 'job-1', source_hash: '', seq: 0 });
     await execute(CommandIDs.goToCell, 'job-1');
     expect(told()).toEqual([]);
-    expect(app.executed).toContainEqual(['docmanager:open', { path: 'renamed.ipynb' }]);
+    expect(notebook.content.activeCellIndex).toBe(1);
+  });
+
+  it('is shown in the notebook that is open, which is not opened again: Notebook 7 would close it', async () => {
+    training.state = { ...training.state, jobs: [aJobOf(1)] };
+    tracker.open(notebook);
+    await execute(CommandIDs.goToCell, 'job-1');
+    expect([app.activated, notebook.content.activeCellIndex]).toEqual([['notebook-1'], 1]);
+    expect(app.executed.map(([id]) => id)).not.toContain('docmanager:open');
+  });
+
+  it('is left to the tab of the browser in which Notebook 7 opens the notebook', async () => {
+    training.state = { ...training.state, jobs: [aJobOf(1)] };
+    notebook.isDisposed = true;
+    await execute(CommandIDs.goToCell, 'job-1');
+    expect([told(), notebook.content.scrolledTo]).toEqual([[], -1]);
   });
 
   it('is missed if it was deleted', async () => {

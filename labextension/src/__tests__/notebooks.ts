@@ -23,7 +23,11 @@ class FakeSession {
 
 /** An open notebook with a code cell for each source. */
 export class FakePanel {
-  constructor(sources: readonly string[] = ['train()'], path = 'digits.ipynb') {
+  constructor(
+    sources: readonly string[] = ['train()'],
+    path = 'digits.ipynb',
+    readonly model = new NotebookModel()
+  ) {
     this.model.sharedModel.insertCells(
       0,
       sources.map(source => ({ cell_type: 'code' as const, source }))
@@ -33,7 +37,8 @@ export class FakePanel {
     this.model.dirty = false;
   }
 
-  readonly model = new NotebookModel();
+  readonly id = 'notebook-1';
+  isDisposed = false;
   readonly disposed: Signal<FakePanel, void> = new Signal<FakePanel, void>(this);
   readonly sessionContext = new FakeSession();
   readonly context = {

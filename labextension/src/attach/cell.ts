@@ -8,6 +8,7 @@ import { isFinal } from '../jobs';
 import type { JobView } from '../wire';
 import type { IBinding } from './metadata';
 import { readBinding, METADATA_KEY, makePlaceholder, findPlaceholder } from './metadata';
+import { changeAtOnce, planSharedSteps, showSharedOutputs } from './shared';
 
 /** The reason why a cell is not written: its source changed, its outputs changed, or it is no target of the job. */
 export type Refusal = 'edited' | 'replaced' | 'foreign';
@@ -23,36 +24,40 @@ export type Refusal = 'edited' | 'replaced' | 'foreign';
  * 4. Writing the same outputs again changes nothing.
  * 5. Only outputs that the service delivered are trusted. The outputs of the file are removed before the cell is trusted,
  *    and stay untrusted as long as the outputs of the job are not known.
+ * 6. If other pages share the notebook, the outputs in the shared document count, whoever wrote them.
  *
  * See docs/decisions/0003-merge-results-in-the-browser.md.
+ * See docs/decisions/0156-let-one-page-write-a-shared-notebook.md.
  */
 export class BoundCell {
   constructor(
     readonly model: ICodeCellModel,
-    readonly binding: IBinding
+    readonly binding: IBinding,
+    private readonly _isShared = false
   ) {}
 
   /**
    * Bind a cell to a job that was just sent and return it. The job's placeholder replaces the old outputs.
    *
-   * `path` is that of the notebook, with the drive of its contents if there is one.
+   * `path` is that of the notebook, with the drive of its contents if there is one. `isShared` tells whether other pages
+   * show the same document.
    */
-  static bind(model: ICodeCellModel, job: JobView, path = job.notebook_path): BoundCell {
+  static bind(model: ICodeCellModel, job: JobView, path = job.notebook_path, isShared = false): BoundCell {
     const source_hash = hashSource(model.sharedModel.getSource());
     const binding = { job: job.id, source_hash, seq: 0, path };
     const first = makePlaceholder(job);
     trustOnly(model, [first]);
     model.executionCount = null;
     model.setMetadata(METADATA_KEY, binding);
-    const cell = new BoundCell(model, binding);
+    const cell = new BoundCell(model, binding, isShared);
     cell._written = [first];
     return cell;
   }
 
   /** Return the cell with the binding in its metadata; null if the metadata has none. */
-  static read(model: ICodeCellModel): BoundCell | null {
+  static read(model: ICodeCellModel, isShared = false): BoundCell | null {
     const binding = readBinding(model.getMetadata(METADATA_KEY) as unknown);
-    return binding === null ? null : new BoundCell(model, binding);
+    return binding === null ? null : new BoundCell(model, binding, isShared);
   }
 
   /** Return why the cell must not be written; null if it may be written. */
@@ -75,20 +80,29 @@ export class BoundCell {
   /**
    * Show the job's state and outputs up to piece `seq`; return whether something changed.
    *
-   * With `outputs` null, which means not known yet, the outputs stay as they are.
+   * With `outputs` null, which means not known yet, the outputs stay as they are. In a shared notebook, call `showShared`
+   * before.
    */
   write(job: JobView, outputs: readonly IOutput[] | null, seq: number): boolean {
     const present = this._readOutputs();
     const wanted = [makePlaceholder(job), ...(outputs === null ? present.slice(1) : toModelOutputs(outputs))];
-    const plan = planSteps(present, wanted);
+    const plan = this._isShared ? planSharedSteps(present, wanted) : planSteps(present, wanted);
     const isDelivered = outputs !== null && !this.model.trusted;
     if (isDelivered && plan.length > 0) {
       trustOnly(this.model, wanted);
     } else if (!plan.every(step => applyStep(this.model, step))) {
-      this.model.outputs.fromJSON(wanted);
+      rewrite(this.model, wanted);
     }
     this._written = wanted;
     return this._writeSeq(outputs === null ? this._seq : seq) || plan.length > 0;
+  }
+
+  /** Show the outputs of the shared document, where the page shows others. Does nothing if the notebook is not shared. */
+  showShared(): void {
+    if (this._isShared) {
+      showSharedOutputs(this.model);
+      this._written = null;
+    }
   }
 
   /** Path of the notebook that shows the job, as its file says; "" if the file does not say it. */
@@ -147,9 +161,15 @@ export class BoundCell {
 
 /** Trust the cell with these outputs only: to trust the outputs that it has would run their scripts. */
 function trustOnly(model: ICodeCellModel, outputs: readonly IOutput[]): void {
-  model.outputs.clear();
-  model.trusted = true;
-  model.outputs.fromJSON([...outputs]);
+  changeAtOnce(model, () => {
+    model.outputs.clear();
+    model.trusted = true;
+    model.outputs.fromJSON([...outputs]);
+  });
+}
+
+function rewrite(model: ICodeCellModel, outputs: readonly IOutput[]): void {
+  changeAtOnce(model, () => model.outputs.fromJSON([...outputs]));
 }
 
 /** Apply one step to the model; return false if all outputs must be written instead. */
@@ -163,7 +183,7 @@ function applyStep(model: ICodeCellModel, step: Step): boolean {
       outputs.set(step.index, step.output);
       return true;
     case 'rewrite':
-      outputs.fromJSON([...step.outputs]);
+      rewrite(model, step.outputs);
       return true;
     case 'text':
       return applyTextStep(model, step);

@@ -37,7 +37,11 @@ export async function goToCell(
   return panel;
 }
 
-/** Open the notebook of a job and return it, or null if it was not opened. Raises an error if it no longer exists. */
+/**
+ * Open the notebook of a job and return it, or null if it was not opened here. Raises an error if it no longer exists.
+ *
+ * Notebook 7 shows one notebook in each tab of the browser and opens all others in new tabs.
+ */
 export async function openNotebook(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
@@ -45,9 +49,18 @@ export async function openNotebook(
   trans: TranslationBundle
 ): Promise<NotebookPanel | null> {
   const path = await findNotebook(app, tracker, job, trans);
-  const panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
-  await panel?.context.ready;
-  return panel ?? null;
+  let panel = tracker?.find(known => known.context.path === path);
+  if (panel === undefined) {
+    panel = (await app.commands.execute('docmanager:open', { path })) as NotebookPanel | undefined;
+  } else {
+    // Notebook 7 closes a notebook that is opened once more.
+    app.shell.activateById(panel.id);
+  }
+  if (panel === undefined || panel.isDisposed) {
+    return null;
+  }
+  await panel.context.ready;
+  return panel;
 }
 
 /** Return the place of the target cell that shows an error, or of the first one; -1 if none is in the notebook. */

@@ -1,5 +1,6 @@
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { CellList, NotebookPanel } from '@jupyterlab/notebook';
+import type { CellChange, ISharedCodeCell } from '@jupyter/ydoc';
 import type { Contents } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -11,6 +12,7 @@ import { BoundCell } from './cell';
 import { Saver } from './saver';
 import type { JobStream } from './stream';
 import { makeSweepOutput } from './sweep';
+import { readPresence, Writer } from './writer';
 
 /** The services that the bindings of a notebook need. */
 export interface IBindingServices {
@@ -28,15 +30,23 @@ export class NotebookBindings implements IDisposable {
     readonly panel: NotebookPanel,
     private readonly _services: IBindingServices
   ) {
-    this._saver = new Saver(panel.context, _services.contents);
-    this._cellList = panel.model?.cells ?? null;
+    const { context, model } = panel;
+    this._saver = new Saver(context, _services.contents);
+    this._isShared = model?.collaborative === true;
+    const mayWrite = (): boolean => !context.model.readOnly && context.contentsModel?.writable !== false;
+    const presence = model !== null && this._isShared ? readPresence(model.sharedModel) : null;
+    this._writer = new Writer(presence, mayWrite, context.ready);
+    this._writer.begun.connect(this._writeAll, this);
+    if (this._isShared) {
+      model?.contentChanged.connect(this._scheduleScan, this);
+    }
+    this._cellList = model?.cells ?? null;
     this._cellList?.changed.connect(this._scheduleScan, this);
     panel.context.fileChanged.connect(this._scheduleScan, this);
     panel.context.pathChanged.connect(this._onPath, this);
     _services.training.jobChanged.connect(this._onJob, this);
     _services.training.outputArrived.connect(this._onOutput, this);
     _services.training.resumed.connect(this._onResumed, this);
-    document.addEventListener('visibilitychange', this._onVisibility);
     void this._scan();
   }
 
@@ -50,7 +60,11 @@ export class NotebookBindings implements IDisposable {
     }
     this._isDisposed = true;
     window.clearTimeout(this._scanTimer);
-    document.removeEventListener('visibilitychange', this._onVisibility);
+    this._writer.dispose();
+    this._cells.forEach((_, id) => this._drop(id));
+    if (!this.panel.context.isDisposed) {
+      this.panel.model?.contentChanged.disconnect(this._scheduleScan, this);
+    }
     this._cellList?.changed.disconnect(this._scheduleScan, this);
     this.panel.context.fileChanged.disconnect(this._scheduleScan, this);
     this.panel.context.pathChanged.disconnect(this._onPath, this);
@@ -72,7 +86,7 @@ export class NotebookBindings implements IDisposable {
       for (const target of job.targets) {
         const model = this._findCodeCell(target.cell_id);
         if (model !== null) {
-          this._cells.set(model.id, BoundCell.bind(model, job, this.panel.context.path));
+          this._add(BoundCell.bind(model, job, this.panel.context.path, this._isShared));
         }
       }
     });
@@ -89,7 +103,7 @@ export class NotebookBindings implements IDisposable {
     }
     this._saver.runOwnChange(() => {
       this._cells.get(cellId)?.unbind();
-      this._cells.delete(cellId);
+      this._drop(cellId);
       model.outputs.fromJSON([makeSweepOutput(sweep)]);
       model.executionCount = null;
     });
@@ -122,12 +136,12 @@ export class NotebookBindings implements IDisposable {
   }
 
   private _scheduleScan(): void {
-    window.clearTimeout(this._scanTimer);
-    this._scanTimer = window.setTimeout(() => void this._scan(), 50);
+    this._scanTimer ??= window.setTimeout(() => void this._scan(), 50);
   }
 
   /** Find cells that came or went: on opening, after a paste, an undo or a reload of the file. */
   private async _scan(): Promise<void> {
+    this._scanTimer = undefined;
     await this.panel.context.ready;
     if (this._isDisposed || this.panel.model === null) {
       return;
@@ -138,18 +152,56 @@ export class NotebookBindings implements IDisposable {
         .map(model => [model.id, model])
     );
     for (const [id, cell] of this._cells) {
-      if (present.get(id) !== cell.model) {
-        this._cells.delete(id);
-        if (!present.has(id)) {
+      const model = present.get(id);
+      if (model !== cell.model || BoundCell.read(model)?.binding.job !== cell.binding.job) {
+        this._drop(id);
+        if (model === undefined) {
           this._report(cell, 'deleted');
         }
       }
     }
     for (const [id, model] of present) {
-      const cell = this._cells.has(id) ? null : BoundCell.read(model);
+      const cell = this._cells.has(id) ? null : BoundCell.read(model, this._isShared);
       if (cell !== null) {
-        this._cells.set(id, cell);
+        this._add(cell);
         void this._resume(cell);
+      }
+    }
+    this._correct();
+  }
+
+  private _add(cell: BoundCell): void {
+    this._drop(cell.model.id);
+    this._cells.set(cell.model.id, cell);
+    if (this._isShared) {
+      cell.model.sharedModel.changed.connect(this._onSharedCell, this);
+    }
+  }
+
+  private _drop(id: string): void {
+    const cell = this._cells.get(id);
+    this._cells.delete(id);
+    if (cell !== undefined && this._isShared && !cell.model.isDisposed) {
+      cell.model.sharedModel.changed.disconnect(this._onSharedCell, this);
+    }
+  }
+
+  /** Remember that another page may have changed the outputs of a cell. */
+  private _onSharedCell(shared: ISharedCodeCell, change: CellChange): void {
+    if (change.outputsChange !== undefined || change.streamOutputChange !== undefined) {
+      this._suspects.add(shared.getId());
+    }
+  }
+
+  /** Show, and correct if this page writes, the outputs that another page may have changed. */
+  private _correct(): void {
+    const cells = [...this._suspects].map(id => this._cells.get(id));
+    this._suspects.clear();
+    for (const cell of cells) {
+      const job = cell === undefined ? undefined : this._jobs.get(cell.binding.job);
+      cell?.showShared();
+      if (job !== undefined) {
+        this._write(job);
       }
     }
   }
@@ -257,31 +309,38 @@ export class NotebookBindings implements IDisposable {
     });
   }
 
-  /** Write what arrived while the tab was hidden. A hidden tab never writes, so that two tabs do not both write. */
-  private readonly _onVisibility = (): void => {
-    if (document.visibilityState === 'visible') {
-      this._streams.forEach((_, id) => {
-        const job = this._jobs.get(id);
-        if (job !== undefined) {
-          this._write(job);
-        }
-      });
-    }
-  };
+  /** Write what arrived while another page wrote, or while this page was hidden. */
+  private _writeAll(): void {
+    this._streams.forEach((_, id) => {
+      const job = this._jobs.get(id);
+      if (job !== undefined) {
+        this._write(job);
+      }
+    });
+  }
 
   private _write(job: JobView): void {
     const stream = this._streams.get(job.id);
-    if (stream === undefined || document.visibilityState === 'hidden') {
+    const cells = [...this._cells.values()].filter(cell => cell.binding.job === job.id);
+    if (stream === undefined || !this._writer.isHere) {
+      this._reportEdited(cells, job);
       return;
     }
-    const cells = [...this._cells.values()].filter(cell => cell.binding.job === job.id);
     cells.forEach(cell => this._writeCell(cell, job, stream));
     if (isFinal(job.phase) && stream.isFinished) {
       void this._saver.saveOwnChanges();
     }
   }
 
+  /** Tell the user of a page that does not write which of its cells are no longer written. */
+  private _reportEdited(cells: readonly BoundCell[], job: JobView): void {
+    if (document.visibilityState === 'visible') {
+      cells.filter(cell => cell.findRefusal(job) === 'edited').forEach(cell => this._report(cell, 'edited'));
+    }
+  }
+
   private _writeCell(cell: BoundCell, job: JobView, stream: JobStream): void {
+    cell.showShared();
     const refusal = cell.findRefusal(job);
     if (refusal === 'replaced') {
       this._unbind(cell, refusal);
@@ -294,7 +353,7 @@ export class NotebookBindings implements IDisposable {
   }
 
   private _unbind(cell: BoundCell, why: Refusal): void {
-    this._cells.delete(cell.model.id);
+    this._drop(cell.model.id);
     this._saver.runOwnChange(() => cell.unbind());
     this._report(cell, why);
   }
@@ -309,12 +368,17 @@ export class NotebookBindings implements IDisposable {
   }
 
   private readonly _saver: Saver;
+  private readonly _writer: Writer;
+  /** Whether other pages may show the same document. */
+  private readonly _isShared: boolean;
   /** Kept here, because a model that is disposed before its notebook has no list any more. */
   private readonly _cellList: CellList | null;
   private readonly _cells = new Map<string, BoundCell>();
   private readonly _jobs = new Map<string, JobView>();
   private readonly _streams = new Map<string, JobStream>();
   private readonly _told = new Set<string>();
+  /** Ids of cells whose outputs another page may have changed. */
+  private readonly _suspects = new Set<string>();
   private _scanTimer: number | undefined;
   private _isDisposed = false;
 }

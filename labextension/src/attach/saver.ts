@@ -8,6 +8,8 @@ import type { IDisposable } from '@lumino/disposable';
  *
  * Unsaved edits of the user stay unsaved. If another tab saved the same outputs meanwhile, the file is read again,
  * without a dialog about a conflict that does not exist.
+ *
+ * A notebook that several pages share is saved by its server, and here only when the user asks for it.
  */
 export class Saver implements IDisposable {
   constructor(
@@ -54,6 +56,7 @@ export class Saver implements IDisposable {
     if (
       this._isDisposed ||
       this._context.isDisposed ||
+      model.collaborative === true ||
       !model.dirty ||
       this._hasUserEdits ||
       !this._hasOwnChanges
@@ -70,7 +73,7 @@ export class Saver implements IDisposable {
       return;
     }
     try {
-      if (await this._isNewerOnDisk()) {
+      if (context.model.collaborative !== true && (await this._isNewerOnDisk())) {
         await (this._hasUserEdits ? Promise.resolve() : context.revert());
       } else {
         await context.save();
