@@ -23,6 +23,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 from .save_results import describe_error, find_own_modules, limited_recursions
@@ -143,6 +144,8 @@ def load_call(python: str, text: str) -> Callable[[], object]:
     function, args, kwargs, sources = Unpickler(io.BytesIO(zlib.decompress(base64.b64decode(text)))).load()
     for file, lines in sources.items():
         linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+        if isinstance(function, FunctionType):
+            function.__code__ = _name_file(function.__code__, file)
 
     def call() -> object:
         value = function(*args, **kwargs)
@@ -258,6 +261,12 @@ def _collect_sources(function: Function) -> dict[str, list[str]]:
         return {}
     lines = linecache.getlines(file)
     return {file: lines} if lines else {}
+
+
+def _name_file(code: CodeType, file: str) -> CodeType:
+    """Return code, and the code of functions in it, with the name of its file, which newer cloudpickles leave out."""
+    constants = (_name_file(each, file) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=file, co_consts=tuple(constants))
 
 
 def _shorten(value: object, length: int = 60) -> str:

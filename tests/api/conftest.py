@@ -161,19 +161,3 @@ async def people(serve, world):
     yield clients
     for client in clients.values():
         client.close()
-
-
-@pytest_asyncio.fixture
-async def say(people, monkeypatch, capsys, tmp_path):
-    """Run a command as ann; return its exit code, standard output and standard error."""
-    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "jupyter"))
-    monkeypatch.setenv("JUPYTER_GQ_URL", people["ann"].url)
-    monkeypatch.setenv("JUPYTER_GQ_TOKEN", "ann")
-
-    async def run(*arguments):
-        code = await asyncio.to_thread(main, list(arguments))
-        told = capsys.readouterr()
-        assert "Traceback" not in told.err
-        return code, told.out, told.err
-
-    return run

@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import linecache
 import subprocess
 import sys
+import traceback
 
 import cloudpickle
 import pytest
@@ -206,3 +208,17 @@ def test_a_deep_value_is_shown_by_its_type_and_ends_no_kernel() -> None:
         [sys.executable, "-c", _SHOWS], capture_output=True, text=True, timeout=scaled(60), check=False
     )
     assert (done.returncode, done.stdout[-8:]) == (0, "1000000\n"), done.stderr
+
+
+def test_a_traceback_shows_the_lines_of_a_function_of_a_cell(monkeypatch) -> None:
+    source = "def fails(x):\n    return [each / 0 for each in (lambda: [x])()]\n"
+    file, cell = "/nowhere/cell.py", {"__name__": "__main__"}
+    monkeypatch.setitem(linecache.cache, file, (len(source), None, source.splitlines(True), file))
+    exec(compile(source, file, "exec"), cell)
+    text = pickle_call(cell["fails"], (1,), {})
+    monkeypatch.delitem(linecache.cache, file)
+    with pytest.raises(ZeroDivisionError) as raised:
+        load(text)()
+    shown = "".join(traceback.format_tb(raised.tb))
+    assert f'File "{file}", line 2, in fails' in shown
+    assert "return [each / 0" in shown
