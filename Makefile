@@ -131,8 +131,8 @@ test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/browser
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py tests/browser/test_versions.py
 
-.PHONY: test-lab-4.5
-test-lab-4.5: setup chromium .venv-lab-4.5/.installed ## Click in JupyterLab 4.5; test-browser does it in 4.4 and in the newest one
+.PHONY: test-older-lab
+test-older-lab: setup chromium .venv-lab-4.5/.installed ## Click in JupyterLab 4.5; test-browser does it in 4.4 and in the newest one
 	JUPYTER_GQ_TEST_PYTHON=$(abspath .venv-lab-4.5)/bin/python $(PYTEST) tests/browser/test_versions.py
 
 .venv-lab-%/.installed: pyproject.toml jupyter_gq/labextension/package.json

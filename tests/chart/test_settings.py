@@ -50,18 +50,10 @@ def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
 def test_the_values_of_a_section_are_its_settings(section):
     cls = SECTIONS[section]
     written = {snake(key) for key in schema()["properties"][section]["properties"]}
-    # Entries by name are values of their own. On a cluster pods have limits of disk, and shares are neither suspended
-    # nor watched.
+    # Entries by name are values of their own. On a cluster pods have limits of disk, and shares are not suspended.
     elsewhere = {
         "TrainingQueues": {"queues", "max_job_disk", "max_user_disk"},
-        "Pools": {
-            "pools",
-            "watch_memory",
-            "interrupt_after",
-            "end_after",
-            "memory_tolerance",
-            "memory_reserve",
-        },
+        "Pools": {"pools"},
         "IdlePolicy": {"suspend", "return_within", "suspended_memory"},
     }.get(cls.__name__, set())
     assert written == {name for name in cls.class_trait_names(config=True) if name in vars(cls)} - elsewhere
