@@ -94,7 +94,7 @@ export function formatExcess(excess: MemoryExcessView, now: number, trans: Trans
   }
 }
 
-/** Return the text of the idle warning, time first, as notifications show 140 characters; "" without a warning. */
+/** Return the text of the idle warning, time first, in the sentences that fit; "" without a warning. */
 export function formatWarning(notebook: NotebookView, now: number, trans: TranslationBundle): string {
   const { warning } = notebook;
   if (warning === null) {
@@ -109,7 +109,7 @@ export function formatWarning(notebook: NotebookView, now: number, trans: Transl
           formatClock(warning.expire_at, now),
           formatCountdown(left)
         );
-  return `${when} ${warning.sentence}`;
+  return fitToast(`${when} ${warning.sentence}`);
 }
 
 /** Return the text of the notification that a share was lent: for whom and why, and what brings the share back. */

@@ -7,6 +7,7 @@ import * as React from 'react';
 
 import { describeError } from '../client';
 import { panelIcon } from '../icons';
+import { fitToast } from '../toasts';
 import type { ITraining } from '../tokens';
 import { CommandIDs, commandOfAgain, PANEL_ID } from '../tokens';
 import type { JobSummary } from '../wire';
@@ -158,7 +159,8 @@ export class PanelWidget extends ReactWidget {
       await this._training.loadMore();
     } catch (reason) {
       const problem = describeError(reason);
-      Notification.error(this._trans.__('Older jobs could not be fetched. %1', problem), { autoClose: 5000 });
+      const message = this._trans.__('Older jobs could not be fetched. %1', problem);
+      Notification.error(fitToast(message), { autoClose: 5000 });
     } finally {
       this._loadingMore = false;
       this.update();

@@ -11,6 +11,7 @@ import { describeError } from '../client';
 import { definePlugin } from '../lifetime';
 import { canKeep, formatKept, formatWarning } from '../live/share';
 import { formatClock, formatCountdown, formatSpan } from '../times';
+import { fitToast } from '../toasts';
 import { CommandIDs, ITraining, NO_ARGS } from '../tokens';
 import type { NotebookView } from '../wire';
 
@@ -62,7 +63,7 @@ async function keepShare(training: ITraining, trans: TranslationBundle): Promise
     training.recordNotebook(notebook);
     Notification.success(formatKept(notebook, Date.now() / 1000, trans), { autoClose: 4000 });
   } catch (reason) {
-    Notification.error(describeError(reason), { autoClose: 8000 });
+    Notification.error(fitToast(describeError(reason)), { autoClose: 8000 });
   }
 }
 

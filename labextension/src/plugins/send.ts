@@ -25,6 +25,7 @@ import type { IFileChoice } from '../send/files';
 import { describeChoice } from '../send/files';
 import type { Targets } from '../send/targets';
 import { proposePrefix } from '../send/targets';
+import { fitToast, quoteName } from '../toasts';
 import { CommandIDs, ICellOutputs, IRunHistory, ISender, ITraining } from '../tokens';
 import type { CellsRequest, JobRequest, JobView, Me, SendRequest, SentSweep } from '../wire';
 
@@ -240,9 +241,8 @@ class Sender implements ISender {
       this._training.recordJob(await this._training.client.cancelJob(job.id));
     } catch (reason) {
       const problem = describeError(reason);
-      Notification.error(this._trans.__('“%1” could not be cancelled. %2', job.name, problem), {
-        autoClose: 8000
-      });
+      const message = this._trans.__('%1 could not be cancelled. %2', quoteName(job.name), problem);
+      Notification.error(fitToast(message), { autoClose: 8000 });
     }
   }
 
