@@ -129,7 +129,10 @@ describe('the share of this server', () => {
       /^Your GPU share is taken at .+, in 4:07\. Bob waits\.$/
     );
     expect(formatWarning(aNotebook({ warning }), 1001, ENGLISH)).toMatch(/being taken now/);
-    const long = { ...warning, sentence: `Carol ${'really '.repeat(10)}waits. Run a cell, or press Keep it.` };
+    const long = {
+      ...warning,
+      sentence: `Carol ${'really '.repeat(10)}waits. Run a cell, or press Keep it.`
+    };
     expect(formatWarning(aNotebook({ warning: long }), 753, ENGLISH)).toMatch(/waits\.$/);
   });
 });
