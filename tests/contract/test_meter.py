@@ -10,7 +10,8 @@ import pytest
 from jupyter_gq.agent.kubelet import KubeletSocket
 from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_environment
-from jupyter_gq.client.agents import AgentShare, WatchedPod
+from jupyter_gq.agent.signals import PodSignals
+from jupyter_gq.client.agents import WatchedPod
 from jupyter_gq.devices.meter import ProbeMeter, Share, ShareUse
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.fakes import FixedClock
@@ -76,11 +77,13 @@ def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp
     clock = FixedClock()
     probe = SimulatedProbe(parse_devices("2x A100-40GB", "n1"), why="test.", now=clock.now)
     meter = ProbeMeter(probe)
+    processes = Processes(PROC, find_pod_by_environment)
     node = LocalNode(
         probe=probe,
         meter=meter,
         kubelet=KubeletSocket(tmp_path / "none"),
-        processes=Processes(PROC, find_pod_by_environment),
+        processes=processes,
+        signals=PodSignals(processes, allowed=False, host_ids=lambda: False),
         proc=PROC,
     )
     pods[0].tell("memory 1234")
@@ -92,8 +95,8 @@ def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp
     def both():
         """Check that the agent reports what the service measures; return the use of each pod."""
         reported, measured = node.observe(watch).shares, meter.measure(shares)
-        assert reported == [
-            AgentShare(pod_uid=uid, memory_mib=use.memory, utilisation=use.utilisation) for uid, use in measured.items()
+        assert [(share.pod_uid, share.memory_mib, share.utilisation) for share in reported] == [
+            (uid, use.memory, use.utilisation) for uid, use in measured.items()
         ]
         return [measured[pod.uid] for pod in pods]
 

@@ -244,6 +244,20 @@ async def test_files_are_left_out_one_by_one_or_all_in_the_live_folder(on_hub, s
     )
 
 
+async def test_nothing_goes_along_while_the_file_that_names_what_stays_cannot_be_read(
+    on_hub, service, fetch, jp_root_dir
+):
+    request = with_module(jp_root_dir)
+    (jp_root_dir / "work" / ".jupyter-gq-ignore").write_text("net.py\n" * 10_000)
+    problem = "The file .jupyter-gq-ignore cannot be followed: it is larger than 64 KiB. Mend or delete it"
+    _, plan = await fetch("POST", "check", body=request)
+    assert problem in str(plan["files"]["notes"])
+    status, refusal = await fetch("POST", "send", body=request)
+    assert (status, refusal["field"], problem in refusal["message"]) == (422, "files", True)
+    assert (service.parts, service.bodies) == ({}, [])
+    assert (await fetch("POST", "send", body={**request, "live_folder": True}))[0] == 201
+
+
 async def test_a_job_that_reaches_nothing_is_announced(on_hub, service, fetch, jp_root_dir):
     service.files |= {"reached": []}
     request = with_module(jp_root_dir)

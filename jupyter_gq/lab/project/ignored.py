@@ -40,8 +40,10 @@ _MOST_STARS = 3
 class Ignored:
     """The rules of one folder."""
 
-    def __init__(self, lines: Iterable[str] = ()) -> None:
+    def __init__(self, lines: Iterable[str] = (), problem: str = "") -> None:
         own = list(lines)
+        #: Why the user's own file of patterns is not followed, as a clause; "" if it is, or if there is none.
+        self.problem = problem
         self._all = _parse([*_MADE, *map(_widen, own)])
         self._secrets = _parse([*SECRETS, *(line.lower() for line in own if line.startswith("!"))])
 
@@ -51,8 +53,8 @@ class Ignored:
         file = Path(os.path.realpath(folder / IGNORE_FILE))  # a link to a file of patterns for several folders is fine
         try:
             content = read_file(file, limit=_LARGEST) or b""
-        except UnusableFile:
-            return cls()
+        except UnusableFile as error:
+            return cls(problem=error.problem)
         return cls(content.decode(errors="replace").splitlines())
 
     def is_secret(self, path: str) -> bool:

@@ -76,6 +76,8 @@ class Needed:
     staying: dict[str, StayingFile] = field(default_factory=dict)
     #: Whether the search ended early.
     cut_short: bool = False
+    #: Why `.jupyter-gq-ignore` is not followed, as a clause; "" if it is, or if there is none.
+    ignore_problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +130,7 @@ class _Search:
         self._entries = 0
         self._until = monotonic() + _SECONDS
         self._modules: list[str] = []
-        self.found = Needed()
+        self.found = Needed(ignore_problem=self._ignored.problem)
 
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
         """Add the modules and files that code of this package of the folder names; () is no package."""

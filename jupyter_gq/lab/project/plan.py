@@ -9,10 +9,12 @@ from jupyter_gq.client.models import FileStore, FrozenFile
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.lab.cells import parse_cell
 from jupyter_gq.lab.effects import find_effects
+from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, FilesPlan, PlannedFile
 from jupyter_gq.lab.requests import StayingFile as ShownStayingFile
 
 from .freezing import FileService, freeze, send_parts
+from .ignored import IGNORE_FILE
 from .needed import Caps, Code, Needed, NeededFile, StayingFile, find_needed
 
 _COMPUTED = "Paths that the code computes are not seen: add a pattern for such files."
@@ -54,8 +56,11 @@ class Project:
     async def send(self, service: FileService) -> list[FrozenFile]:
         """Freeze the files that go along, and send what the service lacks of them.
 
-        Raises `RefusedRequest` if a file cannot be read, and `ServiceError` if the service refuses.
+        Raises `RefusedRequest` if a file cannot be read, also the one that names what stays, and `ServiceError` if the
+        service refuses.
         """
+        if self.going and self.needed.ignore_problem:
+            raise RefusedRequest("unusable_file", self._describe_ignore_problem(), field="files")
         frozen, parts = await asyncio.to_thread(freeze, self.folder, self.going, self.caps.file)
         await send_parts(service, parts)
         return frozen
@@ -89,11 +94,19 @@ class Project:
             told = ["No file goes along, and the job does not reach this folder: it begins in an empty one."]
         if self.store is None:
             told.append(_NO_STORE)
+        if self.needed.ignore_problem:
+            told.append(self._describe_ignore_problem())
         if self.needed.cut_short:
             told.append(_CUT_SHORT)
         if self.sees_paths:
             told.append(_COMPUTED)
         return told
+
+    def _describe_ignore_problem(self) -> str:
+        return (
+            f"The file {IGNORE_FILE} cannot be followed: {self.needed.ignore_problem}. Mend or delete it, or use the "
+            "live folder: it is not known which files shall stay."
+        )
 
 
 async def find_project(
