@@ -1,9 +1,9 @@
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IDisposable } from '@lumino/disposable';
 
-import { definePlugin } from '../lifetime';
+import { connect, definePlugin } from '../lifetime';
 import { formatSuspension } from '../live/share';
+import { StandingNotice } from '../notice';
 import { ITraining } from '../tokens';
 import type { NotebookView } from '../wire';
 
@@ -14,57 +14,40 @@ export const lending = definePlugin({
   autoStart: true,
   requires: [ITraining],
   activate: ({ owned, trans }, training: ITraining): void => {
-    owned.add(new LendingNotices(training, trans));
+    const notices = new LendingNotices(training, trans);
+    owned.add(notices.shown);
+    owned.add(connect(training.stateChanged, () => notices.update()));
   }
 });
 
-class LendingNotices implements IDisposable {
+class LendingNotices {
   constructor(
     private readonly _training: ITraining,
     private readonly _trans: TranslationBundle
-  ) {
-    _training.stateChanged.connect(this._onState, this);
-  }
+  ) {}
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
+  readonly shown = new StandingNotice();
 
-  dispose(): void {
-    this._isDisposed = true;
-    this._training.stateChanged.disconnect(this._onState, this);
-    this._withdraw();
-  }
-
-  private _onState(): void {
+  /** Tell that the share was lent until it is back, and then that it is back. */
+  update(): void {
     const notebook = this._training.notebookHere;
     const known = this._known;
     this._known = notebook;
     if (notebook === null || notebook.id !== known?.id) {
-      this._withdraw();
+      this.shown.withdraw();
       return;
     }
     if (isLent(notebook) && !isLent(known)) {
-      // Stays until the share is back: the user may be away for hours.
-      this._toast = Notification.info(formatSuspension(notebook, this._trans), { autoClose: false });
+      this.shown.show(formatSuspension(notebook, this._trans), 'info');
     } else if (isLent(known) && !isLent(notebook)) {
-      this._withdraw();
+      this.shown.withdraw();
       if (notebook.phase === 'running') {
         Notification.success(this._trans.__('Your GPU is back.'), { autoClose: 6000 });
       }
     }
   }
 
-  private _withdraw(): void {
-    if (this._toast !== null) {
-      Notification.dismiss(this._toast);
-      this._toast = null;
-    }
-  }
-
   private _known: NotebookView | null = null;
-  private _toast: string | null = null;
-  private _isDisposed = false;
 }
 
 /** Return whether the share of a notebook is lent or on its way back. */

@@ -1,9 +1,8 @@
-import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IDisposable } from '@lumino/disposable';
 
-import { definePlugin } from '../lifetime';
+import { connect, definePlugin } from '../lifetime';
 import { formatExcess } from '../live/share';
+import { StandingNotice } from '../notice';
 import { ITraining } from '../tokens';
 
 /** The notifications of each step against a share that holds more GPU memory than its limit. */
@@ -13,30 +12,23 @@ export const memory = definePlugin({
   autoStart: true,
   requires: [ITraining],
   activate: ({ owned, trans }, training: ITraining): void => {
-    owned.add(new MemoryNotices(training, trans));
+    const notices = new MemoryNotices(training, trans);
+    owned.add(notices.shown);
+    owned.add(connect(training.stateChanged, () => notices.update()));
+    notices.update();
   }
 });
 
-class MemoryNotices implements IDisposable {
+class MemoryNotices {
   constructor(
     private readonly _training: ITraining,
     private readonly _trans: TranslationBundle
-  ) {
-    _training.stateChanged.connect(this._onState, this);
-    this._onState();
-  }
+  ) {}
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
+  readonly shown = new StandingNotice();
 
-  dispose(): void {
-    this._isDisposed = true;
-    this._training.stateChanged.disconnect(this._onState, this);
-    this._withdraw();
-  }
-
-  private _onState(): void {
+  /** Show the present step against the share, or nothing once enough memory is free. */
+  update(): void {
     const notebook = this._training.notebookHere;
     // An earlier release of the service does not send the field.
     const excess = notebook?.over_limit ?? null;
@@ -45,22 +37,12 @@ class MemoryNotices implements IDisposable {
       return;
     }
     this._step = step;
-    this._withdraw();
-    if (excess !== null) {
-      const message = formatExcess(excess, Date.now() / 1000, this._trans);
-      // Stays until the next step, or until enough memory is free: the user may be away.
-      this._toast = Notification.warning(message, { autoClose: false });
-    }
-  }
-
-  private _withdraw(): void {
-    if (this._toast !== null) {
-      Notification.dismiss(this._toast);
-      this._toast = null;
+    if (excess === null) {
+      this.shown.withdraw();
+    } else {
+      this.shown.show(formatExcess(excess, Date.now() / 1000, this._trans), 'warning');
     }
   }
 
   private _step = '';
-  private _toast: string | null = null;
-  private _isDisposed = false;
 }
