@@ -164,8 +164,10 @@ def _judge_outputs(sent: Sent, view: JobView, events: list[dict]) -> list[str]:
     for run, count in Counter(each.run for each in executions).items():
         if count > 1:
             faults.append(f"run {run} of {about} executed its cell {count} times")
-    for execution in executions:
-        faults += _judge_execution(about, execution, _numbers_of_run(events, execution.run))
+    told = _read_numbers(events)
+    if not _can_follow(told, executions, view.run):
+        written = [number for each in executions for number in each.numbers]
+        faults.append(f"{about} wrote {_brief(written)}, and {_brief(told)} is stored")
     if view.phase == "done" and not any(each.run == view.run and each.ended for each in executions):
         faults.append(f"{about} is done, and run {view.run} did not come to its end")
     return faults
@@ -182,21 +184,38 @@ def _have_gaps(numbers: list[int], after: int) -> bool:
     return numbers != sorted(set(numbers)) or later != list(range(after + 1, after + 1 + len(later)))
 
 
-def _judge_execution(about: str, execution: Execution, told: list[int]) -> list[str]:
-    """Compare the stored numbers of a run with the written ones; a run that was killed may lack its last ones."""
-    written = list(execution.numbers)
-    if told == written or (not execution.ended and told == written[: len(told)]):
-        return []
-    return [f"run {execution.run} of {about} wrote {_brief(written)}, and {_brief(told)} is stored"]
+def _can_follow(told: list[int], executions: list[Execution], last_run: int) -> bool:
+    """Return whether stored numbers are those of the executions, one after the other.
 
-
-def _numbers_of_run(events: list[dict], run: int) -> list[int]:
-    text = "".join(
-        event["output"].get("text", "")
-        for event in events
-        if event["run"] == run and event["op"] == "append" and event["output"].get("name") == "stdout"
+    An execution that was killed may lack its last ones; one that ended in a run that did not may lack them too.
+    """
+    if not executions:
+        return not told
+    first, *rest = executions
+    written = list(first.numbers)
+    may_lack = not first.ended or first.run < last_run
+    return any(
+        told[:count] == written[:count] and _can_follow(told[count:], rest, last_run)
+        for count in range(len(written), -1 if may_lack else len(written) - 1, -1)
     )
-    return [int(number) for number in re.findall(r"^n (\d+)$", text, re.MULTILINE)]
+
+
+def _read_numbers(events: list[dict]) -> list[int]:
+    """Return the numbers in the output that the pieces add up to."""
+    text: dict[str, str] = {}
+    for event in events:
+        match event["op"]:
+            case "append":
+                text[event["cell"]] = text.get(event["cell"], "") + _text_of(event["output"])
+            case "set":
+                text[event["cell"]] = "".join(map(_text_of, event["outputs"]))
+            case "clear":
+                text[event["cell"]] = ""
+    return [int(number) for each in text.values() for number in re.findall(r"^n (\d+)$", each, re.MULTILINE)]
+
+
+def _text_of(output: dict) -> str:
+    return str(output.get("text", "")) if output.get("name") == "stdout" else ""
 
 
 def _brief(numbers: list[int]) -> str:

@@ -54,10 +54,18 @@ def test_outputs_are_stored_once_in_order_and_completely(sent):
 def test_a_later_run_may_send_all_outputs_again_in_place_of_earlier_pieces(sent):
     (sent.place / "run-1-17-99").write_text("0\n1\n")
     (sent.place / "run-2-18-99").write_text("5\nend\n")
-    whole = {"seq": 4, "run": 2, "op": "set", "cell": "c1", "outputs": []}
-    for last, faults in ((5, 0), (6, 1)):
+    for last, stored, faults in ((5, (0, 1), 0), (5, (0,), 0), (5, (), 0), (6, (0, 1), 1), (5, (1,), 1)):
+        outputs = [a_piece(0, number)["output"] for number in stored]
+        whole = {"seq": 4, "run": 2, "op": "set", "cell": "c1", "outputs": outputs}
         pieces = [{**a_piece(2, 0), "op": "cell", "output": {}}, whole, a_piece(last, 5, run=2)]
         assert len(checks._judge_outputs(sent, a_view(run=2), pieces)) == faults
+
+
+def test_the_last_run_lacks_nothing_also_if_an_earlier_one_had_come_to_its_end(sent):
+    (sent.place / "run-2-18-99").write_text("0\n1\nend\n")
+    assert judged(sent, [0, 1, 2, 0, 1], a_view(run=2)) == []
+    assert judged(sent, [0, 1], a_view(run=2)) == []
+    assert "wrote 5 numbers" in judged(sent, [0, 1, 2, 0], a_view(run=2))[0]
 
 
 def test_a_killed_run_may_lack_its_last_outputs_only(sent):
