@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from .models import TaskLog
+
 if TYPE_CHECKING:
     from .http import ServiceClient
-    from .models import JobLog, TaskLog
+    from .models import JobLog
 
 
 def choose_logs(log: JobLog, task: int | None) -> list[TaskLog]:
-    """Return the logs of all tasks, or of one; empty if that one has none."""
-    return [each for each in log.tasks if task is None or each.task == task]
+    """Return the logs of all tasks, or of one.
+
+    A task without a log gets one of a byte: the service, asked for that byte, says if there is no such task.
+    """
+    if task is None:
+        return list(log.tasks)
+    return [each for each in log.tasks if each.task == task] or [TaskLog(task=task, start=0, end=1)]
 
 
 async def read_logs(client: ServiceClient, job: str, logs: Sequence[TaskLog]) -> AsyncIterator[bytes]:

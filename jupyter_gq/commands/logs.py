@@ -16,9 +16,6 @@ from .printer import JsonPrinter, StatePrinter, TextPrinter
 from .refusal import CommandRefused, ExitCode
 from .whole_log import print_lines, print_whole_log
 
-#: A place in a log behind which there is nothing.
-_BEHIND = 2**62
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq logs`."""
@@ -93,8 +90,6 @@ async def _print_whole(client: ServiceClient, job: JobView, arguments: argparse.
         raise CommandRefused("Name --all or --grep, not both: --grep looks through the whole log anyway.")
     if arguments.follow or arguments.output == "json":
         raise CommandRefused("--all and --grep print the log as it is now, as text. Leave out --follow and --output.")
-    if arguments.task is not None:
-        await client.log_part(job.id, arguments.task, _BEHIND)  # refused if the job has no such task
     if arguments.all:
         return await print_whole_log(client, job.id, arguments.task)
     return await print_lines(client, job.id, arguments.task, _check_text(arguments.grep))

@@ -12,6 +12,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError
 
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.plain_text import quoted
 
 from .hub_environment import HubEnvironment
 from .refusal import RefusedRequest
@@ -78,7 +79,7 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
         """Return a whole number of the query, None if it is missing; raise `RefusedRequest` if it is malformed."""
         text = self.get_query_argument(name, None)
         if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-            raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {text!r}.", field=name)
+            raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {quoted(text)}.", field=name)
         return None if text is None else int(text)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:

@@ -53,6 +53,17 @@ async def test_a_log_that_is_refused_is_a_problem_and_no_download(on_hub, servic
     assert "Content-Disposition" not in answer.headers
 
 
+async def test_the_service_says_that_there_is_no_such_task(on_hub, service, jp_fetch):
+    service.answers["GET", "jobs/job-7f3/log/size"] = (200, SIZE)
+    refused = {"code": "not_found", "message": "The job has no task 99: it has only task 0.", "field": None}
+    service.answers["GET", "jobs/job-7f3/log/content"] = (404, refused)
+    place = ("jupyter-gq", "jobs", "job-7f3", "log", "file")
+    answer = await jp_fetch(*place, params={"task": "99"}, raise_error=False)
+    assert (answer.code, json.loads(answer.body)) == (404, refused)
+    answer = await jp_fetch(*place, params={"task": "9" * 500}, raise_error=False)
+    assert (answer.code, len(json.loads(answer.body)["message"]) < 200) == (422, True)
+
+
 async def test_a_part_of_a_log_is_never_taken_for_the_whole(on_hub, service, jp_fetch):
     service.answers["GET", "jobs/job-7f3/log/size"] = (200, SIZE)
 
