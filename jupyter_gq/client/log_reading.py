@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from .models import TaskLog
-
 if TYPE_CHECKING:
     from .http import ServiceClient
-    from .models import JobLog
+    from .models import JobLog, TaskLog
 
 
 def choose_logs(log: JobLog, task: int | None) -> list[TaskLog]:
@@ -17,6 +15,8 @@ def choose_logs(log: JobLog, task: int | None) -> list[TaskLog]:
 
     A task without a log gets one of a byte: the service, asked for that byte, says if there is no such task.
     """
+    from .models import TaskLog  # the start of a Jupyter server imports no models
+
     if task is None:
         return list(log.tasks)
     return [each for each in log.tasks if each.task == task] or [TaskLog(task=task, start=0, end=1)]
