@@ -1,5 +1,11 @@
 """What holds for every tier."""
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.kept_logs import KeepsLogs
@@ -8,6 +14,27 @@ from tests.kept_logs import KeepsLogs
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+#: The name of this process's temporary folder in the state of pytest.
+_OWN_FOLDER = pytest.StashKey[str]()
+
 
 def pytest_configure(config):
     config.pluginmanager.register(KeepsLogs(config.rootpath), "kept-logs")
+    _take_own_temporary_folder(config)
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(config.stash[_OWN_FOLDER], ignore_errors=True)
+
+
+def _take_own_temporary_folder(config):
+    """Make a temporary folder for this process and its children, for all users as `/tmp` is.
+
+    Simulated devices find the memory of programs there: two workers, whose devices have the same names, would else see
+    each other's programs. The folders of `tmp_path` stay where they are, since longer names leave sockets no room.
+    """
+    shared = os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = tempfile.mkdtemp(prefix="gq-", dir=shared)
+    Path(folder).chmod(0o1777)
+    config.stash[_OWN_FOLDER] = folder
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
