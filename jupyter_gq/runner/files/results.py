@@ -25,6 +25,7 @@ MOST_FILES = 1000
 _LONGEST_REPORT = 8 * SMALL_FILE
 #: Characters of the path of a file that cannot be brought back.
 _LONGEST_SHOWN = 200
+_RENAME, _MAKE_READABLE = "Rename it in the job.", "Make it readable in the job."
 
 
 def read_report(path: Path, names: Sequence[str], reason: str) -> JsonObject:
@@ -83,7 +84,7 @@ def list_files(
         if isinstance(error, FileNotFoundError):
             return
         shown = Path(os.fsdecode(error.filename)).relative_to(folder).as_posix()
-        found.append(_describe_lost(hide(shown), 0, f"the folder cannot be read ({error.strerror})"))
+        found.append(_describe_lost(hide(shown), 0, f"the folder cannot be read ({error.strerror})", _MAKE_READABLE))
 
     for parent, folders, names in os.walk(folder, onerror=note_unreadable):
         folders[:] = sorted(name for name in folders if name not in CACHES)
@@ -93,17 +94,18 @@ def list_files(
             try:
                 if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
                     continue
-                size, unsafe = path.stat().st_size, explain_unsafe_path(shown)
+                size, unsafe, remedy = path.stat().st_size, explain_unsafe_path(shown), _RENAME
             except FileNotFoundError:
                 continue  # a program that the cells started still works there
             except OSError as error:
-                size, unsafe = 0, f"it cannot be read ({error.strerror})"
+                size, unsafe, remedy = 0, f"it cannot be read ({error.strerror})", _MAKE_READABLE
             unsafe = unsafe or ("its name has a secret in it" if hide(shown) != shown else "")
-            found.append(_describe_lost(hide(shown), size, unsafe) if unsafe else {"path": shown, "bytes": size})
+            lost = _describe_lost(hide(shown), size, unsafe, remedy) if unsafe else {"path": shown, "bytes": size}
+            found.append(lost)
     return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
 
 
-def _describe_lost(shown: str, size: int, why: str) -> JsonObject:
+def _describe_lost(shown: str, size: int, why: str, remedy: str) -> JsonObject:
     """Return the entry of a file that stays where it is, because of `why`, a clause about its path."""
     readable = ascii(shown)[1:-1]
     if len(readable) > _LONGEST_SHOWN:
@@ -111,5 +113,5 @@ def _describe_lost(shown: str, size: int, why: str) -> JsonObject:
     return {
         "path": readable,
         "bytes": size,
-        "reason": f"It cannot be brought back, because {why}. Rename it in the job.",
+        "reason": f"It cannot be brought back, because {why}. {remedy}",
     }

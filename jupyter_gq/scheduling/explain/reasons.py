@@ -118,7 +118,8 @@ def explain_idle_notebooks(numbers: Numbers, notebooks: Sequence[Workload], left
     verb = "are" if len(notebooks) > 1 else "is"
     return Explanation(
         reason=PendingReason.WAITS_FOR_IDLE,
-        sentence=f"Waiting: {names} {verb} idle and will be stopped in {describe_duration(max(0.0, left))} "
+        # Whether the share is suspended or its server stopped is decided when the time is over.
+        sentence=f"Waiting: {names} {verb} idle and must give the GPU up in {describe_duration(max(0.0, left))} "
         "unless used again.",
         numbers={**numbers, "seconds_left": max(0, int(left))},
         blockers=tuple(n.id for n in notebooks),

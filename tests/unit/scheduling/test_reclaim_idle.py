@@ -85,7 +85,7 @@ def test_somebody_waits_and_the_owner_is_warned():
     )
     assert why(decision, "nb-carol0").why.reason is PendingReason.WAITS_FOR_IDLE
     assert reveal(why(decision, "nb-carol0").why.sentence) == (
-        "Waiting: bob's server (0.5 GPU) is idle and will be stopped in 10 min unless used again."
+        "Waiting: bob's server (0.5 GPU) is idle and must give the GPU up in 10 min unless used again."
     )
 
 
