@@ -101,8 +101,9 @@ soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the
 	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) tests/api/test_any_request.py
 
 # The scheduler alone, with random clusters, is soaked by soak-worlds.
-soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE
-	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) --database $(or $(DATABASE),sqlite) \
+soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE, PLACE
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) \
+	  --place $(or $(PLACE),machine) --database $(or $(DATABASE),sqlite) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED))
 
 test-lab: setup

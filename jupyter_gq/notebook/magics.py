@@ -6,6 +6,7 @@ Our start-up file loads it in each kernel; elsewhere `%load_ext jupyter_gq` does
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Protocol
@@ -43,8 +44,23 @@ class Shell(TrainShell, Protocol):
         """Make a function a magic of this name."""
 
 
+def stop_copies_in_log() -> None:
+    """Let the log of a job have the output of programs once; do nothing in other kernels.
+
+    What a program of a cell writes, ipykernel shows under the cell, and copies to the kernel's own standard output as
+    well. In a job that is the log, into which the runner writes what is shown.
+    """
+    if "GQ_RUN_DIR" not in os.environ:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(getattr(stream, "_original_stdstream_copy", None), int):
+            # The former file stays open: ipykernel logs to it.
+            vars(stream)["_original_stdstream_copy"] = os.open(os.devnull, os.O_WRONLY)
+
+
 def load_ipython_extension(shell: Shell) -> None:
     """Add the magics and the hint to a shell; IPython calls this once."""
+    stop_copies_in_log()
 
     def gq_load(line: str) -> None:
         """Load variables that a job brought back: %gq_load JOB [NAME ...]; without names, all of them."""

@@ -87,7 +87,7 @@ class Run:
         self._stopped_early: asyncio.Future[None] = self._loop.create_future()
         self._shipper = OutputShipper(job, self._disk_error, self._progress)
         self._mask = Mask(job.secrets)
-        self._recorder = Recorder(self._shipper.emit, monotonic(), mask=self._mask)
+        self._recorder = Recorder(self._shipper.emit, monotonic(), mask=self._mask, note=self._shipper.log_output)
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
         #: Content of the executed notebook; its outputs come from the recorder.
@@ -294,8 +294,6 @@ class Run:
                 # An interrupted target continues below its earlier outputs; every other cell begins without outputs.
                 is_interrupted = cell.role == "target" and cell.id not in ended
                 self._recorder.cell_output(cell.id, cell.role).restore(left if is_interrupted else [])
-        # On its own: the log lacks the text of a piece that sends all outputs of a cell again.
-        self._recorder.flush(monotonic(), everything=True)
 
     async def _run_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
         """Run one cell and emit its start, outputs and end; return the result that ends the run, None to go on."""

@@ -242,19 +242,7 @@ class World:
         self.plane.core.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, {"status": status})
 
     def start_server(self, workload, additions):
-        """What the Hub's spawner does, as far as it matters here."""
-        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [additions.node]}]}
-        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-        resources = {"limits": additions.resources, "requests": additions.resources}
-        labels = {**additions.labels, "component": "singleuser-server"}
-        body = {
-            "metadata": {"name": f"jupyter-{workload.owner}", "labels": labels, "annotations": additions.annotations},
-            "spec": {
-                "affinity": {"nodeAffinity": affinity},
-                "containers": [{"name": "notebook", "image": "example.org/lab:1", "resources": resources}],
-            },
-        }
-        return self.plane.core.create_namespaced_pod(self.namespaces.hub, body)
+        return create_server_pod(self.plane.core, self.namespaces.hub, workload, additions)
 
     def delete_server(self, user):
         try:
@@ -262,6 +250,22 @@ class World:
         except ApiException as error:
             if error.status != 404:
                 raise
+
+
+def create_server_pod(core, namespace, workload, additions):
+    """Create the pod of a server as the Hub's spawner does, as far as it matters here."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [additions.node]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    resources = {"limits": additions.resources, "requests": additions.resources}
+    labels = {**additions.labels, "component": "singleuser-server"}
+    body = {
+        "metadata": {"name": f"jupyter-{workload.owner}", "labels": labels, "annotations": additions.annotations},
+        "spec": {
+            "affinity": {"nodeAffinity": affinity},
+            "containers": [{"name": "notebook", "image": "example.org/lab:1", "resources": resources}],
+        },
+    }
+    return core.create_namespaced_pod(namespace, body)
 
 
 def give_rights(plane, namespaces):

@@ -6,7 +6,11 @@ The API server takes no loopback addresses into EndpointSlices, so the pods are 
 """
 
 import asyncio
+import contextlib
 import random
+
+import urllib3
+from kubernetes.client import ApiException
 
 from tests.kubernetes.control_plane import ControlPlane
 
@@ -18,6 +22,7 @@ class Front:
         self._plane, self._namespace, self._name = plane, namespace, name
         self._tasks: set[asyncio.Task] = set()
         self.url = ""
+        self._last: list[tuple[str, str, int]] = []
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -39,12 +44,18 @@ class Front:
         staying = [pod for pod in serving if pod.metadata.deletion_timestamp is None]
         return [(pod.metadata.name, pod.status.pod_ip, _port(pod, port)) for pod in staying or serving]
 
+    def _known(self) -> list[tuple[str, str, int]]:
+        """The same; while the API server is away, those of the last time."""
+        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError):
+            self._last = self.ready()
+        return self._last
+
     async def _serve(self, reader, writer) -> None:
         task = asyncio.current_task()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            pods = await asyncio.to_thread(self.ready)
+            pods = await asyncio.to_thread(self._known)
             if pods:
                 _, address, port = random.choice(pods)
                 there = await asyncio.open_connection(address, port)

@@ -46,9 +46,10 @@ TWO = {
 class Installed:
     """The installation, as its users and its administrator see it."""
 
-    def __init__(self, parts, front, database, nodes):
+    def __init__(self, parts, front, server, nodes):
         self.plane, self.made, self.raw, self.hub, self.folder = parts
-        self.front, self.database, self.nodes = front, database, nodes
+        self.front, self.server, self.nodes = front, server, nodes
+        self.database = server.tcp_url(server.new_database().partition("///")[2].partition("?")[0])
         self.service = f"{self.made.release}-gq-service"
         self._http = httpx.AsyncClient(headers={"Authorization": "token ann"}, timeout=scaled(20))
         self._applied = []
@@ -224,10 +225,10 @@ class Installed:
 
 
 @contextlib.asynccontextmanager
-async def an_installation(plane, made, make_kubelet, folder):
-    """A hub, a PostgreSQL server, two nodes; nothing of the chart yet."""
+async def an_installation(plane, made, make_kubelet, folder, *, gpus=1, nodes="ab"):
+    """A hub, a PostgreSQL server, nodes with these letters; nothing of the chart yet."""
     labels = {"jupyter-gq.org/pool": "train"}
-    nodes = [make_kubelet(f"{made.release}-{letter}", gpus=1, labels=labels) for letter in "ab"]
+    kubelets = [make_kubelet(f"{made.release}-{letter}", gpus=gpus, labels=labels) for letter in nodes]
     raw, hub, server = Raw(plane), Hub(), PostgresServer(programs_or_skip())
     front = Front(plane, made.hub, f"{made.release}-gq-service")
     installed = None
@@ -235,12 +236,11 @@ async def an_installation(plane, made, make_kubelet, folder):
         await asyncio.to_thread(server.start)
         await hub.start()
         await front.start()
-        database = server.tcp_url(server.new_database().partition("///")[2].partition("?")[0])
         make_runtime_class(plane)
         make_claim(plane, made.hub, f"{made.release}-gq-state")
-        installed = Installed((plane, made, raw, hub, folder), front, database, nodes)
+        installed = Installed((plane, made, raw, hub, folder), front, server, kubelets)
         installed.add_secret("hub", "hub.services.jupyter-gq.apiToken", "a token of the hub")
-        installed.add_secret("database", "url", database)
+        installed.add_secret("database", "url", installed.database)
         yield installed
     finally:
         if installed is not None:

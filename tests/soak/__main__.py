@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=60)
     parser.add_argument("--jobs", type=int, help="default: ten for each minute")
     parser.add_argument("--seed", type=int, help="default: a random one, which is printed")
+    parser.add_argument("--place", choices=("machine", "cluster"), default="machine")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--troubles", default="", help="names with commas between them; default: all")
     arguments = parser.parse_args()
@@ -31,7 +32,8 @@ def main() -> int:
         minutes=arguments.minutes,
         users=arguments.users,
         jobs=round(arguments.minutes * 10) if arguments.jobs is None else arguments.jobs,
-        database=arguments.database,
+        place=arguments.place,
+        database="postgresql" if arguments.place == "cluster" else arguments.database,
         troubles=tuple(filter(None, arguments.troubles.split(","))),
     )
     print(f"SEED={seed}; the logs and the report are in {folder}", flush=True)

@@ -13,7 +13,8 @@ _PROLOGUE = """
 import fcntl, os, pathlib, subprocess, sys, time
 place = pathlib.Path({place!r})
 place.mkdir(parents=True, exist_ok=True)
-own = f"{{os.environ.get('JUPYTER_GQ_RUN', '?/0/0').split('/')[1]}}-{{os.getpid()}}-{{time.time_ns()}}"
+# The folder of the run: runs/RUN/TASK.
+own = f"{{pathlib.Path(os.environ['GQ_RUN_DIR']).parent.name}}-{{os.getpid()}}-{{time.time_ns()}}"
 alone = open(place / "lock", "a")
 try:
     fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)

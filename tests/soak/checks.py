@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
-import httpx
 import yaml
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
@@ -21,7 +20,6 @@ from jupyter_gq.client.models import JobView
 from tests.patience import Deadline, eventually
 
 from .cells import Execution, count_doubled, read_executions
-from .processes import find_holders, find_in, read_command
 from .troubles import EXPLAINED_STATUSES, Damage
 from .users import Sent, Tally
 from .watch import MemoryTrend, Watcher
@@ -223,37 +221,12 @@ def _brief(numbers: list[int]) -> str:
 
 
 async def judge_rest(world: World, watcher: Watcher) -> list[str]:
-    """Stop all notebook servers; then no process of a run or a server may be left, and no device may be held."""
-    async with world.hub_client() as hub:
-        for name in world.plan.names:
-            await _stop_server(hub, name)
+    """Stop all notebook servers; then nothing of a run or a server may be left, and no device may be held."""
+    await world.stop_servers()
     faults = await watcher.compare()
     with contextlib.suppress(AssertionError):
-        await eventually(lambda: not find_orphans(world.folder), every=0.5)
-    return faults + find_orphans(world.folder)
-
-
-def find_orphans(folder: Path) -> list[str]:
-    """Return a sentence for each process of a run or a server, and for each process in a home folder.
-
-    Daemons that jobs started have no mark; they are found by their folder.
-    """
-    holders = {each.process.pid: f"of {each.workload}: {each.command}" for each in find_holders(folder)}
-    daemons = {each.pid: f"in a home folder: {read_command(each)}" for each in find_in(folder / "homes")}
-    return [f"process {pid} is left {about}"[:200] for pid, about in sorted((daemons | holders).items())]
-
-
-async def _stop_server(hub: httpx.AsyncClient, name: str) -> None:
-    """Stop a user's server; return when the Hub has none, also one that was just starting."""
-
-    async def gone() -> bool:
-        try:
-            await hub.delete(f"/users/{name}/server")
-            return not (await hub.get(f"/users/{name}")).json()["servers"]
-        except httpx.HTTPError:
-            return False
-
-    await eventually(gone, f"the end of the server of {name}", 240, every=0.5)
+        await eventually(lambda: not world.find_left(), every=0.5)
+    return faults + world.find_left()
 
 
 def judge_memory(trend: MemoryTrend | None) -> list[str]:
@@ -268,13 +241,13 @@ def judge_memory(trend: MemoryTrend | None) -> list[str]:
     return faults
 
 
-def judge_log(log: Path) -> list[str]:
-    """Return the errors in the service's log, which is the JSON among the lines of the Hub's log.
+def judge_logs(logs: Iterable[Path]) -> list[str]:
+    """Return the errors in the service's log, which is the JSON among the lines of these files.
 
     Answers that say that the disk is full or that something is away are no errors.
     """
     faults: Counter[str] = Counter()
-    for line in log.read_text(errors="replace").splitlines():
+    for line in (line for log in logs for line in log.read_text(errors="replace").splitlines()):
         record = _parse(line)
         if record is None or record.get("status") in EXPLAINED_STATUSES:
             continue

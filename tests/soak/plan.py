@@ -15,7 +15,9 @@ class Plan:
     minutes: float = 60.0
     users: int = 60
     jobs: int = 600
-    #: "sqlite" or "postgresql".
+    #: Where it runs: "machine" or "cluster".
+    place: str = "machine"
+    #: "sqlite" or "postgresql"; a cluster has the latter.
     database: str = "sqlite"
     #: Names of the troubles; empty: all that this machine can make.
     troubles: tuple[str, ...] = ()

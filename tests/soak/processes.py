@@ -73,6 +73,16 @@ def is_alive(process: psutil.Process) -> bool:
     return False
 
 
+def find_orphans(folder: Path) -> list[str]:
+    """Return a sentence for each process of a run or a server, and for each process in a home folder.
+
+    Daemons that jobs started have no mark; they are found by their folder.
+    """
+    holders = {each.process.pid: f"of {each.workload}: {each.command}" for each in find_holders(folder)}
+    daemons = {each.pid: f"in a home folder: {read_command(each)}" for each in find_in(folder / "homes")}
+    return [f"process {pid} is left {about}"[:200] for pid, about in sorted((daemons | holders).items())]
+
+
 def kill_all(folder: Path) -> None:
     """Kill every process below `folder`, also stopped ones, and those that they start meanwhile."""
     for _ in range(5):

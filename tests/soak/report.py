@@ -17,6 +17,7 @@ class Report:
 
     seed: int
     minutes: float
+    place: str
     database: str
     users: int
     jobs_sent: int = 0
@@ -55,7 +56,7 @@ class Report:
         figures = [
             ("seed", str(self.seed)),
             ("minutes of load; seconds in all", f"{self.minutes:g}; {self.seconds:.0f}"),
-            ("machine; database", f"{self.machine}; {self.database}"),
+            ("machine; place; database", f"{self.machine}; {self.place}; {self.database}"),
             ("users; notebook servers started", f"{self.users}; {self.servers_started}"),
             ("jobs sent; accepted", f"{self.jobs_sent}; {self.jobs_accepted}"),
             ("ends", ends),

@@ -7,16 +7,21 @@ import sys
 from jupyter_gq.client.http import ServiceError
 from tests.patience import eventually
 
-from .checks import judge_log, judge_memory, judge_rest, memory_limit_mib, read_ends
+from .checks import judge_logs, judge_memory, judge_rest, memory_limit_mib, read_ends
+from .cluster import troubles as cluster_troubles
+from .cluster.users import ClusterUser
+from .cluster.world import ClusterWorld
 from .fuzz import Fuzzer
 from .plan import Plan
 from .report import Report, describe_machine
-from .troubles import Damage, Troublemaker
+from .troubles import ALL, Damage, Troublemaker
 from .users import Tally, User
 from .watch import Seen, Watcher, fit_memory
 from .world import ADMIN, World
 
 _PROGRESS_EVERY = 10.0
+#: By the place of a plan: the world, its users and its troubles.
+_PLACES = {"machine": (World, User, ALL), "cluster": (ClusterWorld, ClusterUser, cluster_troubles.ALL)}
 
 
 async def soak(plan: Plan) -> Report:
@@ -25,12 +30,13 @@ async def soak(plan: Plan) -> Report:
     try:
         return await run.play()
     finally:
-        await asyncio.to_thread(run.world.stop)
+        await run.world.stop()
 
 
 class _Run:
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.world = plan, World(plan)
+        world, self.user, self.troubles = _PLACES[plan.place]
+        self.plan, self.world = plan, world(plan)
         self.tally, self.damage, self.seen = Tally(), Damage(), Seen()
         self.watcher = Watcher(self.world, self.seen)
 
@@ -40,7 +46,7 @@ class _Run:
         self.machine = describe_machine()
         await self.world.start()
         await self._warm_up()
-        self.trouble, self.fuzzer = Troublemaker(self.world, self.damage), Fuzzer(self.world)
+        self.trouble, self.fuzzer = Troublemaker(self.world, self.damage, self.troubles), Fuzzer(self.world)
         watching = [asyncio.create_task(self.watcher.watch()), asyncio.create_task(self._tell())]
         try:
             await self._load()
@@ -54,7 +60,7 @@ class _Run:
         report = self._report(ends)
         report.seconds = asyncio.get_running_loop().time() - began
         report.faults = [*self.tally.faults, *self.fuzzer.faults, *self.seen.faults, *ends.faults, *rest]
-        report.faults += judge_memory(report.memory) + judge_log(self.world.hub.log)
+        report.faults += judge_memory(report.memory) + judge_logs(self.world.logs())
         report.write(self.plan.folder)
         return report
 
@@ -72,7 +78,7 @@ class _Run:
         client.close()
 
     async def _load(self) -> None:
-        users = [User(self.world, self.plan, number, self.tally) for number in range(self.plan.users)]
+        users = [self.user(self.world, self.plan, number, self.tally) for number in range(self.plan.users)]
         fuzzing = asyncio.create_task(self.fuzzer.fuzz())
         try:
             async with asyncio.TaskGroup() as group:
@@ -101,6 +107,7 @@ class _Run:
         return Report(
             seed=self.plan.seed,
             minutes=self.plan.minutes,
+            place=self.plan.place,
             database=self.plan.database,
             users=self.plan.users,
             jobs_sent=len(self.tally.sent),

@@ -14,7 +14,7 @@ from jupyter_gq.backends.local.environment import MARK
 from jupyter_gq.client.models import JobView
 
 from . import checks
-from .processes import live_workloads, overcommitted_devices
+from .processes import find_orphans, live_workloads, overcommitted_devices
 from .troubles import Damage
 from .users import Sent
 from .watch import MemorySample, MemoryTrend, Seen, Watcher, fit_memory
@@ -132,12 +132,12 @@ def test_errors_of_the_service_are_found_in_the_log(tmp_path):
     log = tmp_path / "log"
     full = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "request POST 507", "status": 507}
     log.write_text(f"[E of the Hub] Traceback\n{json.dumps(fine)}\n{json.dumps(full)}\n")
-    assert checks.judge_log(log) == []
+    assert checks.judge_logs([log]) == []
     broken = {"level": "ERROR", "logger": "jupyter_gq.x", "message": "request POST 500", "status": 500}
     log.write_text(json.dumps(broken))
-    assert checks.judge_log(log) == ["the log has: jupyter_gq.x: request POST 500 (1 times)"]
+    assert checks.judge_logs([log]) == ["the log has: jupyter_gq.x: request POST 500 (1 times)"]
     log.write_text(f"{json.dumps(failed)}\n{json.dumps(failed)}\n")
-    assert checks.judge_log(log) == ["the log has: jupyter_gq.x: m KeyError: 1 (2 times)"]
+    assert checks.judge_logs([log]) == ["the log has: jupyter_gq.x: m KeyError: 1 (2 times)"]
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ class LedgerNeverChanges(Watcher):
     """A watcher of a service whose account is always the same."""
 
     def __init__(self, folder, held) -> None:
-        super().__init__(SimpleNamespace(folder=folder), Seen())
+        super().__init__(SimpleNamespace(live_workloads=lambda: live_workloads(folder)), Seen())
         self.held = held
 
     async def read_ledger(self):
@@ -205,9 +205,9 @@ def test_processes_of_runs_and_daemons_in_home_folders_are_orphans(tmp_path, sta
     home = tmp_path / "homes" / "u"
     home.mkdir(parents=True)
     start(folder=tmp_path)  # as the Hub and the service
-    assert checks.find_orphans(tmp_path) == []
+    assert find_orphans(tmp_path) == []
     run, daemon = start("job-1", "0.5"), start(folder=home)
-    left = checks.find_orphans(tmp_path)
+    left = find_orphans(tmp_path)
     assert sorted(int(sentence.split()[1]) for sentence in left) == sorted([run.pid, daemon.pid])
     assert any("of job-1" in sentence for sentence in left)
     assert any("in a home folder" in sentence for sentence in left)

@@ -73,7 +73,7 @@ class StopService(Trouble):
     """The service hangs for some seconds (SIGSTOP), and goes on."""
 
     async def strike(self, rng):
-        return await _pause(await asyncio.to_thread(self.world.service), self.draw_seconds(rng, 15))
+        return await pause(await asyncio.to_thread(self.world.service), self.draw_seconds(rng, 15))
 
 
 class KillHub(Trouble):
@@ -92,7 +92,7 @@ class StopHub(Trouble):
     """The Hub hangs for some seconds."""
 
     async def strike(self, rng):
-        return await _pause(psutil.Process(self.world.hub.pid), self.draw_seconds(rng, 8))
+        return await pause(psutil.Process(self.world.hub.pid), self.draw_seconds(rng, 8))
 
 
 class KillProxy(Trouble):
@@ -157,7 +157,7 @@ class StopRunner(_OfRuns):
 
     async def strike(self, rng):
         victim = await self._victim(rng)
-        return victim is not None and await _pause(victim.process, self.draw_seconds(rng, 20))
+        return victim is not None and await pause(victim.process, self.draw_seconds(rng, 20))
 
 
 class StopKernel(_OfRuns):
@@ -167,7 +167,7 @@ class StopKernel(_OfRuns):
 
     async def strike(self, rng):
         victim = await self._victim(rng)
-        return victim is not None and await _pause(victim.process, self.draw_seconds(rng, 20))
+        return victim is not None and await pause(victim.process, self.draw_seconds(rng, 20))
 
 
 class FullDisk(Trouble):
@@ -306,7 +306,7 @@ async def _in_thread(act, *arguments) -> bool:
     return await asyncio.to_thread(act, *arguments)
 
 
-async def _pause(process: psutil.Process | None, seconds: float) -> bool:
+async def pause(process: psutil.Process | None, seconds: float) -> bool:
     """Stop a process for so many seconds; return False if it is gone."""
     if process is None or not is_alive(process):
         return False

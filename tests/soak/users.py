@@ -57,6 +57,9 @@ class Tally:
 class User:
     """One user with a random source of their own."""
 
+    #: GPUs of a job, of which one is drawn.
+    amounts = ("0.25", "0.5", "0.5", "1")
+
     def __init__(self, world: World, plan: Plan, number: int, tally: Tally) -> None:
         self.name, self._world, self._plan, self._tally = plan.names[number], world, plan, tally
         self._queue, self._jobs = QUEUES[number % len(QUEUES)], plan.jobs_of(number)
@@ -71,7 +74,7 @@ class User:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._send_jobs(client))
-                group.create_task(self._use_server())
+                group.create_task(self._use_server(client))
         finally:
             if listening is not None:
                 listening.cancel()
@@ -98,7 +101,7 @@ class User:
         cell = draw_cell(rng, place)
         sent = Sent(key, self.name, cell.kind, place)
         self._tally.sent.append(sent)
-        submission = self._describe(cell.source, key, rng.choice(("0.25", "0.5", "0.5", "1")))
+        submission = self._describe(cell.source, key, rng.choice(self.amounts))
         view, _ = await self._patiently(lambda: client.submit(submission, key))
         sent.id = view.id
         if rng.random() < 0.1:
@@ -135,7 +138,7 @@ class User:
 
     # The notebook server
 
-    async def _use_server(self) -> None:
+    async def _use_server(self, _client: ServiceClient) -> None:
         """Start a server with a share, use it for a while, stop it, and so on, until the time is over."""
         rng = random.Random(f"{self._plan.seed}:{self.name}:server")
         loop = asyncio.get_running_loop()

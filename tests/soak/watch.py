@@ -11,7 +11,6 @@ import psutil
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from tests.patience import Deadline
 
-from .processes import live_workloads, overcommitted_devices
 from .world import ADMIN, World
 
 #: Seconds between two looks at memory and shares.
@@ -88,7 +87,7 @@ class Watcher:
             service = self._world.service()
             if service is not None:
                 self._seen.memory.append(MemorySample(now, service.pid, service.memory_info().rss / MIB))
-        for device, held in overcommitted_devices(self._world.folder).items():
+        for device, held in self._world.overcommitted_devices().items():
             self._seen.faults.append(f"living processes held {held:g} of device {device} at one moment")
 
     async def _compare_often(self) -> None:
@@ -108,7 +107,7 @@ class Watcher:
         while not deadline.is_over():
             held = await self.read_ledger()
             if held is not None:
-                alive = await asyncio.to_thread(live_workloads, self._world.folder)
+                alive = await asyncio.to_thread(self._world.live_workloads)
                 now = {each: "has processes and no device" for each in alive - held}
                 now |= {each: "holds a device and has no process" for each in held - alive}
                 differs = now if differs is None else {key: now[key] for key in differs.keys() & now.keys()}

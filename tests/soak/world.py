@@ -12,11 +12,11 @@ from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.client.http import ServiceClient
 from tests.contract.postgresql import PostgresServer, programs
 from tests.hub.real_hub import ADMIN_TOKEN, RealHub, free_port
-from tests.patience import scaled
+from tests.patience import eventually, scaled
 
 from .disk import OwnDisk
 from .plan import Plan
-from .processes import find_in, kill_all
+from .processes import find_in, find_orphans, kill_all, live_workloads, overcommitted_devices
 
 TINY = Path(__file__).parents[1] / "hub" / "tiny_server.py"
 ADMIN = "root"
@@ -89,8 +89,11 @@ class World:
         ]
         await asyncio.to_thread(self.hub.start)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """End everything that runs; the logs stay."""
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
         kill_all(self.folder)
         if self._hub is not None:
             self._hub.end()
@@ -125,6 +128,30 @@ class World:
                 if words in command and without not in command:
                     return process
         return None
+
+    def live_workloads(self) -> set[str]:
+        """Return the jobs and tickets with a share of a GPU that have a living process."""
+        return live_workloads(self.folder)
+
+    def overcommitted_devices(self) -> dict[str, float]:
+        """Return the devices of which living processes hold more than all, and how much they hold."""
+        return overcommitted_devices(self.folder)
+
+    def logs(self) -> list[Path]:
+        """Return the files with the log of the service."""
+        return [self.hub.log]
+
+    # The end
+
+    async def stop_servers(self) -> None:
+        """Stop all notebook servers."""
+        async with self.hub_client() as hub:
+            for name in self.plan.names:
+                await _stop_server(hub, name)
+
+    def find_left(self) -> list[str]:
+        """Return a sentence for each process that should have ended."""
+        return find_orphans(self.folder)
 
     # What users have
 
@@ -171,6 +198,19 @@ class World:
             queues={queue: {"quota": TRAIN / len(QUEUES), "groups": [queue]} for queue in QUEUES},
             kept=[*KEPT_VARIABLES, "PYTHONPATH"],
         )
+
+
+async def _stop_server(hub: httpx.AsyncClient, name: str) -> None:
+    """Stop a user's server; return when the Hub has none, also one that was just starting."""
+
+    async def gone() -> bool:
+        try:
+            await hub.delete(f"/users/{name}/server")
+            return not (await hub.get(f"/users/{name}")).json()["servers"]
+        except httpx.HTTPError:
+            return False
+
+    await eventually(gone, f"the end of the server of {name}", 240, every=0.5)
 
 
 def kernel_command() -> list[str]:

@@ -28,7 +28,7 @@ LAST_HEARTBEAT_TIMEOUT = 0.3
 
 
 class OutputShipper:
-    """The shipper of output pieces: it numbers, stores and delivers them. Tasks other than task 0 only log pieces."""
+    """The shipper of output pieces: it numbers, stores and delivers those of task 0, and logs the outputs of each."""
 
     def __init__(self, job: Job, disk_error: "asyncio.Future[OSError]", progress: Progress | None = None) -> None:
         """Open the spool of task 0; `disk_error` is set to the first error of a disk that does not take the pieces.
@@ -67,16 +67,23 @@ class OutputShipper:
         ]
         self._uploader.wake()
 
-    def emit(self, pieces: list[JsonObject]) -> None:
-        """Log the pieces and append them to the spool, in order; the spool numbers them.
+    def log_output(self, output: JsonObject) -> None:
+        """Log an output; on a full disk the log lacks it. If the disk refuses for another reason, set `disk_error`."""
+        with self._tolerating_a_full_disk():
+            self._run_log.add(output)
 
-        On a full disk the pieces wait in memory, and the log lacks them. If the disk refuses for another reason,
-        `disk_error` is set; after that, pieces are dropped.
+    def emit(self, pieces: list[JsonObject]) -> None:
+        """Append the pieces to the spool, in order; the spool numbers them. The log gets a heading for each cell.
+
+        On a full disk the pieces wait in memory. If the disk refuses for another reason, `disk_error` is set; after
+        that, pieces are dropped.
         """
         if self._disk_error.done():
             return
-        with self._tolerating_a_full_disk():
-            self._run_log.write(pieces)
+        for piece in pieces:
+            if piece["op"] == "cell" and piece["state"] == "start":
+                with self._tolerating_a_full_disk():
+                    self._run_log.begin_cell(piece["cell"], piece["role"])
         if self.spool is not None:
             with self._tolerating_a_full_disk():
                 self.spool.append(pieces, run=self._job.folder.run, at=now())

@@ -9,23 +9,30 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class RunLog:
-    """A log of output pieces as readable text. The methods raise `OSError` if the disk does not take the text."""
+    """A log of outputs as readable text. The methods raise `OSError` if the disk does not take the text.
+
+    It has each output as it comes, also those that a cell drops beyond its bounds.
+    """
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._line_is_open = False
 
-    def write(self, pieces: list[JsonObject]) -> None:
-        """Write the text of these pieces to the log; pieces without text are skipped."""
-        for piece in pieces:
-            text = _to_text(piece)
-            if not text:
-                continue
-            if piece["op"] == "cell" or piece["output"]["output_type"] != "stream":
-                self.end_line()
-            self._file.write(text)
-            self._line_is_open = not text.endswith("\n")
-        self._file.flush()
+    def begin_cell(self, cell: str, role: str) -> None:
+        """Write the heading of a cell that starts; `role` is "target" or "prefix"."""
+        self.end_line()
+        self._write(f"--- {'replayed ' if role == 'prefix' else ''}cell {cell}\n")
+
+    def add(self, output: JsonObject) -> None:
+        """Write the text of an output.
+
+        An error is written as its traceback without colours, and a display without text as its MIME types.
+        """
+        if output["output_type"] == "stream":
+            self._write(str(output["text"]))
+        else:
+            self.end_line()
+            self._write(_describe(output) + "\n")
 
     def end_line(self) -> None:
         """End a line that is open, so that the next text begins on a new line."""
@@ -34,27 +41,14 @@ class RunLog:
             self._file.flush()
             self._line_is_open = False
 
-
-def _to_text(piece: JsonObject) -> str:
-    """Return the text of a piece in the log; "" if the piece does not appear there."""
-    match piece["op"]:
-        case "append":
-            return _text_of(piece["output"])
-        case "cell" if piece["state"] == "start":
-            return f"--- {'replayed ' if piece['role'] == 'prefix' else ''}cell {piece['cell']}\n"
-        case _:
-            return ""
+    def _write(self, text: str) -> None:
+        if text:
+            self._file.write(text)
+            self._file.flush()
+            self._line_is_open = not text.endswith("\n")
 
 
-def _text_of(output: JsonObject) -> str:
-    """Return an output as plain text: an error as its traceback without colours.
-
-    A display without text is shown as its MIME types.
-    """
-    match output["output_type"]:
-        case "stream":
-            return str(output["text"])
-        case "error":
-            return _ESCAPES.sub("", "\n".join(output["traceback"])) + "\n"
-        case _:
-            return str(output["data"].get("text/plain", f"[{', '.join(output['data'])}]")) + "\n"
+def _describe(output: JsonObject) -> str:
+    if output["output_type"] == "error":
+        return _ESCAPES.sub("", "\n".join(output["traceback"]))
+    return str(output["data"].get("text/plain", f"[{', '.join(output['data'])}]"))

@@ -12,7 +12,7 @@ from jupyter_gq.runner.delivery.budget import Budget
 from jupyter_gq.runner.mask import Mask
 
 from .captured import CapturedOutputs, WidgetView, find_outputs
-from .cell_output import CellOutput, Entry, Output, OutputBounds, Piece
+from .cell_output import CellOutput, Entry, Output, OutputBounds, Piece, collapse_piece
 from .messages import find_view, make_output, without_view
 from .widgets import Widgets
 
@@ -33,11 +33,14 @@ class Recorder:
         now: float,
         bounds: OutputBounds | None = None,
         mask: Mask | None = None,
+        note: Callable[[Output], None] = lambda _: None,
     ) -> None:
         """Begin without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock.
 
-        `mask` hides the values of secrets; None = there are none.
+        `mask` hides the values of secrets; None = there are none. `note` takes each new output at once, and
+        text without what its own carriage returns overwrite.
         """
+        self._note = note
         self._mask = mask or Mask()
         #: Text at the end of a cell's stream that may be the beginning of a secret, by cell and name of the stream.
         self._held: dict[tuple[CellOutput, str], str] = {}
@@ -83,6 +86,7 @@ class Recorder:
         if widget is not None:
             output = _show_text(output, self._widgets.render(widget))
         entry = to.add(output)
+        self._note(entry.output)
         if widget is not None:
             self._add_view(WidgetView(cell=to, entry=entry, model=widget))
         if display_id:
@@ -103,15 +107,19 @@ class Recorder:
         """
         shown, held = self._mask.split(self._held.pop((to, name), "") + text)
         if shown:
-            to.write_text(name, shown)
+            self._add_text(to, name, shown)
         if held:
             self._held[to, name] = held
 
     def _release_text(self) -> None:
         """Show the text that was held back: no secret has followed."""
         for (to, name), text in self._held.items():
-            to.write_text(name, text)
+            self._add_text(to, name, text)
         self._held.clear()
+
+    def _add_text(self, to: CellOutput, name: str, text: str) -> None:
+        to.write_text(name, text)
+        self._note({"output_type": "stream", "name": name, "text": collapse_piece(text)})
 
     def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs with this display id; do nothing if there are none."""
@@ -132,6 +140,7 @@ class Recorder:
         """Add an output to those that an Output widget captured, and show it where the widget is shown."""
         output = make_output(kind, content)
         if output is not None:
+            self._note(output)
             self._captured_by(model).append(output, display_id, self._views_of(model))
 
     def clear_captured(self, model: str, *, wait: bool) -> None:

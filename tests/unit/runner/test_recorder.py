@@ -158,3 +158,20 @@ def test_fields_of_other_types_become_text() -> None:
     assert display == {"data": {}, "metadata": {}, "transient": {"display_id": "[7]"}}
     assert read_content("display_data", VIEWS) == VIEWS
     assert read_content("status", {}) == {"execution_state": "None"}
+
+
+def test_each_output_is_noted_once_also_what_the_cell_drops_and_what_a_widget_captures() -> None:
+    noted: list[dict] = []
+    recorder = Recorder(lambda pieces: None, now=0.0, bounds=OutputBounds(text=100, text_kept=50), note=noted.append)
+    cell = recorder.cell_output("c1", "target")
+    for number in range(100):
+        recorder.append(cell, {"name": "stdout", "text": f"line {number}\n"}, "stream", None)
+    recorder.append(cell, {"name": "stdout", "text": "\r 10%\r 20%\r 30%"}, "stream", None)
+    recorder.append(cell, {"ename": "E", "evalue": "", "traceback": ["E"]}, "error", None)
+    recorder.capture("w1", {"name": "stdout", "text": "captured"}, "stream", None)
+    recorder.flush(1.0, everything=True)
+    cell.restore([{"output_type": "stream", "name": "stdout", "text": "of an earlier run"}])
+    recorder.flush(2.0, everything=True)
+    text = "".join(output.get("text", f"<{output['output_type']}>") for output in noted)
+    assert text == "".join(f"line {number}\n" for number in range(100)) + "\r 30%<error>captured"
+    assert "line 0\n" not in str(recorder.outputs("c1"))

@@ -26,7 +26,8 @@ def frozen(path: str) -> dict[str, ProjectFile]:
                 {
                     "path": "a",
                     "bytes": 0,
-                    "reason": "It cannot be brought back, because it cannot be read (Denied). Make it readable in the job.",
+                    "reason": "It cannot be brought back, because it cannot be read (Denied). "
+                    "Make it readable in the job.",
                 }
             ],
         ),
