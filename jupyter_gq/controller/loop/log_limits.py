@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.log_names import name_log, share_of_log
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.errors import BackendError, UnusableFile
+from jupyter_gq.domain.errors import BackendError, StoreUnavailable, UnusableFile
 from jupyter_gq.domain.workload import Kind, Workload
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,8 @@ class LogLimits:
                 if swept is None or elapsed() - swept >= SWEEP_EVERY:
                     swept = elapsed()
                     await self.sweep()
+            except StoreUnavailable as error:
+                log.info("the logs of jobs could not be measured; it is tried again: %s", error)
             except Exception:  # the last guard of a loop: the next look may go well
                 log.exception("the logs of jobs could not be measured; it is tried again")
             await asyncio.sleep(EVERY)

@@ -121,7 +121,7 @@ class ClusterWorld:
 
     def replicas(self) -> list[Container]:
         """Return the living containers of the service."""
-        return [each for each in self._containers(self.namespaces.hub) if each.name == "service" and each.code is None]
+        return [each for each in self._living(self.namespaces.hub) if each.name == "service"]
 
     def service(self) -> psutil.Process | None:
         """Return the process of the replica that leads; None while there is none."""
@@ -130,7 +130,10 @@ class ClusterWorld:
 
     def runs(self) -> list[Container]:
         """Return the living containers of jobs."""
-        return [each for each in self._containers(self.namespaces.train) if each.process and each.code is None]
+        return self._living(self.namespaces.train)
+
+    def _living(self, namespace: str) -> list[Container]:
+        return [each for each in self._containers(namespace) if each.process is not None and each.code is None]
 
     def _containers(self, namespace: str) -> list[Container]:
         found = (each for node in self.nodes for each in list(node.runtime.containers.values()))
@@ -138,15 +141,15 @@ class ClusterWorld:
 
     def live_workloads(self) -> set[str]:
         """Return the jobs that have a living pod, and the tickets whose servers have one."""
-        servers = {each.pod for each in self._containers(self.namespaces.hub) if each.process and each.code is None}
+        servers = {each.pod for each in self._living(self.namespaces.hub)}
         held = {ticket for name, ticket in list(self.tickets.items()) if f"jupyter-{name}" in servers}
         return held | {run_of(each)[0] for each in self.runs()}
 
     def overcommitted_devices(self) -> dict[str, float]:
         """Return the devices that several living pods have, and how many."""
         count: dict[str, float] = {}
-        for container in [*self.runs(), *self._containers(self.namespaces.hub)]:
-            for device in container.given("nvidia.com/gpu") if container.code is None else ():
+        for container in [*self.runs(), *self._living(self.namespaces.hub)]:
+            for device in container.given("nvidia.com/gpu"):
                 count[device] = count.get(device, 0) + 1
         return {device: pods for device, pods in count.items() if pods > 1}
 

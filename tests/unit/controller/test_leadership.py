@@ -5,12 +5,13 @@ import logging
 
 import pytest
 
+from jupyter_gq.controller.loop import log_limits, retention
 from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import StoreGoesAway, StoreLosesAnAnswer
-from tests.patience import scaled
+from tests.patience import eventually, scaled
 
 from .world import ANN, BOB, World, a_submission
 
@@ -235,3 +236,19 @@ async def test_nobody_changes_what_may_be_otherwise_in_the_store_before_it_was_r
     assert world.sql.get(job) == kept
     await world.step(4)
     assert world.job(job).phase == "cancelled"
+
+
+async def test_sweeps_say_in_a_line_that_the_store_is_away(world, caplog):
+    caplog.set_level(logging.INFO)
+    world.store.away = True
+    loops = [asyncio.create_task(each.run()) for each in (world.controller.retention, world.controller.log_limits)]
+
+    def told():
+        return [record for record in caplog.records if "it is tried again" in record.getMessage()]
+
+    await eventually(lambda: {record.name for record in told()} >= {retention.log.name, log_limits.log.name})
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)
+    assert all(record.levelname == "INFO" and record.exc_info is None for record in told())
+    assert all("does not answer" in record.getMessage() for record in told())
