@@ -64,8 +64,8 @@ class LogLimits:
                 if swept is None or elapsed() - swept >= SWEEP_EVERY:
                     swept = elapsed()
                     await self.sweep()
-            except StoreUnavailable as error:
-                log.info("the logs of jobs could not be measured; it is tried again: %s", error)
+            except StoreUnavailable:  # the loop of decisions says more
+                log.info("the logs of jobs are not measured: the database does not answer; it is tried again")
             except Exception:  # the last guard of a loop: the next look may go well
                 log.exception("the logs of jobs could not be measured; it is tried again")
             await asyncio.sleep(EVERY)

@@ -56,8 +56,9 @@ class Retention:
             for sweep in (self.sweep, self.sweep_parts, self.sweep_audit, self.orphans.sweep):
                 try:
                     await sweep()
-                except StoreUnavailable as error:
-                    log.info("old records could not be deleted; it is tried again: %s", error)
+                except StoreUnavailable:  # the loop of decisions says more
+                    log.info("old records are not deleted: the database does not answer; it is tried again")
+                    break
                 except Exception:  # the last guard of a loop: the next sweep finds whatever is left
                     log.exception("old records could not be deleted; it is tried again")
             await asyncio.sleep(EVERY)
