@@ -105,7 +105,8 @@ async def _ask(login: Login, question: Callable[[ServiceClient], Awaitable[Answe
 def _describe_arguments(error: ValidationError) -> str:
     """Return a sentence for each argument of the command that the API does not take, with the name of its option."""
     found = describe_errors(error).items()
-    return " ".join(f"{_OPTIONS.get(field, field).replace('_', '-')}: {why}." for field, why in found)
+    names = {field: _OPTIONS.get(field, field).replace("_", "-") for field, _ in found}
+    return " ".join(f"{names[field]}: {why}." if field else f"{why}." for field, why in found)
 
 
 def _hint_at_http(message: str) -> str:

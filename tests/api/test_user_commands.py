@@ -230,7 +230,7 @@ async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_pat
     code, _, err = await say("submit", str(script), "--tasks", "99")
     assert (code, "less than or equal to 64" in err) == (2, True)
     code, _, err = await say("submit", str(script), "--tasks", "2", "--min-tasks", "3")
-    assert (code, "min_tasks is 3, but the job has 2 tasks" in err) == (2, True)
+    assert (code, "jupyter-gq submit: min_tasks is 3, but the job has 2 tasks" in err) == (2, True), err
     assert (await people["ann"].jobs()).jobs == []
 
 

@@ -1,5 +1,6 @@
 """The views of totals: the quota and choices of a user, queues, pools and devices."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -348,25 +349,31 @@ def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
     return used
 
 
-def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
-    """Return the workloads that hold each device, by the id of the device; unused devices are absent."""
-    holders: dict[str, list[Workload]] = {}
+def _holders_by_device(snapshot: Snapshot) -> dict[str, list[tuple[Workload, int]]]:
+    """Return the workloads that hold each device, and how many tasks of each; unused devices are absent."""
+    holders: dict[str, list[tuple[Workload, int]]] = {}
     for workload in snapshot.workloads:
-        for device in {device for task in workload.held_places for device in task.devices}:
-            holders.setdefault(device, []).append(workload)
+        tasks = Counter(device for task in workload.held_places for device in task.devices)
+        for device, count in tasks.items():
+            holders.setdefault(device, []).append((workload, count))
     return holders
 
 
-def _device_view(node: Node, device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
-    """Return the view of a device of which `used` milli-GPU are held; `holders` and `note` are shown as given."""
+def _device_view(
+    node: Node, device: Device, used: int, holders: Sequence[tuple[Workload, int]], note: str
+) -> DeviceView:
+    """Return the view of a device of which `used` milli-GPU are held; `note` is shown as given.
+
+    `holders` are workloads with the number of their tasks on the device.
+    """
     named = [
         {
             "id": workload.id,
             "owner": workload.owner,
             "name": workload.name,
-            "gpus": format_gpus(workload.request.milli_per_device),
+            "gpus": format_gpus(tasks * workload.request.milli_per_device),
         }
-        for workload in holders
+        for workload, tasks in holders
     ]
     return DeviceView(
         id=device.id,

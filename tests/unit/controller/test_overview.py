@@ -142,6 +142,14 @@ async def test_only_administrators_see_who_is_on_a_device(world):
     assert (holder["owner"], holder["gpus"]) == ("ann", "0.5")
 
 
+async def test_a_holder_of_a_device_has_the_parts_of_all_its_tasks_there(world):
+    world.send(ANN, "vision", "0.25", tasks=3)
+    await world.step(2)
+    devices = world.controller.overview.list_devices(ADMIN).devices
+    (found,) = [(device.used, device.holders[0]["gpus"]) for device in devices if device.holders]
+    assert found == ("0.75", "0.75")
+
+
 async def test_health_shows_a_refused_policy(world):
     assert (world.controller.status.check_health().status, world.controller.status.check_health().policy) == (
         "ok",
