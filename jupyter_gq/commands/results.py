@@ -11,6 +11,7 @@ from jupyter_gq.client.models import JobResults
 from jupyter_gq.client.models.results import FILES
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
+from jupyter_gq.domain.amount import format_bytes
 
 from .answers import add_output_argument, print_json, print_lines, terminal_width
 from .connection import add_service_arguments, ask_service
@@ -20,7 +21,6 @@ from .refusal import CommandRefused, ExitCode
 from .tables import format_table
 
 _CLEAR_LINE = "\r\x1b[K"
-_MB = 1e6
 
 
 class CopyFailed(CommandRefused):
@@ -73,7 +73,7 @@ def _print_list(results: JobResults, *, json: bool) -> None:
     if not results.files:
         print_lines(["The job wrote no files."])
         return
-    rows = [["FILE", "MB", "REASON"], *([file.path, f"{file.bytes / _MB:.1f}", file.reason] for file in results.files)]
+    rows = [["FILE", "SIZE", "REASON"], *([file.path, format_bytes(file.bytes), file.reason] for file in results.files)]
     print_lines(format_table(rows, {1}, width=terminal_width()))
     if results.omitted_files:
         print_lines([f"{results.omitted_files} more files are not listed."])
@@ -120,7 +120,7 @@ class _Progress:
         """Show how many bytes are written."""
         if self._is_terminal:
             sys.stderr.write(_CLEAR_LINE)
-            sys.stderr.write(f"{done / _MB:,.1f} of {total / _MB:,.1f} MB")
+            sys.stderr.write(f"{format_bytes(done)} of {format_bytes(total)}")
             sys.stderr.flush()
 
     def end(self) -> None:

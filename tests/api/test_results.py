@@ -57,6 +57,9 @@ async def test_results_are_listed_and_read_in_parts_by_their_owner(serve, world,
         for start in (0, 4, 6)
     ]
     assert parts == [b"1234", b"56", b""]
+    for missing in ("vars/1.pickle", "files/a/b.csv"):  # not in the list; deleted since
+        status, problem = await served.problem("GET", f"api/v1/jobs/{job}/results/content?path={missing}")
+        assert (status, f"has no result '{missing}'" in problem["message"]) == (404, True)
 
 
 @pytest.mark.parametrize(("who", "listing", "reading"), [("bob", 404, 404), ("root", 200, 403)])

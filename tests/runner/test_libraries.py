@@ -23,7 +23,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 CHANGING = {
     r"0x[0-9a-f]{8,}": "ADDRESS",
     r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}": "UUID",
-    r"ipykernel_\d+/\d+\.py": "CELL",
+    r"[\w/.-]*/ipykernel_\d+/\d+\.py": "CELL",
     r"<dc:date>[^<]*": "DATE",
 }
 #: White space that is not seen, and the movement of the cursor to the line above, which nbconvert drops at times.

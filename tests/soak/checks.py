@@ -31,6 +31,7 @@ DRAIN = 600.0
 #: The most that the memory of the service may grow, in MiB an hour, once it has run for ten minutes.
 MOST_GROWTH = 48.0
 _JUDGED_AFTER = 600.0
+_SUPERSEDED = "Another scheduler service has taken over"
 _VALUES = Path(__file__).parents[2] / "helm/jupyter-gq/values.yaml"
 #: Lost runs in a row that a job survives.
 _MOST_LOST_RUNS = 3
@@ -244,12 +245,13 @@ def judge_memory(trend: MemoryTrend | None) -> list[str]:
 def judge_logs(logs: Iterable[Path]) -> list[str]:
     """Return the errors in the service's log, which is the JSON among the lines of these files.
 
-    Answers that say that the disk is full or that something is away are no errors.
+    Answers that say that the disk is full or that something is away are no errors, nor is the end of a service that was
+    stopped until another one led.
     """
     faults: Counter[str] = Counter()
     for line in (line for log in logs for line in log.read_text(errors="replace").splitlines()):
         record = _parse(line)
-        if record is None or record.get("status") in EXPLAINED_STATUSES:
+        if record is None or record.get("status") in EXPLAINED_STATUSES or _SUPERSEDED in record.get("message", ""):
             continue
         if record.get("traceback") or record.get("level") in ("ERROR", "CRITICAL"):
             last = str(record.get("traceback") or "").strip().rpartition("\n")[2]

@@ -40,7 +40,7 @@ from jupyter_gq.domain.errors import (
 )
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.mentions import mention
-from jupyter_gq.domain.plain_text import strip_controls
+from jupyter_gq.domain.plain_text import quoted, strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Stop, Workload
@@ -55,7 +55,7 @@ from .new_workload import build_workload
 from .output_limits import OutputLimits
 from .pods import JobPods
 from .project_files import ProjectFiles
-from .results import RESULT_PART, parse_results
+from .results import RESULT_PART, find_size, parse_results
 
 log = logging.getLogger(__name__)
 
@@ -207,13 +207,16 @@ class Jobs:
     def read_result_part(self, caller: Caller, job: str, path: str, start: int) -> bytes:
         """Return the next bytes of a result from `start` on, at most `RESULT_PART`; empty at its end.
 
-        Raises `NotYours` for everybody but the owner, administrators too: a value may hold secrets, and who loads the
-        pickle of another user runs that user's code.
+        Raises `NotFound` if there is no such result, or none any more. Raises `NotYours` for everybody but the owner,
+        administrators too: a value may hold secrets, and who loads the pickle of another user runs that user's code.
         """
         workload = find_job(self._context, caller, job).workload
         if caller.user != workload.owner:
             raise NotYours(f"Only {workload.owner} can read what the job {workload.name!r} brings back.")
-        return self._context.bundles.result_part(job, workload.owner, path, start, RESULT_PART)
+        content = self._context.bundles.result_part(job, workload.owner, path, start, RESULT_PART)
+        if not content and start == 0 and find_size(self._context.bundles.results(job, workload.owner), path) != 0:
+            raise NotFound(f"The job {workload.name!r} has no result {quoted(path)}, or it was deleted.")
+        return content
 
     # --- requests of the job's own runner
 

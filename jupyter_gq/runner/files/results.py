@@ -74,9 +74,10 @@ def list_files(
 ) -> tuple[list[JsonObject], int]:
     """Return path and size of the regular files below `folder`, sorted, and how many more there are.
 
-    At most `MOST_FILES` are returned. Links, pipes, caches and `frozen` files that have not changed are left out. A
-    file or folder whose name or rights keep it from being read by others has a reason, and so has one whose name has
-    the value of a secret in it, which `hide` replaces.
+    At most `MOST_FILES` are returned. Pipes, caches, `frozen` files that have not changed, and links to other places
+    are left out. A link to one of the files has a reason, which names that file. A file or folder whose name or rights
+    keep it from being read by others has a reason, and so has one whose name has the value of a secret in it, which
+    `hide` replaces.
     """
     found: list[JsonObject] = []
 
@@ -92,7 +93,10 @@ def list_files(
             path = Path(parent, name)
             shown = path.relative_to(folder).as_posix()
             try:
-                if path.is_symlink() or not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
+                if path.is_symlink():
+                    found += _describe_link(path, folder, hide)
+                    continue
+                if not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
                     continue
                 size, unsafe, remedy = path.stat().st_size, explain_unsafe_path(shown), _RENAME
             except FileNotFoundError:
@@ -103,6 +107,16 @@ def list_files(
             lost = _describe_lost(hide(shown), size, unsafe, remedy) if unsafe else {"path": shown, "bytes": size}
             found.append(lost)
     return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
+
+
+def _describe_link(link: Path, folder: Path, hide: Callable[[str], str]) -> list[JsonObject]:
+    """Return the entry of a link to a file below `folder`; none for a link to another place, or to nothing."""
+    target = Path(os.path.realpath(link))  # unlike `resolve`, it takes a link to itself
+    if not target.is_file() or not target.is_relative_to(folder.resolve()):
+        return []
+    named = ascii(target.relative_to(folder.resolve()).as_posix())[1:-1][:_LONGEST_SHOWN]
+    why = f"it is a link to {hide(named)}"
+    return [_describe_lost(hide(link.relative_to(folder).as_posix()), 0, why, "Copy that file in the job instead.")]
 
 
 def _describe_lost(shown: str, size: int, why: str, remedy: str) -> JsonObject:

@@ -16,6 +16,19 @@ def frozen(path: str) -> dict[str, ProjectFile]:
     return {path: ProjectFile(path=path, bytes=len(TEXT), parts=(hashlib.sha256(TEXT).hexdigest(),), executable=False)}
 
 
+def test_a_link_to_a_result_is_named_with_the_file_and_other_links_are_left_out(tmp_path: Path):
+    folder = tmp_path / "files"
+    (folder / "steps").mkdir(parents=True)
+    (folder / "steps" / "100.pt").write_bytes(TEXT)
+    (folder / "best.pt").symlink_to("steps/100.pt")
+    (folder / "gone.pt").symlink_to("steps/1.pt")
+    (folder / "passwd").symlink_to("/etc/passwd")
+    (folder / "again.pt").symlink_to("again.pt")
+    why = "It cannot be brought back, because it is a link to steps/100.pt. Copy that file in the job instead."
+    best = {"path": "best.pt", "bytes": 0, "reason": why}
+    assert results.list_files(folder, {}) == ([best, {"path": "steps/100.pt", "bytes": len(TEXT)}], 0)
+
+
 @pytest.mark.parametrize(
     ("happens", "listed"),
     [
