@@ -11,12 +11,14 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
 from jupyter_gq.domain.plain_text import quoted
 
 from .frozen_files import explain_unsafe_path, find_clash
+from .problems import ServiceError
 from .target_folder import CopyRefused, PartialFile, Present, TargetFolder
 
 Result = TypeVar("Result")
@@ -44,6 +46,10 @@ class JobFile(Protocol):
     path: str
     bytes: int
     reason: str
+
+
+class _SourceChanged(Exception):
+    """A file of the job that is not as the job's list has it."""
 
 
 class FilesExist(CopyRefused):
@@ -151,35 +157,56 @@ class FileCopier:
     async def carry_out(self, copies: Sequence[Copy], watcher: Watcher) -> None:
         """Make these copies one after the other. A copy that fails leaves no file; those before it stay.
 
-        Raises `CopyRefused` if a target has changed since the plan, or if the disk or the content refuses.
+        Raises `CopyRefused` if a target has changed since the plan, or if the disk refuses. Files of the job that have
+        changed since its end are left out, and raise it after all others are copied.
         """
         ahead = [copy for copy in copies if not copy.unchanged]
         total, done = sum(copy.bytes for copy in ahead), 0
+        changed: list[str] = []
         for copy in ahead:
-            with self._folder.begin(copy.target) as partial:
-                await self._fill(partial, copy, watcher, done, total)
-                if not await in_thread(partial.finish, copy.replaced):
-                    raise CopyRefused(
-                        "files_exist",
-                        f"{quoted(copy.target)} was changed while it was copied, and stays as it is. Copy again.",
-                    )
+            try:
+                await self._make(copy, watcher, done, total)
+            except _SourceChanged:
+                changed.append(quoted(copy.path))
             done += copy.bytes
+        if changed:
+            more = "" if len(changed) <= _MOST_NAMED else f" and {len(changed) - _MOST_NAMED} more"
+            raise CopyRefused(
+                "incomplete",
+                f"Changed or deleted after the job ended, so not copied: {', '.join(changed[:_MOST_NAMED])}{more}. All "
+                "other files are copied.",
+            )
+
+    async def _make(self, copy: Copy, watcher: Watcher, before: int, total: int) -> None:
+        """Make one copy; see `carry_out`."""
+        with self._folder.begin(copy.target) as partial:
+            await self._fill(partial, copy, watcher, before, total)
+            if not await in_thread(partial.finish, copy.replaced):
+                raise CopyRefused(
+                    "files_exist",
+                    f"{quoted(copy.target)} was changed while it was copied, and stays as it is. Copy again.",
+                )
 
     async def _fill(self, partial: PartialFile, copy: Copy, watcher: Watcher, before: int, total: int) -> None:
-        """Write the content of a file of the job, as it comes."""
+        """Write the content of a file of the job, as it comes; raise `_SourceChanged` if it has another size."""
         start = 0
         await watcher.note(copy.path, before, total)
         while start < copy.bytes:
-            part = await self._read(copy.path, start)
+            part = await self._read_part(copy.path, start)
             start += len(part)
             if not part or start > copy.bytes:
-                raise CopyRefused(
-                    "incomplete",
-                    f"{quoted(copy.path)} has {copy.bytes} bytes in the list of the job, and another number came. Its "
-                    "copy was removed; copy again.",
-                )
+                raise _SourceChanged
             await in_thread(partial.write, part)
             await watcher.note(copy.path, before + start, total)
+
+    async def _read_part(self, path: str, start: int) -> bytes:
+        """Return the next bytes of a file of the job; none if it is gone."""
+        try:
+            return await self._read(path, start)
+        except ServiceError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return b""
 
     async def _find_place(self, file: JobFile) -> Copy:
         """Return the copy of a file under a name that is free, or that has the same content already."""
@@ -198,7 +225,7 @@ class FileCopier:
         try:
             start = 0
             while start < file.bytes:
-                part = await self._read(file.path, start)
+                part = await self._read_part(file.path, start)
                 if not part or await in_thread(os.pread, here, len(part), start) != part:
                     return False
                 start += len(part)

@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gq.client import target_folder
 from jupyter_gq.client.file_copies import Existing, FileCopier, FilesExist, choose_files, name_beside
+from jupyter_gq.client.problems import PlainProblem, ServiceError
 from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
 
 CONTENT = b"0123456789"
@@ -41,12 +42,12 @@ async def read(path: str, start: int) -> bytes:
     return CONTENT[start : start + 5]
 
 
-def copy(folder: Path, *paths: str, existing=Existing.ASK, watcher=None):
+def copy(folder: Path, *paths: str, existing=Existing.ASK, watcher=None, reads=read):
     """Copy files of these names into the folder; return the copies."""
 
     async def run():
         with TargetFolder(folder) as target:
-            copier = FileCopier(target, "job-4f1c", read)
+            copier = FileCopier(target, "job-4f1c", reads)
             copies = await copier.plan([Listed(path) for path in paths], existing)
             await copier.carry_out(copies, watcher or Watched())
             return copies
@@ -100,6 +101,20 @@ def test_a_disk_without_hard_links_is_written_too_and_keeps_what_is_there(tmp_pa
         copy(tmp_path, "a.txt")
         assert (tmp_path / "a.txt").read_bytes() == CONTENT
     assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("becomes", ["gone", "shorter", "longer"])
+def test_a_file_that_changed_after_the_job_ended_is_named_and_all_others_are_copied(tmp_path, becomes):
+    async def reads(path: str, start: int) -> bytes:
+        if path != "b":
+            return await read(path, start)
+        if becomes == "gone":
+            raise ServiceError(404, PlainProblem(code="not_found", message="no such result"))
+        return {"shorter": CONTENT[:8], "longer": CONTENT + b"!"}[becomes][start : start + 11]
+
+    with pytest.raises(CopyRefused, match=r"after the job ended, so not copied: 'b'\. All other files are copied"):
+        copy(tmp_path, "a", "b", "c", reads=reads)
+    assert names(tmp_path) == ["a", "c"]
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
