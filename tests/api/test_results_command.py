@@ -19,7 +19,7 @@ async def test_files_of_a_job_are_listed_and_copied_and_replace_nothing_unasked(
     world.bundles.listed[job.id] = {"files": [*listed, {"path": "big", "bytes": 10**9, "reason": "It is too large."}]}
     world.bundles.contents |= {(job.id, f"files/{path}"): content for path, content in files.items()}
     code, out, _ = await say("results", job.id, "--list")
-    assert (code, out.splitlines()[-1].split(maxsplit=2)) == (0, ["big", "1000.0", "It is too large."])
+    assert (code, out.splitlines()[-1].split(maxsplit=3)) == (0, ["big", "953.7", "MiB", "It is too large."])
     code, out, _ = await say("results", job.id, "--list", "-o", "json")
     assert models.JobResults.model_validate_json(out).files[0].path == "model.pt"
 

@@ -245,7 +245,7 @@ async def test_a_file_that_does_not_come_as_listed_leaves_nothing(copy, job, wor
     job.wrote("plots/bad.txt", listed=listed)
     status, news = await copy()
     assert status == 200
-    assert "'plots/bad.txt' has" in news[-1]["problem"]
+    assert "not copied: 'plots/bad.txt'" in news[-1]["problem"]
     assert news[-1]["copied"] is None
     assert tree(work) == {"good.txt": CONTENT}
     assert not (work / "plots").exists()
