@@ -92,13 +92,16 @@ test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
 	$(PYTEST) -n 2 --dist loadfile tests/contract tests/api tests/runner
 
+# A test that is given much to do is not stuck when it takes longer than the others may.
+UNHURRIED := -o faulthandler_timeout=0
+
 # About a second of processor time for each ten worlds of each kind.
 soak-worlds: setup ## Play WORLDS (10,000) random clusters of each kind against all laws of scheduling
-	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(PYTEST) tests/property/test_cycle.py
+	JUPYTER_GQ_WORLDS=$(or $(WORLDS),10000) $(PYTEST) $(UNHURRIED) tests/property/test_cycle.py
 
 # About a second of processor time for each hundred requests.
 soak-api: setup postgresql ## Send about CASES (100,000) made-up requests to the API on each database; SEED makes others
-	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) tests/api/test_any_request.py
+	JUPYTER_GQ_API_CASES=$(or $(CASES),100000) JUPYTER_GQ_API_SEED=$(or $(SEED),20) $(PYTEST) $(UNHURRIED) tests/api/test_any_request.py
 
 # The scheduler alone, with random clusters, is soaked by soak-worlds.
 soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MINUTES (60); SEED, USERS, JOBS, DATABASE, PLACE
