@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
         write_secret(home, name, _ask_value(name))
     except OSError as error:
         raise CommandRefused(f"The folder of secrets cannot be used: {error.strerror or error}.") from None
-    print_plain(f"{name} is stored. Name it as a secret of a job: in the dialog, or with --secret {name}.")
+    print_plain(
+        f"{name} is stored. Name it as a secret of a job: in the dialog, or with --secret {name}. Your administrator "
+        "decides which secrets jobs may have."
+    )
     return ExitCode.OK
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from jupyter_gq.client.user_secrets import is_valid_name
 from jupyter_gq.client.variables import matches
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import SecretUnavailable
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.domain.workload import Kind
 
 
@@ -18,6 +20,12 @@ def check_secrets(context: Context, caller: Caller, names: Sequence[str], enviro
     allowed = context.settings.secrets
     if not names:
         return
+    strange = [name for name in names if not is_valid_name(name)]
+    if strange:
+        raise SecretUnavailable(
+            f"{quoted(strange[0])} is no name of a secret. A name has letters, digits and underscores, and begins with "
+            "no digit, such as HF_TOKEN."
+        )
     refused = [name for name in names if not matches(name, allowed)]
     if refused:
         raise SecretUnavailable(

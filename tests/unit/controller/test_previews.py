@@ -12,6 +12,7 @@ from jupyter_gq.client.models import JobRequest, Preview
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.requests.previews import Previews
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.domain.errors import SecretUnavailable
 from tests.fakes import a_node
 from tests.patience import scaled
 
@@ -193,3 +194,15 @@ async def offered_by(world: World, gpus: str, queue: str):
     preview = await ask(world, EVE, gpus=gpus, queue=queue)
     world.close()
     return preview.alternatives
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("HF_/../../x", "is no name of a secret"), ("HF_TOKEN", "add it to c.TrainingQueues.secrets")],
+)
+async def test_a_secret_that_no_job_may_have_is_told_before_sending(tmp_path, name, said):
+    world = a_world(tmp_path)
+    request = JobRequest.model_validate({"queue": "vision", "gpus": "1"})
+    with pytest.raises(SecretUnavailable, match=said):
+        await world.controller.previews.preview(ANN, request, secrets=[name])
+    world.close()
