@@ -36,7 +36,7 @@ class MemoryExcess:
         """Return a sentence on what was done to which program and why, for a share that is within its limit again."""
         excess = self.excess
         return (
-            f"{self._program().capitalize()} was {_DONE[self.done]}, because the share held "
+            f"The {self._program()} was {_DONE[self.done]}, because the share held "
             f"{format_memory(excess.used)} of GPU memory, {format_memory(excess.over)} more than its limit of "
             f"{format_memory(excess.limit)}."
         )
@@ -52,13 +52,13 @@ class MemoryExcess:
         """Return the sentence on what was done and what follows in `left` seconds."""
         assert self.next is not None
         if self.done is Act.WARN:
-            return f"Free some memory: in about {left} s, {self._program()} is {_DONE[self.next]}."
+            return f"Free some memory: in about {left} s, the {self._program()} is {_DONE[self.next]}."
         program = self._program()
-        return f"{program.capitalize()} was {_DONE[self.done]}; in about {left} s it is {_DONE[self.next]}."
+        return f"The {program} was {_DONE[self.done]}; in about {left} s it is {_DONE[self.next]}."
 
     def _program(self) -> str:
         excess = self.excess
-        return f"the largest program (process {excess.largest.pid}, {format_memory(MiB(excess.largest_used))})"
+        return f"largest program (process {excess.largest.pid}, {format_memory(MiB(excess.largest_used))})"
 
 
 _DONE = {

@@ -15,9 +15,13 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from jupyter_gq.client.kernel import STARTUP_FILE
+
 from .processes import Holder, find_holders, is_alive
 from .world import World
 
+#: Part of the command of each kernel of a job.
+KERNEL = STARTUP_FILE.name
 #: Statuses of answers that say that the service, the Hub or the disk is away.
 EXPLAINED_STATUSES = frozenset({502, 503, 504, 507})
 
@@ -140,7 +144,7 @@ class KillRunner(_OfRuns):
 class KillKernel(_OfRuns):
     """`kill -9` of the kernel of a job: the end of a program, which the runner tells."""
 
-    word = "ipykernel_launcher"
+    word = KERNEL
 
     async def strike(self, rng):
         victim = await self._victim(rng)
@@ -163,7 +167,7 @@ class StopRunner(_OfRuns):
 class StopKernel(_OfRuns):
     """The kernel of a job hangs for some seconds."""
 
-    word = "ipykernel_launcher"
+    word = KERNEL
 
     async def strike(self, rng):
         victim = await self._victim(rng)

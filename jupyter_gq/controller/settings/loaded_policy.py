@@ -155,7 +155,13 @@ class LoadedPolicy:
             # A file that is edited while it is executed still has its earlier content here, and is loaded again.
             self._seen = self._changing = self._fingerprints() | executed
         loaded = tuple(self.executed)
-        found = LastGood.of(config, self._names, loaded)
+        try:
+            found = LastGood.of(config, self._names, loaded)
+        except RecursionError as error:
+            raise ConfigFileError(
+                f"{self._path}: a setting has a value that contains itself, or that is nested too deeply. Undo the last "
+                "change of the file."
+            ) from error
         loss = None if self.last_good is None else explain_loss(self.last_good, found)
         if loss is not None:
             raise ConfigFileError(loss)

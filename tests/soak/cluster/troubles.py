@@ -1,13 +1,14 @@
 """What goes wrong on the cluster of a soak run; see `tests/soak/troubles.py`."""
 
 import asyncio
+import contextlib
 import signal
 
 import psutil
 
 from tests.kubernetes.pod_runtime import Container
 from tests.soak.processes import read_command
-from tests.soak.troubles import Trouble, pause
+from tests.soak.troubles import KERNEL, Trouble, pause
 
 from .world import ClusterWorld, run_of
 
@@ -120,13 +121,20 @@ class KillKernel(_OnCluster):
         if not found:
             return False
         container, kernel = rng.choice(found)
-        kernel.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            kernel.kill()
         self.damage.lost_kernels.add(run_of(container))
         return True
 
     def _find_kernels(self) -> list[tuple[Container, psutil.Process]]:
-        found = [(each, psutil.Process(pid)) for each in self.world.runs() for pid in each.processes()]
-        return [(each, process) for each, process in found if "ipykernel_launcher" in read_command(process)]
+        found = []
+        for container in self.world.runs():
+            for pid in container.processes():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process = psutil.Process(pid)
+                    if KERNEL in read_command(process):
+                        found.append((container, process))
+        return found
 
 
 class StopRunner(_OnCluster):

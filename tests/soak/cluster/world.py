@@ -24,7 +24,6 @@ from tests.kubernetes.programs import tools_folder
 from tests.kubernetes.replicas_world import EXTRA, TWO, Installed, an_installation
 from tests.patience import scaled
 from tests.soak.plan import Plan
-from tests.soak.processes import read_command
 from tests.soak.world import QUEUES
 
 #: GPUs of each node, and the nodes.
@@ -168,11 +167,9 @@ class ClusterWorld:
         left = [f"the pod {pod.metadata.name} is left" for pod in core.list_namespaced_pod(made.train).items]
         left += [f"the pod {pod.metadata.name} is left" for pod in core.list_namespaced_pod(made.nodes).items]
         left += [f"the service {each.metadata.name} is left" for each in core.list_namespaced_service(made.train).items]
-        left += [f"process {pid} is left: {read_command(psutil.Process(pid))}" for pid in self._work_processes()]
+        for container in self._containers(self.namespaces.train):
+            left += [f"process {pid} of the pod {container.pod} is left" for pid in container.processes()]
         return left
-
-    def _work_processes(self) -> list[int]:
-        return [pid for each in self._containers(self.namespaces.train) for pid in each.processes()]
 
     # What users have
 

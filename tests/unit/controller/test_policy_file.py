@@ -174,6 +174,7 @@ async def test_where_a_trait_is_set(source, trait, keys, line):
         "c.IdlePolicy.after = 10**400",
         'c.TrainingQueues.queues = {"vision": {"quota": 1, "reclaim_min_runtime": 10**400}}',
         "c.Fairness.half_life = 10**5000",
+        'loop = {}; loop["vision"] = loop; c.TrainingQueues.queues = loop',
     ],
 )
 async def test_a_value_of_any_type_and_size_is_refused_and_stays_refused(path, line):
