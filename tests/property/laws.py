@@ -232,16 +232,20 @@ def preemptors_have_recorded_places(snapshot: Snapshot, after: Snapshot, decisio
 def work_without_a_gpu_takes_its_turn(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
     """Work without a GPU gets no room before older work of its queue that has no lower priority and needs that room.
 
-    Work gets room when it starts, or earlier, when others are told to stop for it: then the room is its own.
+    Work gets room when it starts, or earlier, when others are told to stop for it: then the room is its own. Room that
+    others give up for what its queue is guaranteed goes to no older work without such a right.
     """
     if policy.per_user:
         return
+    by_right = {i.by for i in decision.instructions if isinstance(i, Evict | Shrink)}
     kept = {w.id for w in snapshot.workloads if w.nominated}
     served = {i.workload for i in decision.instructions if isinstance(i, Admit) or getattr(i, "nominated", False)}
     books = Books(after, policy)
     for gets in (w for w in after.workloads if w.id in served - kept and not smallest(w)[0]):
         for waits in (w for w in snapshot.workloads if w.queue == gets.queue and w.state is State.PENDING):
             goes_first = (-waits.priority, waits.submitted_at) < (-gets.priority, gets.submitted_at)
+            if gets.id in by_right and not is_guaranteed(books, waits):
+                continue
             if goes_first and waits.id not in served | kept and not fits_soon(after, books, waits):
                 assert not _fits_instead(after, policy, waits, gets), f"{gets.id} took the turn of {waits.id}"
 

@@ -159,8 +159,8 @@ class LoadedPolicy:
             found = LastGood.of(config, self._names, loaded)
         except RecursionError as error:
             raise ConfigFileError(
-                f"{self._path}: a setting has a value that contains itself, or that is nested too deeply. Undo the last "
-                "change of the file."
+                f"{self._path}: a setting has a value that contains itself, or that is nested too deeply. Undo the "
+                "last change of the file."
             ) from error
         loss = None if self.last_good is None else explain_loss(self.last_good, found)
         if loss is not None:

@@ -16,6 +16,9 @@ counts on the same room.
 True names: the work at the new place stops for the large job. If a min runtime or its priority protects some of it from
 the large job, nothing stops there in this cycle.
 
+Taking back: work that may take from the very job for which it goes stays where it is, and that job does not start.
+Other work that stopped in this cycle may have given it that right.
+
 One stop: the workload stops once and goes on at its new place. The place is recorded and kept, as in a move.
 
 Elastic work: an evicted elastic workload goes on with its smallest gang. Nothing is resettled for the growth of elastic
@@ -131,7 +134,7 @@ def _find_place(
         if reclaim.is_promising(allocations, workload):
             found = reclaim.take_from_others(inputs.policy, allocations, workload, victims)
         found = found or preempt.take_from_queue(inputs.policy, allocations, workload, victims)
-        if found and any(_is_protected(inputs, victim, preemptor) for victim in found):
+        if found and any(_is_protected(inputs, each, preemptor) for each in found if each.id != preemptor.id):
             allocations.undo_search(workload, found, mark)
             return None
         return found

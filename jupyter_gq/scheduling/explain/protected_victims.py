@@ -2,10 +2,15 @@
 
 Used at the end of a cycle, for explanations; nothing is changed. Victims are sought among the candidates whose
 protection ends first, so the time that an explanation names is the shortest possible.
+
+When that time has passed, other work may still be protected, and what stays counts as use of its queue (see
+`evict.within_share`). So a time is named only if the victims may go while all other protected work stays; otherwise a
+later one is, when more of it may go as well.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.workload import Workload
@@ -22,6 +27,9 @@ from jupyter_gq.scheduling.workloads.disruption import disruption, loss
 from jupyter_gq.scheduling.workloads.request_class import request_class
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
+#: Times that are tried before the one at which no protection is left.
+_MOST_MOMENTS = 4
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Candidates:
@@ -32,6 +40,19 @@ class _Candidates:
     same_queue: list[Workload]
     #: Some of the candidates are still protected.
     any_protected: bool
+
+    def all(self) -> Iterator[Workload]:
+        """Yield all candidates."""
+        return chain(self.same_queue, *self.others.values())
+
+    def within(self, seconds: float, protected_for: Callable[[Workload], float]) -> "_Candidates":
+        """Return the candidates whose protection has ended in so many seconds."""
+
+        def ready(victims: list[Workload]) -> list[Workload]:
+            return [victim for victim in victims if protected_for(victim) <= seconds]
+
+        others = {queue: ready(victims) for queue, victims in self.others.items()}
+        return replace(self, others=others, same_queue=ready(self.same_queue))
 
 
 def find_protected_victims(
@@ -87,13 +108,37 @@ def _search(
     Returns None if there are none, or if none of them is protected.
     """
     with allocations.lifting_reservations(workload):
-        mark = allocations.ledger.mark()
-        victims = _find_victims(inputs, allocations, workload, candidates)
-        if victims is None:
+        victims = _try_victims(inputs, allocations, workload, candidates)
+        if not victims:
             return None
+        left = max(inputs.protected_for(victim, workload) for victim in victims)
+        if not left:
+            return None
+        for moment in _moments(inputs, workload, candidates, left):
+            ready = candidates.within(moment, lambda victim: inputs.protected_for(victim, workload))
+            found = _try_victims(inputs, allocations, workload, ready)
+            if found:
+                return ProtectedVictims(victims=tuple(found), left=Seconds(moment))
+    return None
+
+
+def _moments(inputs: CycleInputs, workload: Workload, candidates: _Candidates, first: float) -> Iterator[float]:
+    """Yield the times from `first` on, in seconds, at which a protection ends: a few, and then the last one."""
+    ends = sorted({inputs.protected_for(victim, workload) for victim in candidates.all()})
+    later = [end for end in ends if end >= first]
+    yield from later[:_MOST_MOMENTS]
+    yield from later[_MOST_MOMENTS:][-1:]
+
+
+def _try_victims(
+    inputs: CycleInputs, allocations: Allocations, workload: Workload, candidates: _Candidates
+) -> list[Workload] | None:
+    """Return the victims that `_find_victims` finds; nothing has changed afterwards."""
+    mark = allocations.ledger.mark()
+    victims = _find_victims(inputs, allocations, workload, candidates)
+    if victims is not None:
         allocations.undo_search(workload, victims, mark)
-    left = max((inputs.protected_for(victim, workload) for victim in victims), default=0.0)
-    return ProtectedVictims(victims=tuple(victims), left=Seconds(left)) if left else None
+    return victims
 
 
 def _find_victims(

@@ -8,7 +8,7 @@ from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Policy
 from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim, remaining_protection
-from tests.builders import NOW, Cluster, a_job, a_queue, evicted, running, why
+from tests.builders import NOW, Cluster, a_job, a_queue, evicted, later, running, why
 
 #: Builders count from so long ago.
 AGO = 1000
@@ -92,6 +92,24 @@ def test_the_default_holds_where_no_queue_says_anything():
     assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["resnet"]
     patient = Policy(min_runtime=MinRuntimeRule(reclaim=Seconds(6)))
     assert evicted(run_cycle(cluster.snapshot(), patient, NOW)) == []
+
+
+def test_the_time_named_is_one_at_which_it_happens_although_other_work_is_still_protected():
+    """What stays counts as use of the queue, so the older one may go only when the younger one may go as well."""
+    cluster = Cluster().node("n", 3).queue("vision", 1.5, preempt_min_runtime=120).queue("nlp", 1.5)
+    cluster.add(
+        running(a_job("wide", "nlp", "0.3", tasks=2), "n-0", "n-1"),
+        running(a_job("large", "nlp", "0.7"), "n-1"),
+        running(a_job("older", "vision", "0.75"), "n-2", since=AGO - 60),
+        running(a_job("younger", "vision", "0.7"), "n-0", since=AGO - 10),
+        a_job("urgent", "vision", 1, priority=1),
+        a_job("next", "nlp", "0.5", submitted=1),
+    )
+    snapshot = cluster.snapshot()
+    left = why(run_cycle(snapshot, Policy(), NOW), "urgent").why.numbers["seconds_left"]
+    assert left == 110
+    assert evicted(run_cycle(later(snapshot, left - 1), Policy(), NOW)) == []
+    assert evicted(run_cycle(later(snapshot, left), Policy(), NOW)) == ["older"]
 
 
 def test_an_older_one_goes_in_place_of_a_newer_one_that_is_protected():

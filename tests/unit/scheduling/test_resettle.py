@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve
 from jupyter_gq.scheduling.policy import Policy
@@ -198,3 +199,25 @@ def test_a_victim_that_fits_without_others_starts_again_by_itself():
     assert evictions(decision).keys() == {"small"}
     assert kept_for(decision).keys() == {"picky"}
     assert "small" in admitted(decided(stopped(apply(cluster.snapshot(), decision)), Policy(consolidate=False)))
+
+
+def test_work_that_may_take_back_from_the_one_for_which_it_goes_stays():
+    """While `high` goes for `wide`, `low` goes for `cores`: that leaves its share to the queue, and so to `high`."""
+
+    def job(name, queue, *, cores, gpus=1, milli=1000, **fields):
+        request = Request(devices=gpus, milli_per_device=MilliGpu(milli), cpu_milli=cores)
+        return replace(a_job(name, queue, **fields), request=request)
+
+    cluster = Cluster().node("m", 3).node("n", 3).queue("other", 0.5, cpu_quota=2000)
+    cluster.queue("own", 1.5, limit=2.5, cpu_quota=4000, preempt_min_runtime=60)
+    cluster.nodes = [replace(node, cpu_milli=cores) for node, cores in zip(cluster.nodes, (3000, 2000), strict=True)]
+    cluster.add(
+        job("waits", "own", cores=2000, milli=500),
+        job("wide", "other", cores=1000, tasks=2, priority=1, submitted=1),
+        running(job("low", "own", cores=2000, submitted=3), "m-0", since=900),
+        running(job("high", "own", cores=2000, milli=300, priority=1, submitted=4), "n-0", since=901),
+        job("cores", "own", cores=500, gpus=0, tasks=3, min_members=1, elastic=True, priority=1, submitted=6),
+    )
+    decision = decided(cluster.snapshot())
+    assert {name: gone.by for name, gone in evictions(decision).items()} == {"low": "cores"}
+    assert admitted(decision) == ["cores"]
