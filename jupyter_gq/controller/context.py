@@ -1,6 +1,7 @@
 """The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -272,19 +273,31 @@ class Context:
         return replace(workload, elastic=True) if resizing is not None and workload.can_shrink else workload
 
     def is_borrower(self, workload: Workload) -> bool:
-        """Return whether a job holds a device of which a suspended notebook has lent its part."""
+        """Return whether a job holds a device without room for the suspended notebooks that have lent their parts."""
         if workload.kind is not Kind.TRAINING or not workload.holds:
             return False
         lent = self._lent_devices()
         return any(device in lent for task in workload.held_places for device in task.devices)
 
     def _lent_devices(self) -> frozenset[str]:
-        """Return the ids of the devices of suspended notebooks, computed again only after a change of a record."""
+        """Return the ids of the devices of which suspended notebooks have lent parts that are in use.
+
+        They are computed again only after a change of a record.
+        """
         if self._lent[0] != self.records.revision:
             suspended = (each.workload for each in self.records.notebooks() if each.workload.state is State.SUSPENDED)
-            devices = frozenset(name for each in suspended for task in each.placement for name in task.devices)
-            self._lent = self.records.revision, devices
+            devices = {name for each in suspended for task in each.placement for name in task.devices}
+            self._lent = self.records.revision, frozenset(devices and self._find_overfull(devices))
         return self._lent[1]
+
+    def _find_overfull(self, devices: Collection[str]) -> set[str]:
+        """Return those of the devices that could not hold all of their workloads, with the suspended ones, at once."""
+        held: Counter[str] = Counter()
+        for record in self.records.unfinished():
+            for task in record.workload.held_places:
+                for device in task.devices:
+                    held[device] += record.workload.request.milli_per_device
+        return {device for device in devices if held[device] > ONE_GPU}
 
     def exclude(self, workload: Workload, error: Exception) -> None:
         """Leave a workload out of snapshots until it changes, because a decision about it raises `error`.

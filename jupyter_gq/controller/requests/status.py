@@ -1,5 +1,6 @@
 """The health and readiness of this service, for load balancers, monitoring and administrators."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -54,9 +55,20 @@ class ServiceStatus:
                 *filter(None, [context.store.shortage]),
                 *(f"{what}: {failure}" for what, failure in sorted(self.failures.items())),
             ],
-            warnings=[*context.settings_source.warnings, *self.names.warnings],
+            warnings=[*context.settings_source.warnings, *self.names.warnings, *self._list_lost_queues()],
             set_aside=set_aside,
         )
+
+    def _list_lost_queues(self) -> list[str]:
+        """Return a sentence about each queue that the settings no longer have, and that jobs still use."""
+        known = {entry.queue.name for entry in self.context.settings.leaves()}
+        jobs = (record.workload for record in self.context.records.unfinished())
+        lost = Counter(job.queue for job in jobs if job.kind is Kind.TRAINING and job.queue not in known)
+        return [
+            f"The settings have no queue {queue} any more, and {count} {'job uses' if count == 1 else 'jobs use'} it. "
+            "What waits there does not start, and what runs there goes on. Move the jobs, or add the queue again."
+            for queue, count in sorted(lost.items())
+        ]
 
     def _list_set_aside(self) -> list[str]:
         """Return a sentence about each workload that the service cannot read, decide on or show."""

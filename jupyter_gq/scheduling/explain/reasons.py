@@ -51,7 +51,7 @@ def explain_unknown_queue(queue: str) -> Explanation:
     return Explanation(
         reason=PendingReason.UNKNOWN_QUEUE,
         sentence=f"Waiting: the queue {queue} is no longer in the configuration. "
-        "Cancel it and choose another queue, or ask your administrator.",
+        "Move it to another queue (`jupyter-gq move`), or ask your administrator.",
     )
 
 

@@ -244,6 +244,7 @@ async def test_a_paused_job_is_cancelled_where_it_waits(world):
     await world.step(3)
     assert world.job(job).phase == "paused"
     assert world.controller.jobs.cancel(ANN, job).phase == "cancelled"
+    assert world.controller.status.check_health().warnings == []
 
 
 async def test_a_job_that_is_being_paused_can_still_be_cancelled(world):
@@ -418,7 +419,9 @@ async def test_a_job_whose_queue_is_no_longer_configured_waits_and_says_so(world
     await world.step()
     view = world.job(job)
     assert view.phase == "waiting"
-    assert "the queue vision is no longer in the configuration" in view.sentence
+    assert "the queue vision is no longer in the configuration. Move it to another queue" in view.sentence
+    (warning,) = world.controller.status.check_health().warnings
+    assert warning.startswith("The settings have no queue vision any more, and 1 job uses it.")
     assert world.controller.jobs.cancel(ANN, job).phase == "cancelled"
 
 

@@ -99,6 +99,20 @@ async def test_an_idle_share_is_warned_suspended_lent_and_brought_back(lab):
     assert lab.notebook(ANN).phase == "running"
 
 
+async def test_a_job_that_fits_beside_the_suspended_share_borrows_nothing(tmp_path):
+    lab = World(tmp_path, servers=SuspendsShares, settings=story_settings(**SHARED))
+    await lab.start_server(ANN, "0.5")
+    await lab.start_server(BOB, "1")
+    large = await suspended(lab)
+    assert "may be paused at any moment" in lab.job(large).sentence
+    lab.controller.jobs.cancel(ANN, large)
+    small = lab.send(ANN, "vision", "0.5")
+    await spend(lab, 20)
+    assert (lab.notebook(ANN).phase, lab.job(small).phase) == ("suspended", "running")
+    assert "may be paused at any moment" not in lab.job(small).sentence
+    lab.close()
+
+
 async def test_what_was_done_is_in_the_audit_log(lab):
     job = await suspended(lab)
     (suspend,) = acts(lab, Action.NOTEBOOK_SUSPEND)
