@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from jupyter_gq.domain.amount import format_bytes
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.plain_text import quoted
 
@@ -107,8 +108,8 @@ class TargetFolder:
         if wanted + SPARE_BYTES > free:
             raise CopyRefused(
                 "disk_full",
-                f"The files have {wanted / 1e6:,.1f} MB, and the disk has {free / 1e6:,.1f} MB left. Make room, then "
-                "copy again.",
+                f"The files have {format_bytes(wanted)}, and the disk has {format_bytes(free)} left. Make room, or name "
+                "the files that you need.",
             )
 
     def begin(self, path: str) -> "PartialFile":

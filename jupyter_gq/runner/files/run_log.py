@@ -11,7 +11,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class RunLog:
     """A log of outputs as readable text. The methods raise `OSError` if the disk does not take the text.
 
-    It has each output as it comes, also those that a cell drops beyond its bounds.
+    Each output is written as it comes, also those that a cell drops beyond its bounds.
     """
 
     def __init__(self, file: TextIO) -> None:
