@@ -47,8 +47,8 @@ def requested_owner(call: Call) -> str | None:
 async def preview(call: Call) -> Reply:
     """Answer with what would happen if the job in the body were submitted now; nothing is stored. For readers."""
     asked = call.model(JobRequest)
-    secrets, home = asked.secrets, asked.home
-    return Reply(body=await call.services.previews.preview(call.caller, asked, secrets=secrets, home=home))
+    own = {"secrets": asked.secrets, "home": asked.home, "kernel": asked.kernel}
+    return Reply(body=await call.services.previews.preview(call.caller, asked, **own))
 
 
 def submit(call: Call) -> Reply:

@@ -68,6 +68,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     error: null,
     returns: [],
     secrets: [],
+    software: '',
     group: '',
     group_parallel: null,
     group_metric: '',
@@ -91,6 +92,7 @@ export function aPlan(given: Partial<Plan> = {}): Plan {
     environment,
     files,
     carry,
+    kernels: [],
     ...given
   };
 }
@@ -236,6 +238,7 @@ export function aMe(given: Partial<Me> = {}): Me {
     last_eviction: null,
     devices_sentence: 'Two simulated GPUs.',
     secrets: [],
+    images: [],
     ...given
   };
 }
