@@ -153,8 +153,9 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
         software=arguments.software,
     )
     manifest = bundle.manifest
-    own = {"home": manifest.environment.get("HOME", ""), "kernel": manifest.kernel.name}
-    preview = await client.preview(JobRequest(**request.model_dump(), secrets=manifest.secrets, **own))
+    home, kernel = manifest.environment.get("HOME", ""), manifest.kernel.name
+    asked = JobRequest(**request.model_dump(), secrets=manifest.secrets, home=home, kernel=kernel)
+    preview = await client.preview(asked)
     json = arguments.output == "json"
     if arguments.dry_run:
         lines = [_describe_preview(preview), *_describe_software(arguments.software), *_list_offers(preview)]

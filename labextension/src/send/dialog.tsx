@@ -280,7 +280,7 @@ class SendFormWidget extends ReactWidget {
     this._set({ values, problem: null });
     if (isOther) {
       // Whether variables can go along depends on the software.
-      this._set({ carry: REPLAYED, fault: null });
+      this._set({ carry: { ...REPLAYED }, fault: null });
       void this._checking.invoke();
     }
     void this._asking.invoke();
