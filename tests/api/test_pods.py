@@ -301,7 +301,7 @@ async def test_a_job_runs_in_the_image_that_its_owner_chose_of_those_on_offer(cl
     assert (detail.image, detail.software) == ("jax:1", "JAX")
 
     wrong = {**document, "software": "root/kit"}
-    for path, body in (("jobs", wrong), ("preview", {"queue": "vision", "software": "root/kit"})):
+    for path, body in (("jobs", wrong), ("jobs/preview", {"queue": "vision", "software": "root/kit"})):
         status, problem = await served.problem("POST", f"api/v1/{path}", "ann", body)
         assert (status, problem["code"], problem["field"]) == (422, "unknown_software", "software")
         assert "'root/kit'. Offered are: PyTorch 2.9, JAX." in problem["message"]
