@@ -8,7 +8,8 @@ Rules
   as parts to the service.
 - Idle kernels only: a request would wait behind a cell that runs, and the variables would change meanwhile.
 
-See docs/decisions/0138-capture-variables-before-sending-and-check-them.md.
+See docs/decisions/0138-capture-variables-before-sending-and-check-them.md and
+docs/decisions/0163-let-variables-stay-where-other-software-cannot-load-them.md.
 """
 
 import asyncio
