@@ -64,6 +64,7 @@ def describe_plan(
         environment=server.plan(sources),
         carry=_offer_variables(request, steps, source),
         kernels=[PlannedKernel(name=name, title=title) for name, title in source.software.others.items()],
+        takes_images=is_python(kernel),
     )
 
 

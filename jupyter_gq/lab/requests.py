@@ -269,6 +269,7 @@ class Plan(BaseModel):
     environment: PlannedEnvironment
     carry: CarryOffer
     kernels: list[PlannedKernel] = Field(description="What can be chosen as `software`, beside the service's images.")
+    takes_images: bool = Field(description="Whether an image of the service can be chosen: for Python only.")
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:

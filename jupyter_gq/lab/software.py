@@ -50,7 +50,10 @@ async def list_kernels(specs: KernelSpecs, language: str | None = None) -> dict[
     """Return the titles of this server's kernels by their names; with a language, only of those that have it."""
     titles = {}
     for name, found in (await ensure_async(specs.get_all_specs())).items():
-        spec = found["spec"]
+        # A server whose kernels run behind a gateway answers in another form, and offers none here.
+        spec = found.get("spec") if isinstance(found, dict) else None
+        if not isinstance(spec, dict):
+            continue
         same = language is None or str(spec.get("language", "")).lower() == language.lower()
         if same and spec.get("argv"):
             titles[name] = str(spec.get("display_name") or name)

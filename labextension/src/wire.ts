@@ -813,6 +813,8 @@ export interface components {
             carry: components["schemas"]["CarryOffer"];
             /** @description What can be chosen as `software`, beside the service's images. */
             kernels: components["schemas"]["PlannedKernel"][];
+            /** @description Whether an image of the service can be chosen: for Python only. */
+            takes_images: boolean;
         };
         /** @description An assignment of a literal that a sweep can vary. */
         PlannedAssignment: {

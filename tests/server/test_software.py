@@ -47,8 +47,9 @@ async def test_the_plan_names_the_other_kernels_of_the_same_language(on_hub, ser
     kernels = {each["name"]: each["title"] for each in plan["kernels"]}
     assert kernels["py-other"] == "The py-other"
     assert not {"python3", "ir"} & set(kernels)
+    assert plan["takes_images"]
     _, plan = await fetch("POST", "check", body=a_request(notebook=a_notebook(code("train", "1"), kernel="ir")))
-    assert plan["kernels"] == []
+    assert (plan["kernels"], plan["takes_images"]) == ([], False)
 
 
 async def test_a_job_is_sent_with_the_kernel_that_was_chosen(on_hub, service, fetch):

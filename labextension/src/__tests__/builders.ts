@@ -93,6 +93,7 @@ export function aPlan(given: Partial<Plan> = {}): Plan {
     files,
     carry,
     kernels: [],
+    takes_images: true,
     ...given
   };
 }

@@ -120,12 +120,14 @@ describe('the software in the dialog', () => {
   });
 });
 
-it('lists a kernel before an image of its name, and nothing for older servers', () => {
-  expect(listSoftware(KERNELS, ['py311', 'JAX']).map(({ name, isImage }) => [name, isImage])).toEqual([
+it('lists a kernel before an image of its name, and images for Python only', () => {
+  const offered = { kernels: KERNELS, takes_images: true };
+  expect(listSoftware(offered, ['py311', 'JAX']).map(({ name, isImage }) => [name, isImage])).toEqual([
     ['py311', false],
     ['JAX', true]
   ]);
-  expect(listSoftware(undefined, undefined)).toEqual([]);
+  expect(listSoftware({ kernels: [], takes_images: false }, ['JAX'])).toEqual([]);
+  expect(listSoftware(null, undefined)).toEqual([]);
   expect(addChosen([], '')).toEqual([]);
 });
 

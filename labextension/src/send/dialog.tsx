@@ -116,8 +116,8 @@ interface IFormState {
   readonly assignments: Plan['assignments'];
   readonly environment: IEnvironmentChoice;
   readonly planned: Plan['environment'] | null;
-  /** The other kernels of the server, with which the job can run. */
-  readonly kernels: Plan['kernels'] | undefined;
+  /** The software of the server with which the job can run; null until the server has answered. */
+  readonly offered: Pick<Plan, 'kernels' | 'takes_images'> | null;
   /** The files that would go along; null until the server has answered. */
   readonly files: FilesPlan | null;
   readonly fileChoice: IFileChoice;
@@ -146,7 +146,7 @@ class SendFormWidget extends ReactWidget {
       assignments: [],
       environment: start.environment,
       planned: null,
-      kernels: undefined,
+      offered: null,
       files: null,
       fileChoice: NO_CHOICE,
       carry: REPLAYED,
@@ -237,7 +237,7 @@ class SendFormWidget extends ReactWidget {
         pools={pools}
         largest={largest}
         secrets={secrets}
-        software={listSoftware(this._state.kernels, this._options.images)}
+        software={listSoftware(this._state.offered, this._options.images)}
         targets={targets}
         prefix={prefix}
         notes={notes}
@@ -317,7 +317,7 @@ class SendFormWidget extends ReactWidget {
         proposed: plan,
         assignments: plan.assignments,
         planned: plan.environment,
-        kernels: plan.kernels,
+        offered: plan,
         files: plan.files,
         // Without the cells whose variables go along, the server would see no reason to suggest it.
         carry: carry.wanted ? carry : { ...carry, offer: plan.carry },

@@ -1,6 +1,6 @@
 /** The software with which a job can run, other than that of its notebook. Pure. */
 
-import type { Me, PlannedKernel } from '../wire';
+import type { Me, Plan } from '../wire';
 
 /** An image of the service, or another kernel of this server. */
 export interface ISoftware {
@@ -12,16 +12,17 @@ export interface ISoftware {
 
 /** Return the kernels and images that can be chosen; a kernel comes before an image of the same name. */
 export function listSoftware(
-  kernels: readonly PlannedKernel[] | undefined,
+  offered: Pick<Plan, 'kernels' | 'takes_images'> | null,
   images: Me['images'] | undefined
 ): ISoftware[] {
-  // A server or a service of an earlier release does not send them.
-  const known = kernels ?? [];
+  const known = offered?.kernels ?? [];
   const taken = new Set(known.map(kernel => kernel.name));
   return [
     // Many kernels have the title "Python 3 (ipykernel)".
     ...known.map(({ name, title }) => ({ name, title: `${title} (${name})`, isImage: false })),
-    ...(images ?? []).filter(name => !taken.has(name)).map(name => ({ name, title: name, isImage: true }))
+    ...((offered?.takes_images === false ? [] : images) ?? [])
+      .filter(name => !taken.has(name))
+      .map(name => ({ name, title: name, isImage: true }))
   ];
 }
 
