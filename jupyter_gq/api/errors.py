@@ -16,6 +16,7 @@ _HOW_TO_ADMIN = (
 STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.InvalidAmount, 422, None),
     (errors.UnknownQueue, 422, "queue"),
+    (errors.UnknownSoftware, 422, "software"),
     (errors.NeverFits, 422, None),
     (errors.NotAMember, 403, "queue"),
     (errors.PriorityTooHigh, 403, "priority"),

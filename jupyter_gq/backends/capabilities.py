@@ -335,6 +335,8 @@ class Capabilities:
     cordon: NodeCordon | None = None
     #: Gives secrets to jobs by their names; None: jobs cannot have secrets.
     secrets: UserSecrets | None = None
+    #: Runs each job in the container image that its record names.
+    images: bool = False
     #: Requests new nodes for pools that can grow.
     node_supply: NodeSupply = NO_NODE_SUPPLY
     #: Returns how many tasks of jobs the backend can start soon; None: any number.

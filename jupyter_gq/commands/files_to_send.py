@@ -7,12 +7,14 @@ Rules
 - Here: a job of a file on this machine starts the kernel that is installed here, in the folder of the file, with the
   variables that a notebook server sends: the usual ones, proxies, and those that the code reads.
 - Elsewhere: if the folder lies on another machine, nothing of this machine goes along but the code and the variables
-  that are named; the kernel is the `python3` which that machine finds.
+  that are named; the kernel is the `python3` which that machine finds. In another image, the usual variables go along
+  too, but for those that say where this machine has its software.
 """
 
 import json
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -32,11 +34,11 @@ from jupyter_gq.lab.kernelspec import describe_kernel
 from jupyter_gq.lab.plan import list_python_sources
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, PrefixCell, describe_validation_error
+from jupyter_gq.lab.software import PORTABLE_COMMAND, explain_unknown
 
 from .refusal import CommandRefused
 
 DEFAULT_KERNEL = "python3"
-_ELSEWHERE = ("python3", "-m", "ipykernel_launcher", "-f", "{connection_file}")
 _SCRIPT_CELL = "script"
 #: Jupyter sets this variable in the terminals of a server.
 _SERVER_ROOT = "JUPYTER_SERVER_ROOT"
@@ -53,6 +55,17 @@ class FileToSend:
     folder: str | None = None
     #: Name of the kernel; None = that of the notebook, or "python3".
     kernel: str | None = None
+    #: Name of the software that the job runs with: another kernel, or one of `images`; "" = that of the kernel.
+    software: str = ""
+    #: Names of the images that the service offers.
+    images: tuple[str, ...] = ()
+
+    @property
+    def needs_image(self) -> bool:
+        """Whether the software is no kernel that is installed here, so that the service has to offer it."""
+        is_kernel = self.folder is None and self.software in KernelSpecManager().find_kernel_specs()
+        return bool(self.software) and not is_kernel
+
     #: Variables that go along beside the usual ones, as NAME or NAME=VALUE.
     variables: tuple[str, ...] = ()
     #: Names of the secrets that the job has.
@@ -72,6 +85,7 @@ def make_file_bundle(file: FileToSend) -> Bundle:
         notebook = _parse_notebook(file.path, text)
     here = ServerEnvironment(environ=os.environ, usual=SENT_BY_DEFAULT if file.folder is None else ())
     kernel = _find_kernel(file, notebook, here.select_usual())
+    here = here.for_image() if file.needs_image else here
     try:
         request = _make_request(file, notebook)
         steps = plan_steps(request, kernel)
@@ -165,11 +179,30 @@ def _find_kernel(file: FileToSend, notebook: JsonObject, environment: dict[str, 
     named = metadata.get("kernelspec") if isinstance(metadata, dict) else None
     named = named if isinstance(named, dict) else {}
     name = file.kernel or str(named.get("name") or DEFAULT_KERNEL)
-    if file.folder is not None:
-        language = str(named.get("language") or "python")
+    language = str(named.get("language") or "python")
+    if file.needs_image and file.software not in file.images:
+        kernels = list(_list_kernels(language)) if file.folder is None else []
+        raise CommandRefused(explain_unknown(file.software, [*kernels, *file.images]))
+    if file.folder is not None or file.needs_image:
         if language.lower() != "python":
-            raise CommandRefused(f"With --folder, only Python can be sent, and {file.path} needs {language}.")
-        return Kernel(name=name, language="python", argv=list(_ELSEWHERE))
+            option = "--folder" if file.folder is not None else "another image"
+            raise CommandRefused(f"With {option}, only Python can be sent, and {file.path} needs {language}.")
+        return Kernel(name=name, language="python", argv=list(PORTABLE_COMMAND))
+    if file.software and file.software not in _list_kernels(language):
+        raise CommandRefused(
+            f"{file.path} needs {language}, and the kernel {quoted(file.software)} has another language."
+        )
+    return _describe_kernel(file.software or name, environment)
+
+
+def _list_kernels(language: str) -> Iterable[str]:
+    """Return the names of the kernels of a language that are installed here."""
+    specs = KernelSpecManager().get_all_specs()
+    return [name for name, each in specs.items() if str(each["spec"]["language"]).lower() == language.lower()]
+
+
+def _describe_kernel(name: str, environment: dict[str, str]) -> Kernel:
+    """Return the kernel of this name that is installed here; raise `CommandRefused` if there is none."""
     try:
         spec = KernelSpecManager().get_kernel_spec(name)
     except NoSuchKernel:

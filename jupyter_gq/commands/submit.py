@@ -4,11 +4,13 @@ import argparse
 import shlex
 import sys
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import MAX_NAME, Alternative, Bundle, JobFields, JobRequest, JobSubmission, Preview
 from jupyter_gq.client.plain_output import print_plain
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.notebook.durations import parse_duration
 
 from .answers import print_json
@@ -61,7 +63,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long the job may run, over all runs and without pauses; then it saves its state and ends "
         "(default: as the queue says)",
     )
-    parser.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")
+    software = parser.add_mutually_exclusive_group()
+    software.add_argument("--kernel", help="name of the kernel (default: that of the notebook; python3 for a script)")
+    software.add_argument(
+        "--software",
+        default="",
+        metavar="NAME",
+        help="an image that the service offers, or another kernel of the same language that is installed here "
+        "(default: that of the notebook)",
+    )
     parser.add_argument(
         "--folder",
         help="working folder on another machine or in the pod of the job, to which only the code is sent "
@@ -103,17 +113,25 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises `CommandRefused` if the file cannot run or the service cannot be asked or refuses.
     """
-    bundle = make_file_bundle(
-        FileToSend(
-            path=arguments.file,
-            arguments=tuple(arguments.script_arguments),
-            folder=arguments.folder,
-            kernel=arguments.kernel,
-            variables=tuple(arguments.env),
-            secrets=tuple(arguments.secret),
-        )
+    file = FileToSend(
+        path=arguments.file,
+        arguments=tuple(arguments.script_arguments),
+        folder=arguments.folder,
+        kernel=arguments.kernel,
+        software=arguments.software,
+        variables=tuple(arguments.env),
+        secrets=tuple(arguments.secret),
     )
+    if file.needs_image:
+        return ask_service(arguments, lambda client: _submit_in_image(client, arguments, file))
+    bundle = make_file_bundle(file)
     return ask_service(arguments, lambda client: _submit(client, arguments, bundle))
+
+
+async def _submit_in_image(client: ServiceClient, arguments: argparse.Namespace, file: FileToSend) -> int:
+    """Submit a file whose software must be an image of the service, as `run` does."""
+    images = (await client.me()).images
+    return await _submit(client, arguments, make_file_bundle(replace(file, images=tuple(images))))
 
 
 async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: Bundle) -> int:
@@ -132,13 +150,16 @@ async def _submit(client: ServiceClient, arguments: argparse.Namespace, bundle: 
         priority=arguments.priority,
         expected_seconds=arguments.expected,
         max_seconds=arguments.max_time,
+        software=arguments.software,
     )
     manifest = bundle.manifest
-    home = manifest.environment.get("HOME", "")
-    preview = await client.preview(JobRequest(**request.model_dump(), secrets=manifest.secrets, home=home))
+    home, kernel = manifest.environment.get("HOME", ""), manifest.kernel.name
+    asked = JobRequest(**request.model_dump(), secrets=manifest.secrets, home=home, kernel=kernel)
+    preview = await client.preview(asked)
     json = arguments.output == "json"
     if arguments.dry_run:
-        print_json(preview) if json else print_plain("\n".join([_describe_preview(preview), *_list_offers(preview)]))
+        lines = [_describe_preview(preview), *_describe_software(arguments.software), *_list_offers(preview)]
+        print_json(preview) if json else print_plain("\n".join(lines))
         return ExitCode.OK
     submission = JobSubmission(**request.model_dump(), bundle=bundle)
     job, _ = await client.submit(submission, key=uuid.uuid4().hex)
@@ -171,6 +192,11 @@ def _describe_preview(preview: Preview) -> str:
     """Return what would happen to a job, with its place in the queue and its start."""
     place = "" if preview.position is None else f" Place in the queue: {preview.position}."
     return f"{preview.sentence}{place}{_describe_start(preview)}"
+
+
+def _describe_software(software: str) -> list[str]:
+    """Return a line about the software that was chosen; none without a choice."""
+    return [f"It would run with the software {quoted(software)}."] if software else []
 
 
 def _list_offers(preview: Preview) -> list[str]:

@@ -140,6 +140,11 @@ class Context:
         return self._by_kind[kind]
 
     @property
+    def images(self) -> Mapping[str, str]:
+        """The images in which jobs may run beside their notebook's, by the names that users see; none without pods."""
+        return self.settings.images if self.backend_of(Kind.TRAINING).capabilities.images else {}
+
+    @property
     def cordon(self) -> NodeCordon | None:
         """The port of a backend that cordons nodes; None if the service itself keeps what is drained."""
         return next((found for each in self.backends if (found := each.capabilities.cordon) is not None), None)

@@ -104,6 +104,20 @@ class SecretUnavailable(UserError):
     code = "secret_unavailable"
 
 
+class UnknownSoftware(UserError):
+    """The name of software with which a job cannot run."""
+
+    code = "unknown_software"
+
+    def __init__(self, software: str, offered: tuple[str, ...]) -> None:
+        choices = f"Offered are: {', '.join(offered)}." if offered else "No other software is offered here."
+        super().__init__(
+            f"Jobs cannot run with the software {quoted(software)}. {choices} A job that names none runs with the "
+            "software of its notebook."
+        )
+        self.software, self.offered = software, offered
+
+
 class UnknownQueue(UserError):
     """The name of a queue that does not exist."""
 

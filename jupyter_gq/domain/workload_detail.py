@@ -140,8 +140,11 @@ class WorkloadDetail:
     returns: tuple[str, ...] = ()
     #: Names of the secrets that the job has; the values are known only where it runs.
     secrets: tuple[str, ...] = ()
-    #: Image of the server that the job was sent from, where servers are pods; "" = unknown.
+    #: Image of all runs of the job, where jobs are pods: that of the server that it was sent from, or of the chosen
+    #: software; "" = unknown.
     image: str = ""
+    #: Name of the software that the owner chose: an image or a kernel; "" = that of the notebook.
+    software: str = ""
     #: Name of the owner's group of jobs, such as a sweep; "" = none.
     group: str = ""
     #: Jobs of the group that may run at the same time; 0 = no limit.

@@ -27,6 +27,7 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from . import cells
 from .refusal import RefusedRequest
 from .requests import CellsRequest, describe_validation_error
+from .software import NOTEBOOKS_OWN, Software
 
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: A cell that begins with this magic sends itself to training, so no job replays it.
@@ -75,13 +76,15 @@ class Origin:
     environment: Mapping[str, str]
     #: Names of the secrets that the job has.
     secrets: Sequence[str] = ()
+    software: Software = NOTEBOOKS_OWN
 
 
 def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
     """Return the cells that the job will run, in order; raise `RefusedRequest` if one of them cannot run."""
     code, other = read_cells(request.notebook)
     python = is_python(kernel)
-    strict = python and not cells.is_newer_python(read_python_version(request.notebook))
+    # Another Python than the notebook's may know syntax that this server does not know.
+    strict = python and not request.software and not cells.is_newer_python(read_python_version(request.notebook))
     if request.mode == "notebook":
         targets = [c for c in code.values() if SKIP not in c.tags and not cells.is_empty(c.source, python)]
         if not targets:

@@ -5,11 +5,12 @@ Rules
 - Always: the variables of the setting `JupyterGQ.environment`.
 - Proposed: those that the cells read by name, and the proxies of the network; the user may leave them out.
 - Offered: the other variables of this server, without those that mean something on this machine or process only.
+- Other image: what says where this machine has its programs and libraries stays, unless the user names it.
 - Never: variables of the Hub and of the service, and secrets. Values are never shown, only sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from jupyter_gq.client.secret_names import explain_secret, holds_secret, is_secret_name
@@ -44,6 +45,21 @@ _OF_THIS_PROCESS = (
     *("KUBERNETES_*", "*_SERVICE_HOST", "*_SERVICE_PORT", "*_SERVICE_PORT_*", "*_PORT", "*_PORT_*", "PS1", "EDITOR"),
     *("MEM_LIMIT", "MEM_GUARANTEE", "CPU_LIMIT", "CPU_GUARANTEE", "JUPYTER_IMAGE*", "PYDEVD_*", "GIT_PAGER", "PAGER"),
 )
+#: Variables that say where the programs and libraries of this machine or image are.
+_OF_THIS_SOFTWARE = (
+    *(
+        "PATH",
+        "SHELL",
+        "VIRTUAL_ENV",
+        "CONDA_*",
+        "MAMBA_*",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+    ),
+    *("CUDA_HOME", "CUDA_PATH", "CUDA_VERSION", "NVIDIA_*", "R_LIBS*", "R_HOME", "JULIA_*", "JAVA_HOME"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +69,17 @@ class ServerEnvironment:
     environ: Mapping[str, str]
     #: Patterns of the variables that always go along.
     usual: tuple[str, ...]
+    #: Patterns of the variables that go along only if the user names them, since the job has other software.
+    of_software: tuple[str, ...] = ()
+
+    def for_image(self) -> "ServerEnvironment":
+        """Return this environment for a job in another image, which has its programs and libraries elsewhere."""
+        return replace(self, of_software=_OF_THIS_SOFTWARE)
 
     def select_usual(self) -> dict[str, str]:
         """Return the variables that always go along."""
-        return select_environment(self.environ, self.usual)
+        usual = select_environment(self.environ, self.usual)
+        return {name: value for name, value in usual.items() if not matches(name, self.of_software)}
 
     def plan(self, sources: Iterable[str]) -> PlannedEnvironment:
         """Return the names of the variables that go along with these cells, are proposed, and may be added."""
@@ -67,6 +90,7 @@ class ServerEnvironment:
             for name, value in sorted(self.environ.items())
             if name not in usual
             and can_send(name, value)
+            and not matches(name, self.of_software)
             and (name in reads or name in PROXIES or not matches(name, _OF_THIS_PROCESS))
         ]
         return PlannedEnvironment(

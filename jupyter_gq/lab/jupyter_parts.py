@@ -76,6 +76,9 @@ class KernelSpecs(Protocol):
     def get_kernel_spec(self, name: str) -> MaybeAsync[KernelSpec]:
         """Return a kernelspec by its name; raise `NoSuchKernel` if there is none."""
 
+    def get_all_specs(self) -> MaybeAsync[Mapping[str, JsonMapping]]:
+        """Return all kernelspecs by their names, each with its `spec` as in its file."""
+
 
 class Contents(Protocol):
     """The contents manager: the user's files, wherever they are."""

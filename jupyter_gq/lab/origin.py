@@ -2,21 +2,28 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
+
+from jupyter_gq.client.models import Kernel
 
 from .bundle import Origin, read_object
 from .jupyter_parts import KernelSpec, ServerApp
 from .kernelspec import describe_kernel
 from .refusal import RefusedRequest
 from .requests import CellsRequest
+from .software import FetchImages, Software, describe_portable_kernel, find_software, list_kernels
 
 
-async def find_origin(app: ServerApp, server: str, request: CellsRequest, environment: Mapping[str, str]) -> Origin:
+async def find_origin(
+    app: ServerApp, server: str, request: CellsRequest, environment: Mapping[str, str], fetch_images: FetchImages
+) -> Origin:
     """Return the working folder and kernel for these cells; `app` is jupyter_server's ServerApp.
 
-    `environment` are the variables that go along. Raises `RefusedRequest` for an unsaved notebook or an unknown kernel.
+    `environment` are the variables that go along. Raises `RefusedRequest` for an unsaved notebook, an unknown kernel or
+    software that is not offered.
     """
     path = remove_drive(request.notebook_path)
     if not path:
@@ -25,7 +32,7 @@ async def find_origin(app: ServerApp, server: str, request: CellsRequest, enviro
             "This notebook has no file yet, so its job would have no folder to run in. Save it once, then send again.",
             field="notebook_path",
         )
-    name, spec = await _find_spec(app, request)
+    kernel, software = await _find_kernel(app, request, environment, fetch_images)
     folder = request.cwd
     if folder is not None and (not os.path.isabs(folder) or "\0" in folder):
         raise RefusedRequest("invalid_folder", f"{folder!a} is not the full path of a folder.", field="cwd")
@@ -34,8 +41,9 @@ async def find_origin(app: ServerApp, server: str, request: CellsRequest, enviro
     return Origin(
         server=server,
         cwd=folder,
-        kernel=describe_kernel(name, spec, environment),
+        kernel=kernel,
         environment=environment,
+        software=software,
     )
 
 
@@ -43,6 +51,21 @@ def remove_drive(path: str) -> str:
     """Return the path without the leading slash and without JupyterLab's drive name ("RTC:folder/a.ipynb")."""
     drive, colon, rest = path.partition(":")
     return (rest if colon and "/" not in drive else path).strip("/")
+
+
+async def _find_kernel(
+    app: ServerApp, request: CellsRequest, environment: Mapping[str, str], fetch_images: FetchImages
+) -> tuple[Kernel, Software]:
+    """Return the kernel with which the job runs, and the software that was chosen; see `find_origin`."""
+    name, spec = await _find_spec(app, request)
+    kernels = await list_kernels(app.kernel_spec_manager, spec.language)
+    software = await find_software(request.software, name, spec.language, kernels, fetch_images)
+    if software.is_image:
+        return describe_portable_kernel(name, spec), software
+    if software.name:
+        name, spec = software.name, await _get_spec(app, software.name, "software")
+        software = replace(software, variables=spec.env)
+    return describe_kernel(name, spec, environment), software
 
 
 async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, KernelSpec]:
@@ -61,11 +84,16 @@ async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, Kernel
         return kernel.kernel_name, kernel.kernel_spec
     named = read_object(read_object(request.notebook, "metadata"), "kernelspec")
     name = str(named.get("name") or app.kernel_manager.default_kernel_name)
+    return name, await _get_spec(app, name, "kernel_id")
+
+
+async def _get_spec(app: ServerApp, name: str, field: str) -> KernelSpec:
+    """Return a kernelspec by its name; raise `RefusedRequest` about this field of the request if there is none."""
     try:
-        return name, await ensure_async(app.kernel_spec_manager.get_kernel_spec(name))
+        return await ensure_async(app.kernel_spec_manager.get_kernel_spec(name))
     except NoSuchKernel as error:
         raise RefusedRequest(
             "unknown_kernel",
             f"This notebook needs the kernel {name!r}, which is not installed here. Choose another kernel.",
-            field="kernel_id",
+            field=field,
         ) from error

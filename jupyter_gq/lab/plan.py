@@ -13,11 +13,20 @@ from jupyter_gq.client.models import Kernel
 
 from . import cells
 from .assignments import plan_assignments
-from .bundle import Step, is_python, read_cells, read_python_version
+from .bundle import Origin, Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
 from .names import find_made_names, find_needed_names
-from .requests import CarryOffer, CellsRequest, CellWarning, FilesPlan, Plan, PlannedCell, PrefixCell
+from .requests import (
+    CarryOffer,
+    CellsRequest,
+    CellWarning,
+    FilesPlan,
+    Plan,
+    PlannedCell,
+    PlannedKernel,
+    PrefixCell,
+)
 
 #: Seconds from which cells that run first are called slow.
 SLOW_PREFIX = 30
@@ -34,9 +43,10 @@ _ALWAYS_TOLD = {
 
 
 def describe_plan(
-    request: CellsRequest, steps: Sequence[Step], kernel: Kernel, server: ServerEnvironment, files: FilesPlan
+    request: CellsRequest, steps: Sequence[Step], source: Origin, server: ServerEnvironment, files: FilesPlan
 ) -> Plan:
     """Return the cells before the targets, the targets, warnings, and what goes along and back. Nothing is sent."""
+    kernel = source.kernel
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
         for s in steps
@@ -52,7 +62,9 @@ def describe_plan(
         files=files,
         returns=find_needed_names(made, _list_later_sources(request)),
         environment=server.plan(sources),
-        carry=_offer_variables(request, steps, kernel),
+        carry=_offer_variables(request, steps, source),
+        kernels=[PlannedKernel(name=name, title=title) for name, title in source.software.others.items()],
+        takes_images=is_python(kernel),
     )
 
 
@@ -61,9 +73,10 @@ def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:
     return [step.source for step in steps] if is_python(kernel) else []
 
 
-def _offer_variables(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> CarryOffer:
+def _offer_variables(request: CellsRequest, steps: Sequence[Step], source: Origin) -> CarryOffer:
     """Return whether variables can go along in place of cells that run first, and whether that is worth while."""
-    offered = is_python(kernel) and request.mode == "replay" and request.kernel_id is not None
+    can_load = is_python(source.kernel) and not source.software.is_image
+    offered = can_load and request.mode == "replay" and request.kernel_id is not None
     return CarryOffer(offered=offered, suggested=offered and _sum_seconds(steps) >= SLOW_PREFIX)
 
 
@@ -89,7 +102,8 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
             message=f"{name} cells are replayed like any other, but they cannot be checked beforehand.",
         )
     present = {cell.id: cell.source for cell in read_cells(request.notebook)[0].values()}
-    may_be_newer = python and cells.is_newer_python(read_python_version(request.notebook))
+    is_newer = bool(request.software) or cells.is_newer_python(read_python_version(request.notebook))
+    may_be_newer = python and is_newer
     in_memory = any(":memory:" in step.source for step in steps)
     for step in steps:
         ran = request.prefix[step.index] if step.index is not None else None

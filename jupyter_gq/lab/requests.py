@@ -31,7 +31,18 @@ class PrefixCell(_Request):
     failed: bool = False
 
 
-class CellsRequest(_Request):
+class SoftwareChoice(_Request):
+    """The part of a request that names the software of the job."""
+
+    software: str = Field(
+        default="",
+        max_length=255,
+        description="Name of an image that the service offers, or of another kernel of this server with the same "
+        'language. "" = the software of the notebook.',
+    )
+
+
+class CellsRequest(SoftwareChoice):
     """The request of POST check: the cells to run, and where."""
 
     notebook_path: str = Field(default="", description="Relative to the root folder of this server.")
@@ -57,7 +68,7 @@ class CellsRequest(_Request):
     )
 
 
-class JobFields(_Request):
+class JobFields(SoftwareChoice):
     """The fields of a job, other than its cells, that a page or a kernel names."""
 
     key: str = Field(min_length=1, max_length=200, description="Sending it twice makes one job.")
@@ -222,6 +233,13 @@ class FilesPlan(BaseModel):
     notes: list[str] = Field(description="Sentences on the folder in which the job runs.")
 
 
+class PlannedKernel(BaseModel):
+    """A kernel of this server, other than the notebook's, with which the job can run."""
+
+    name: str
+    title: str = Field(description="Name of the kernel as Jupyter shows it.")
+
+
 class CarryOffer(BaseModel):
     """Whether variables of the kernel can go along, so that the cells before need not run in the job."""
 
@@ -250,6 +268,8 @@ class Plan(BaseModel):
     returns: list[str] = Field(description="Those of them that cells below need: a proposal of what to bring back.")
     environment: PlannedEnvironment
     carry: CarryOffer
+    kernels: list[PlannedKernel] = Field(description="What can be chosen as `software`, beside the service's images.")
+    takes_images: bool = Field(description="Whether an image of the service can be chosen: for Python only.")
 
 
 def describe_validation_error(error: ValidationError) -> PlainProblem:

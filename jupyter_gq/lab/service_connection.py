@@ -58,6 +58,7 @@ from .requests import (
 )
 from .results import save_result
 from .share import ShareNotice
+from .software import list_kernels
 from .watch import KernelWatch
 
 #: Submits the job of a point with an idempotency key; returns the job, and whether it is new.
@@ -132,7 +133,9 @@ class ServiceConnection:
         Raises `RefusedRequest` if the body is no valid request.
         """
         request = parse(JobRequest, body)
-        return await self.service.preview(request.model_copy(update={"home": os.environ.get("HOME", "")}))
+        is_kernel = bool(request.software) and request.software in await list_kernels(self._app.kernel_spec_manager)
+        own = {"home": os.environ.get("HOME", ""), "kernel": request.software if is_kernel else ""}
+        return await self.service.preview(request.model_copy(update=own))
 
     async def cancel_many(self, body: object) -> CancelledJobs:
         """Cancel the jobs that `body` names; raise `RefusedRequest` if the body is no valid selection."""
@@ -206,13 +209,15 @@ class ServiceConnection:
         """Return a function that submits the job of a checked request; its files have been sent to the service."""
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
-        variables = self._environment.choose(list_python_sources(steps, source.kernel), request.variables)
+        here = self._environment_for(source)
+        variables = here.choose(list_python_sources(steps, source.kernel), request.variables)
         source = replace(source, environment=variables, secrets=request.secrets)
         name, asked = self._name_job(request), request.model_dump(include=set(JOB_FIELDS))
+        asked["software"] = source.software.name
         parse(JobRequest, {**asked, "name": name})  # a wrong request is refused before files are sent
         project = await self._find_project(request, steps, source)
         files = await project.send(self.service)
-        carried = await self._captures.send(self.service, request)
+        carried = await self._captures.send(self.service, request, source.software)
 
         async def send(values: Mapping[str, str], key: str) -> tuple[JobView, bool]:
             said = ", ".join(f"{each}={value}" for each, value in values.items())
@@ -251,7 +256,7 @@ class ServiceConnection:
         source = await self._find_origin(request)
         steps = bundle.plan_steps(request, source.kernel)
         project = await self._find_project(request, steps, source)
-        return describe_plan(request, steps, source.kernel, self._environment, project.describe())
+        return describe_plan(request, steps, source, self._environment_for(source), project.describe())
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""
@@ -261,7 +266,16 @@ class ServiceConnection:
         return "kernel"
 
     async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
-        return await find_origin(self._app, self._here.server, request, self._environment.select_usual())
+        usual = self._environment.select_usual()
+        return await find_origin(self._app, self._here.server, request, usual, self._fetch_images)
+
+    async def _fetch_images(self) -> Sequence[str]:
+        """Return the names of the images in which jobs may run, as the service says."""
+        return (await self.service.me()).images
+
+    def _environment_for(self, source: bundle.Origin) -> ServerEnvironment:
+        """Return the environment of this server, as far as it can go along into the software of the job."""
+        return self._environment.for_image() if source.software.is_image else self._environment
 
     async def _find_project(
         self, request: CellsRequest, steps: Sequence[bundle.Step], source: bundle.Origin

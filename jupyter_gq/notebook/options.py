@@ -37,9 +37,10 @@ def make_plain(options: Mapping[str, object]) -> dict[str, object]:
 
     Raises `TypeError` or `ValueError` for values that no service could understand, such as a share of nan GPUs.
     """
-    for option in ("name", "queue"):
-        if options[option] and not isinstance(options[option], str):
-            raise TypeError(f"{option} is text, not {options[option]!r:.100}.")
+    for option in ("name", "queue", "software"):
+        value = options.get(option)
+        if value and not isinstance(value, str):
+            raise TypeError(f"{option} is text, not {value!r:.100}.")
     return {option: _make_plain(option, value) for option, value in options.items()}
 
 

@@ -139,7 +139,7 @@ def load_call(python: str, text: str) -> Callable[[], object]:
     if python != this_python():
         raise JobError(
             f"The function was pickled by Python {python}, and this job has Python {this_python()}. Send it from a "
-            "kernel with the same version."
+            "kernel with the same version, or with software that has it."
         )
     function, args, kwargs, sources = Unpickler(io.BytesIO(zlib.decompress(base64.b64decode(text)))).load()
     for file, lines in sources.items():

@@ -44,14 +44,16 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     expected_seconds: float | None = None,
     max_seconds: float | None = None,
     secrets: str | Sequence[str] = (),
+    software: str = "",
     check: bool = True,
     **kwargs: object,
 ) -> Job:
     """Send `function(*args, **kwargs)` to a training queue as a job of its own, and return its handle at once.
 
     The function and its arguments are pickled with cloudpickle: functions and classes of cells and modules of the
-    present folder go along, all other packages are imported in the job. The job has the kernel of this notebook and
-    runs in its folder. For a keyword of the function that has the name of an option, use `functools.partial`.
+    present folder go along, all other packages are imported in the job. The job has the kernel of this notebook unless
+    `software` names another one, and runs in its folder. For a keyword of the function that has the name of an option,
+    use `functools.partial`.
 
     - `gpus`: GPUs of each task: 0, a fraction such as 0.25, or a whole number.
     - `gpu_memory`: GPU memory of each task, such as "12 GB", instead of a fraction of a GPU.
@@ -67,6 +69,8 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
     - `expected_seconds`: how long the job will probably run, for forecasts.
     - `max_seconds`: how long the job may run, over all runs and without pauses; then it saves its state and ends.
     - `secrets`: names of stored secrets that the job finds in variables of these names.
+    - `software`: the name of an image that the administrator offers, or of another kernel of this server, with the
+      same minor version of Python as this one; "" is the software of this notebook.
     - `check`: whether the function is loaded in a new process before anything is sent.
 
     Raises `TypeError` for arguments that do not fit the function and for async and generator functions, `ValueError`
@@ -92,6 +96,7 @@ def submit(  # noqa: PLR0913 - the options of a job are keywords of the one func
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
         "secrets": list_names("secrets", secrets),
+        "software": software,
     }
     options = make_plain(options)
     options["name"] = (name or name_function(function))[:MAX_NAME]

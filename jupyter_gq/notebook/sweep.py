@@ -54,6 +54,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
     expected_seconds: float | None = None,
     max_seconds: float | None = None,
     secrets: str | Sequence[str] = (),
+    software: str = "",
     check: bool = True,
 ) -> Sweep:
     """Send one job for each point of a grid, as one group, and return the handle of the group at once.
@@ -94,6 +95,7 @@ def sweep(  # noqa: PLR0913 - the options of a job are keywords of the one funct
         "expected_seconds": expected_seconds,
         "max_seconds": max_seconds,
         "secrets": list_names("secrets", secrets),
+        "software": software,
         "group": group,
         "group_parallel": parallel,
         "group_metric": metric,

@@ -21,6 +21,7 @@ INTERVAL = 2.0
 #: Fields of a job that the line of the magic names, each with the name of its option.
 _SAME = (
     *("gpus", "gpu_memory", "queue", "name", "cpus", "memory", "gpu_model", "tasks", "min_tasks", "within", "priority"),
+    "software",
 )
 _FIELDS = {
     **{field: field for field in _SAME},
@@ -163,6 +164,12 @@ def _make_train_parser() -> UsageParser:
     )
     parser.add_argument(
         "--secret", action="append", default=[], metavar="NAME", help="stored secret that it has; may be repeated"
+    )
+    parser.add_argument(
+        "--software",
+        default="",
+        metavar="NAME",
+        help="an offered image, or another kernel (default: the notebook's own)",
     )
     parser.add_argument("--no-replay", action="store_true", help="run only this cell in the job")
     parser.add_argument(

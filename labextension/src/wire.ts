@@ -48,6 +48,11 @@ export interface components {
         /** @description The request of POST variables: the cells to run, and changes to the variables that would go along. */
         CaptureRequest: {
             /**
+             * @description Name of an image that the service offers, or of another kernel of this server with the same language. "" = the software of the notebook.
+             * @default
+             */
+            software?: string;
+            /**
              * @description Relative to the root folder of this server.
              * @default
              */
@@ -140,6 +145,11 @@ export interface components {
         };
         /** @description The request of POST check: the cells to run, and where. */
         CellsRequest: {
+            /**
+             * @description Name of an image that the service offers, or of another kernel of this server with the same language. "" = the software of the notebook.
+             * @default
+             */
+            software?: string;
             /**
              * @description Relative to the root folder of this server.
              * @default
@@ -388,6 +398,11 @@ export interface components {
              */
             max_seconds?: number | null;
             /**
+             * @description Name of the software that the job runs with: an image of `Me.images`, or the kernel of its bundle. "" = the software of its notebook.
+             * @default
+             */
+            software?: string;
+            /**
              * @description Name of a group of the owner's jobs, such as a sweep.
              * @default
              */
@@ -415,6 +430,11 @@ export interface components {
              * @default
              */
             home?: string;
+            /**
+             * @description Name of the kernel that the bundle of the job would have, if `software` names it.
+             * @default
+             */
+            kernel?: string;
         };
         /** @description The results of a job that has ended. */
         JobResults: {
@@ -506,6 +526,8 @@ export interface components {
             returns: string[];
             /** @description Names of the secrets that the job has. */
             secrets: string[];
+            /** @description Software that its owner chose: an image or a kernel; "" = that of its notebook. */
+            software: string;
             /** @description Name of a group of the owner's jobs; "" = none. */
             group: string;
             /** @description Jobs of the group that may run at the same time; None = all. */
@@ -609,6 +631,8 @@ export interface components {
             returns: string[];
             /** @description Names of the secrets that the job has. */
             secrets: string[];
+            /** @description Software that its owner chose: an image or a kernel; "" = that of its notebook. */
+            software: string;
             /** @description Name of a group of the owner's jobs; "" = none. */
             group: string;
             /** @description Jobs of the group that may run at the same time; None = all. */
@@ -665,6 +689,8 @@ export interface components {
             secrets: string[];
             /** @description The user stores secrets with `jupyter-gq secret set`; otherwise the cluster has them. */
             secrets_in_home: boolean;
+            /** @description Names of the container images in which jobs may run beside their notebook's. */
+            images: string[];
             /** @description The last eviction of one of the user's notebooks, or the failure of its server. */
             last_eviction: components["schemas"]["Eviction"] | null;
             /** @description What enforces the memory limit of a part of a GPU, in sentences; "" = unknown. */
@@ -785,6 +811,10 @@ export interface components {
             returns: string[];
             environment: components["schemas"]["PlannedEnvironment"];
             carry: components["schemas"]["CarryOffer"];
+            /** @description What can be chosen as `software`, beside the service's images. */
+            kernels: components["schemas"]["PlannedKernel"][];
+            /** @description Whether an image of the service can be chosen: for Python only. */
+            takes_images: boolean;
         };
         /** @description An assignment of a literal that a sweep can vary. */
         PlannedAssignment: {
@@ -821,6 +851,12 @@ export interface components {
             bytes: number;
             /** @enum {string} */
             why: "imported" | "opened" | "pattern";
+        };
+        /** @description A kernel of this server, other than the notebook's, with which the job can run. */
+        PlannedKernel: {
+            name: string;
+            /** @description Name of the kernel as Jupyter shows it. */
+            title: string;
         };
         /** @description A secret that the job may need. */
         PlannedSecret: {
@@ -981,6 +1017,11 @@ export interface components {
         };
         /** @description The request of POST send: the cells and the resources of the job. */
         SendRequest: {
+            /**
+             * @description Name of an image that the service offers, or of another kernel of this server with the same language. "" = the software of the notebook.
+             * @default
+             */
+            software?: string;
             /** @description Sending it twice makes one job. */
             key: string;
             /** @default  */
@@ -1118,6 +1159,11 @@ export interface components {
         };
         /** @description The request of POST sweep: the cells and the resources of each job, and what varies from job to job. */
         SweepRequest: {
+            /**
+             * @description Name of an image that the service offers, or of another kernel of this server with the same language. "" = the software of the notebook.
+             * @default
+             */
+            software?: string;
             /** @description Sending it twice makes one job. */
             key: string;
             /** @default  */
@@ -1302,6 +1348,7 @@ export type PlannedAssignment = components['schemas']['PlannedAssignment'];
 export type PlannedCell = components['schemas']['PlannedCell'];
 export type PlannedEnvironment = components['schemas']['PlannedEnvironment'];
 export type PlannedFile = components['schemas']['PlannedFile'];
+export type PlannedKernel = components['schemas']['PlannedKernel'];
 export type PlannedSecret = components['schemas']['PlannedSecret'];
 export type PlannedVariable = components['schemas']['PlannedVariable'];
 export type PoolView = components['schemas']['PoolView'];

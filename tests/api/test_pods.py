@@ -41,6 +41,7 @@ class Cluster:
     bundles: SharedBundles
     store: SqlStore
     clock: FixedClock
+    settings: FixedSettings
     served: Served | None = None
 
     def send(self, bundle: dict[str, Any], **changes: Any) -> str:
@@ -69,17 +70,18 @@ async def cluster(serve, tmp_path):
     clock, nodes = FixedClock(), (a_node(2, name="node-a"),)
     machine, bundles = RunsPods(clock, nodes), SharedBundles()
     store = SqlStore(f"sqlite:///{tmp_path / 'service.sqlite'}")
+    settings = FixedSettings(build_settings(CONFIG, nodes))
     controller = Controller(
         store=store,
         backends=(machine,),
-        settings=FixedSettings(build_settings(CONFIG, nodes)),
+        settings=settings,
         clock=clock,
         bundles=bundles,
         new_id=counting(),
         new_token=counting("token-"),
         check_invariants=True,
     )
-    made = Cluster(controller, machine, bundles, store, clock)
+    made = Cluster(controller, machine, bundles, store, clock, settings)
     made.served = await serve(controller, pods=authenticator())
     yield made
     store.close()
@@ -285,6 +287,27 @@ async def test_a_job_remembers_the_image_of_the_notebook_it_was_sent_from(cluste
     assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail.image == "lab@sha256:1"
     bundle["manifest"]["server"] = "other"
     assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail.image == ""
+
+
+async def test_a_job_runs_in_the_image_that_its_owner_chose_of_those_on_offer(cluster, bundle):
+    cluster.settings.change(images={"PyTorch 2.9": "torch:2.9", "JAX": "jax:1"})
+    served = cluster.served
+    me = json.loads((await served.ask("GET", "api/v1/me")).body)
+    assert me["images"] == ["PyTorch 2.9", "JAX"]
+    document = submission(bundle, software="JAX", gpus="0.25").model_dump()
+    answer = await served.ask("POST", "api/v1/jobs", body=document)
+    assert (answer.code, json.loads(answer.body)["software"]) == (201, "JAX")
+    detail = cluster.store.get(json.loads(answer.body)["id"]).detail
+    assert (detail.image, detail.software) == ("jax:1", "JAX")
+
+    wrong = {**document, "software": "root/kit"}
+    for path, body in (("jobs", wrong), ("jobs/preview", {"queue": "vision", "software": "root/kit"})):
+        status, problem = await served.problem("POST", f"api/v1/{path}", "ann", body)
+        assert (status, problem["code"], problem["field"]) == (422, "unknown_software", "software")
+        assert "'root/kit'. Offered are: PyTorch 2.9, JAX." in problem["message"]
+    kernel = document["bundle"]["manifest"]["kernel"]["name"]
+    answer = await served.ask("POST", "api/v1/jobs", body={**document, "software": kernel})
+    assert (answer.code, json.loads(answer.body)["software"]) == (201, kernel), "its bundle brings that kernel"
 
 
 # --- agents

@@ -218,6 +218,22 @@ async def test_submit_sends_a_file_and_says_what_happens_next(say, people, world
     assert models.JobView.model_validate_json(out).name == "other"
 
 
+async def test_submit_names_software_and_says_what_is_offered(say, people, tmp_path, monkeypatch):
+    script, specs = tmp_path / "train.py", tmp_path / "jupyter" / "kernels" / "py-other"
+    script.write_text("print(1)\n")
+    specs.mkdir(parents=True)
+    spec = {"argv": [sys.executable, "-m", "ipykernel_launcher"], "display_name": "Other", "language": "python"}
+    (specs / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    code, out, _ = await say("submit", str(script), "--software", "py-other", "--dry-run")
+    assert (code, out.splitlines()[1]) == (0, "It would run with the software 'py-other'.")
+    code, out, _ = await say("submit", str(script), "--software", "py-other", "-o", "json")
+    assert (code, json.loads(out)["software"]) == (0, "py-other")
+    code, _, err = await say("submit", str(script), "--software", "cobol")
+    assert (code, "There is no software 'cobol' here. Offered are: " in err, "py-other" in err) == (2, True, True)
+    assert len((await people["ann"].jobs()).jobs) == 1
+
+
 async def test_submit_needs_a_queue_where_there_is_a_choice(say, people, tmp_path, monkeypatch, world):
     script = tmp_path / "train.py"
     script.write_text("print(1)\n")

@@ -110,7 +110,7 @@ class RunsPods(FakeBackend):
         self.told: dict[str, AgentOrders] = {}
         #: How strongly shares of each pool are enforced.
         self.levels: dict[str, ShareLevel] = {}
-        self.capabilities = Capabilities(pod_lookup=self, agent_reports=self, enforcement=self.enforcement)
+        self.capabilities = Capabilities(pod_lookup=self, images=True, agent_reports=self, enforcement=self.enforcement)
 
     def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         return self.pods.get((workload, run, identity.uid))

@@ -58,7 +58,7 @@ class Installed:
     """A service on a cluster with two devices. It can end and begin anew; its store and address stay."""
 
     def __init__(self, world, folder, devices=2, config=CONFIG):
-        self.world, self._folder, self._devices, self._config = world, folder, devices, config
+        self.world, self._folder, self._devices, self.config = world, folder, devices, config
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
         (held,) = bind_sockets(0, "127.0.0.1")
         self._port = held.getsockname()[1]
@@ -68,7 +68,7 @@ class Installed:
     async def start(self):
         copies = (self._folder / "copies").as_uri()
         self.backend = self.world.new_backend(service_url=self.url, checkpoint_url=copies)
-        self.controller = a_controller(self.store, self.backend, self._config)
+        self.controller = a_controller(self.store, self.backend, self.config)
         spaces, review = self.world.namespaces, self.backend.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=spaces.nodes, training_namespace=spaces.train)
         self._server = make_server(application_of(self.controller, None, "/services/jupyter-gq/", pods=pods))

@@ -47,8 +47,9 @@ def requested_owner(call: Call) -> str | None:
 async def preview(call: Call) -> Reply:
     """Answer with what would happen if the job in the body were submitted now; nothing is stored. For readers."""
     asked = call.model(JobRequest)
-    secrets, home = asked.secrets, asked.home
-    return Reply(body=await call.services.previews.preview(call.caller, asked, secrets=secrets, home=home))
+    previews, secrets = call.services.previews, asked.secrets
+    body = await previews.preview(call.caller, asked, secrets=secrets, home=asked.home, kernel=asked.kernel)
+    return Reply(body=body)
 
 
 def submit(call: Call) -> Reply:

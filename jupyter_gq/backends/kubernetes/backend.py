@@ -152,6 +152,7 @@ class KubernetesRuns:
             reached_folders=tuple(volume.path for volume in self.options.shared_volumes),
             pod_preparation=self.notebooks,
             pod_lookup=self,
+            images=True,
             agent_reports=KubernetesAgentReports(
                 agents=self.agents,
                 signal_orders=self._signal_orders,

@@ -92,6 +92,11 @@ class JobFields(StrictModel):
         description="Seconds that the job may run, over all runs and not counting pauses; then it saves its state and "
         "ends. The limit of its queue counts if it is smaller. Default: no limit of its own.",
     )
+    software: Name = Field(
+        default="",
+        description="Name of the software that the job runs with: an image of `Me.images`, or the kernel of its "
+        'bundle. "" = the software of its notebook.',
+    )
     group: ShortName = Field(default="", description="Name of a group of the owner's jobs, such as a sweep.")
     group_parallel: int | None = Field(
         default=None,
@@ -132,6 +137,9 @@ class JobRequest(JobFields):
     home: Line = Field(
         default="",
         description='Absolute home folder of the user, where secrets are looked for; "" = that of their account.',
+    )
+    kernel: Name = Field(
+        default="", description="Name of the kernel that the bundle of the job would have, if `software` names it."
     )
 
 
@@ -242,6 +250,9 @@ class JobSummary(BaseModel):
         default_factory=list, description="Names of variables that the job brings back; see its results."
     )
     secrets: list[str] = Field(default_factory=list, description="Names of the secrets that the job has.")
+    software: str = Field(
+        default="", description='Software that its owner chose: an image or a kernel; "" = that of its notebook.'
+    )
     group: str = Field(default="", description='Name of a group of the owner\'s jobs; "" = none.')
     group_parallel: int | None = Field(
         default=None, description="Jobs of the group that may run at the same time; None = all."

@@ -90,6 +90,9 @@ class Me(BaseModel):
         default=False,
         description="The user stores secrets with `jupyter-gq secret set`; otherwise the cluster has them.",
     )
+    images: list[str] = Field(
+        default_factory=list, description="Names of the container images in which jobs may run beside their notebook's."
+    )
     last_eviction: Eviction | None = Field(
         default=None, description="The last eviction of one of the user's notebooks, or the failure of its server."
     )

@@ -50,6 +50,7 @@ from jupyter_gq.store.protocol import OutputPiece, PageSize, Record
 from .job_access import find_changeable_job, find_job
 from .job_checks import check_limits_of_queue, check_limits_of_user
 from .job_secrets import check_secrets
+from .job_software import find_image
 from .logs import choose_tasks
 from .new_workload import build_workload
 from .output_limits import OutputLimits
@@ -88,6 +89,7 @@ class Jobs:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
         manifest = submission.bundle.manifest
         check_secrets(self._context, caller, manifest.secrets, manifest.environment)
+        chosen = find_image(self._context, submission.software, manifest.kernel.name)
         check_limits_of_user(self._context, caller.user)
         check_limits_of_queue(self._context, submission.queue)
         self._check_disk(caller)
@@ -97,7 +99,8 @@ class Jobs:
         record = Record(
             workload=workload,
             detail=replace(
-                _make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
+                _make_detail(manifest, chosen or self._find_image(caller, submission)),
+                software=submission.software,
                 owner_groups=caller.groups,
                 group=submission.group,
                 group_parallel=submission.group_parallel or 0,
@@ -109,6 +112,8 @@ class Jobs:
         details: JsonObject = {"tasks": workload.tasks, "priority": workload.priority}
         if record.detail.secrets:
             details["secrets"] = ", ".join(record.detail.secrets)
+        if record.detail.software:
+            details["software"] = record.detail.software
         if self._needs_admin(caller, workload):
             details["as_admin"] = True
         entry = act_of(caller, Action.JOB_SUBMIT, workload, workload.submitted_at, **details)

@@ -32,6 +32,7 @@ from jupyter_gq.scheduling.wording import describe_duration
 
 from .alternatives import MOST_OFFERED, Tried, choose_better, try_alternatives
 from .job_secrets import check_secrets
+from .job_software import find_image
 from .new_workload import build_workload
 
 #: Number of forecasts for one preview: that of the request, and those of alternatives that do not start at once.
@@ -59,15 +60,17 @@ class Previews:
         self._foreseeing = asyncio.Lock()
 
     async def preview(
-        self, caller: Caller, request: JobFields, *, secrets: Sequence[str] = (), home: str = ""
+        self, caller: Caller, request: JobFields, *, secrets: Sequence[str] = (), home: str = "", kernel: str = ""
     ) -> Preview:
         """Return what would happen if the job were submitted now, and better alternatives; nothing is stored.
 
-        `secrets` are names of secrets of the job, which are looked for in the folder `home`. Raises the errors of a
+        `secrets` are names of secrets of the job, which are looked for in the folder `home`, and `kernel` is the name
+        of its kernel. Raises the errors of a
         request that is wrong or can never run, as a submission does. The limits of jobs, the disk of the user, the room
         of the store and the bundle are not checked.
         """
         check_secrets(self._context, caller, secrets, {"HOME": home})
+        find_image(self._context, request.software, kernel)  # raises if it is not offered
         workload = build_workload(self._context, caller, request, "preview")
         unfinished = tuple(self._context.records.unfinished())
         workload = hold_newcomer(unfinished, workload, request.group, request.group_parallel)

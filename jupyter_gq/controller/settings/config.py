@@ -146,6 +146,8 @@ class Settings:
     max_user_log_bytes: int = 1024 * MEBIBYTE
     #: Names and patterns of the secrets that jobs may have.
     secrets: tuple[str, ...] = ()
+    #: Container images in which jobs may run beside their notebook's, by the name under which they are offered.
+    images: Mapping[str, str] = field(default_factory=dict)
     #: Time for which ended work is kept; 0 = for ever.
     keep_finished: Seconds = DEFAULT_KEEP_FINISHED
     #: Time for which entries of the audit log are kept; 0 = for ever.
@@ -362,6 +364,7 @@ def build_settings(
         max_log_bytes=int(training.max_log_mib * MEBIBYTE),
         max_user_log_bytes=int(training.max_user_logs_mib * MEBIBYTE),
         secrets=training.secrets,
+        images=training.images,
         keep_finished=Seconds(training.keep_finished_days * DAY),
         keep_audit=Seconds(AuditLog(config=config).keep_days * DAY),
     )

@@ -10,6 +10,7 @@ from .traits import (
     FlagOrNone,
     GpuRequest,
     GpuRequestsByName,
+    ImagesByName,
     NodeLabels,
     Number,
     OneOf,
@@ -215,6 +216,12 @@ class TrainingQueues(Configurable):
         help="""Names of the secrets that jobs may have, such as ["HF_TOKEN", "WANDB_API_KEY", "AWS_*"]; `*` stands for
         any text. On one machine, users store them with `jupyter-gq secret set`; on Kubernetes, they are in a Secret of
         each user (`c.KubernetesBackend.user_secret`). The service never reads their values. Default: none.""",
+    ).tag(config=True)
+    images = ImagesByName(
+        help="""Container images in which users may let their jobs run, by the name that users see, such as
+        {"PyTorch 2.9": "registry.example.org/torch:2.9"}. Each image needs the package jupyter-gq. Without a choice, a
+        job runs in the image of its notebook. A job keeps its image when the entry changes. On Kubernetes only; on one
+        machine, users choose among the kernels of their server. Default: none.""",
     ).tag(config=True)
     unused_after = Number(
         900,

@@ -17,12 +17,16 @@ from .topology import list_levels
 if TYPE_CHECKING:
     _GpusByName = Dict[str, MilliGpu]
     _EntriesByName = Dict[str, JsonMapping]
+    _TextsByName = Dict[str, str]
 else:
-    _GpusByName = _EntriesByName = Dict  # generic only for the type checker
+    _GpusByName = _EntriesByName = _TextsByName = Dict  # generic only for the type checker
 
 
 #: The maximum number of characters of a name, as in requests to the API.
 LONGEST_NAME = 255
+#: The most images, since users choose in a list, and the form of a reference to an image.
+_MOST_IMAGES = 100
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}")
 
 G = TypeVar("G")
 S = TypeVar("S")
@@ -79,6 +83,28 @@ class DictByName(_EntriesByName):
                 raise SettingsError(trait, entry, "it is not a dict", "write {...}", path=(key,))
             entries[key] = dict(entry)
         return entries
+
+
+class ImagesByName(_TextsByName):
+    """A trait for references to container images, by the names under which users choose them."""
+
+    info_text = 'a dict such as {"PyTorch 2.9": "registry.example.org/torch:2.9"}'
+
+    def validate(self, obj: object, value: object) -> dict[str, str]:
+        """Return the references by name; raise `SettingsError`, with the faulty key, for what is no such dict."""
+        trait = trait_path(obj, self)
+        entries = _entries(trait, value, self.info_text)
+        if len(entries) > _MOST_IMAGES:
+            raise SettingsError(trait, value, f"it has {len(entries)} images", f"offer at most {_MOST_IMAGES}")
+        images: dict[str, str] = {}
+        for name, image in entries.items():
+            if name != name.strip():
+                raise SettingsError(trait, name, "the name begins or ends with spaces", "write it without them")
+            if not isinstance(image, str) or not _IMAGE.fullmatch(image):
+                fix = "write a reference such as registry.example.org/torch:2.9"
+                raise SettingsError(trait, image, "it is no reference to an image", fix, path=(name,))
+            images[name] = image
+        return images
 
 
 class Number(TraitType[float, object]):

@@ -75,6 +75,7 @@ class Overview:
             largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
             secrets=[] if secrets is None else list(settings.secrets),
             secrets_in_home=secrets is not None and secrets.in_home,
+            images=list(context.images),
             last_eviction=eviction_view(last_eviction(context.store, caller.user)),
             level_sentence=describe_fractions(context),
             devices_sentence=describe_devices(context.probe),

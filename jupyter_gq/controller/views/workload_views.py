@@ -149,6 +149,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         error=_error_view(detail.error) if phase == "failed" else None,
         returns=list(detail.returns),
         secrets=list(detail.secrets),
+        software=detail.software,
         group=detail.group,
         group_parallel=detail.group_parallel or None,
         group_metric=detail.group_metric,

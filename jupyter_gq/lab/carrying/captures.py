@@ -8,7 +8,8 @@ Rules
   as parts to the service.
 - Idle kernels only: a request would wait behind a cell that runs, and the variables would change meanwhile.
 
-See docs/decisions/0138-capture-variables-before-sending-and-check-them.md.
+See docs/decisions/0138-capture-variables-before-sending-and-check-them.md and
+docs/decisions/0163-let-variables-stay-where-other-software-cannot-load-them.md.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from jupyter_gq.client.bounds import MOST_CARRIED
 from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.bundle import Origin, Step, is_python
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
@@ -35,6 +37,7 @@ from jupyter_gq.lab.project.freezing import FileService, send_parts
 from jupyter_gq.lab.project.plan import ask_for_limits
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, SendRequest
+from jupyter_gq.lab.software import Software
 from jupyter_gq.lab.watch import KernelWatch
 
 from .checking import Python, find_unloadable
@@ -126,7 +129,7 @@ class Captures:
         )
         try:
             staying = dict.fromkeys(request.left_out_variables, _LEFT_OUT)
-            capture.report.update(await self._save_and_check(capture, wanted, staying, origin.cwd, limit))
+            capture.report.update(await self._save_and_check(capture, wanted, staying, origin, limit))
         except BaseException:
             shutil.rmtree(capture.folder, ignore_errors=True)
             raise
@@ -134,13 +137,15 @@ class Captures:
         self._keep(capture)
         return _describe(capture, wanted)
 
-    async def send(self, service: FileService, request: SendRequest) -> Carried | None:
+    async def send(self, service: FileService, request: SendRequest, software: Software) -> Carried | None:
         """Send the pickles of the capture that a request names; return their entry in the manifest, None without one.
 
-        Raises `RefusedRequest` if there is no such capture, or if it needs a GPU and the job has none.
+        Raises `RefusedRequest` if there is no such capture, if it needs a GPU and the job has none, or if the job runs
+        in another image.
         """
         if request.capture is None:
             return None
+        _refuse_image(software)
         capture = self._kept.get(request.capture)
         if capture is None:
             raise _refuse("The variables that should go along are not here any more. Open the dialog again.")
@@ -173,6 +178,7 @@ class Captures:
         """
         if not is_python(origin.kernel):
             raise _refuse("Only variables of Python kernels can go along. The cells before run in the job instead.")
+        _refuse_image(origin.software)
         if request.kernel_id is None or request.kernel_id not in self._kernels:
             raise _refuse("No kernel runs for this notebook, so it has no variables yet.")
         deadline = monotonic() + SETTLED
@@ -189,15 +195,15 @@ class Captures:
         return any(state.id == kernel_id and state.busy for state in self._watch.get_activity())
 
     async def _save_and_check(
-        self, capture: Capture, wanted: Wanted, staying: dict[str, str], cwd: str, limit: int
+        self, capture: Capture, wanted: Wanted, staying: dict[str, str], origin: Origin, limit: int
     ) -> JsonObject:
         """Return the report of a capture whose pickles all can be loaded."""
         python = None
         for _ in range(_MOST_ROUNDS):
-            report = await self._save(capture, wanted, staying, cwd, limit)
+            report = await self._save(capture, wanted, staying, origin.cwd, limit)
             if python is None:
-                python = self._find_python(capture.kernel_id, str(report["executable"]))
-            bad = await find_unloadable(python, capture.folder, report["pickles"])
+                python = self._find_python(capture.kernel_id, str(report["executable"]), origin)
+            bad = await find_unloadable(python, capture.folder, report)
             if not bad:
                 _check_count(report)
                 return report
@@ -240,10 +246,21 @@ class Captures:
             raise _refuse("The kernel could not pickle its variables. It may lack access to this machine.") from error
         return report
 
-    def _find_python(self, kernel_id: str, executable: str) -> Python:
-        """Return the Python of a kernel with the environment in which it was started."""
-        spec = self._kernels.get_kernel(kernel_id).kernel_spec
-        own = {name: string.Template(value).safe_substitute(self._environ) for name, value in spec.env.items()}
+    def _find_python(self, kernel_id: str, executable: str, origin: Origin) -> Python:
+        """Return the Python with which the job runs, and its environment.
+
+        `executable` is the Python of the running kernel. Raises `RefusedRequest` if the job has another kernel, and
+        that one's Python is not known.
+        """
+        variables = self._kernels.get_kernel(kernel_id).kernel_spec.env
+        if origin.software.name:
+            executable, variables = origin.kernel.argv[0], origin.software.variables
+            if not Path(executable).name.startswith("python"):
+                raise _refuse(
+                    f"The kernel {origin.kernel.display_name or origin.kernel.name} is not started by Python itself. "
+                    "So it is not known whether it can load the variables. The cells before can run instead."
+                )
+        own = {name: string.Template(value).safe_substitute(self._environ) for name, value in variables.items()}
         return Python(executable=executable, environment={**self._environ, **own})
 
     def _keep(self, capture: Capture) -> None:
@@ -302,6 +319,15 @@ def _has_gpu(request: SendRequest) -> bool:
         return request.gpu_memory is not None or float(request.gpus) > 0
     except ValueError:
         return True
+
+
+def _refuse_image(software: Software) -> None:
+    """Raise `RefusedRequest` if the job runs in another image."""
+    if software.is_image:
+        raise _refuse(
+            f"Variables cannot go along into the image {quoted(software.name)}: its Python and packages are not known "
+            "here. The cells before run in the job instead."
+        )
 
 
 def _refuse(why: str) -> RefusedRequest:

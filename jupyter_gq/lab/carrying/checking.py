@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.client.kernel import CARRY_FILE
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 #: Seconds that loading all variables may take in the new process.
 CHECK_TIMEOUT = 120.0
 #: Most new processes: each one that dies names one more culprit.
 MOST_DEATHS = 10
 _CODE = "import runpy, sys; runpy.run_path(sys.argv[1])['call']('check', sys.stdin.read())"
+#: Stands in the report of the process for its versions of Python and packages, beside the files of pickles.
+ENVIRONMENT = ""
 _TOO_SLOW = f"A new process has not loaded it within {CHECK_TIMEOUT:.0f} s."
 
 
@@ -32,11 +34,17 @@ class Python:
     environment: Mapping[str, str]
 
 
-async def find_unloadable(python: Python, folder: Path, pickles: Sequence[JsonObject]) -> dict[str, str]:
-    """Return the files of those pickles that a new process cannot load, each with its reason as a sentence."""
+async def find_unloadable(python: Python, folder: Path, report: JsonMapping) -> dict[str, str]:
+    """Return the files of those pickles that a new process cannot load, each with its reason as a sentence.
+
+    `report` names the pickles, and the versions of Python and packages that made them.
+    """
     bad: dict[str, str] = {}
+    pickles: Sequence[JsonObject] = report["pickles"]
     for _ in range(MOST_DEATHS):
-        begun, reasons, status = await _load_all(python, folder, pickles, list(bad))
+        begun, reasons, status = await _load_all(python, folder, report, list(bad))
+        if ENVIRONMENT in reasons:
+            return dict.fromkeys((each["file"] for each in pickles), f"Variables stay: {reasons[ENVIRONMENT]}.")
         bad |= {file: f"A new process cannot load it: {why}." for file, why in reasons.items() if why}
         died = [file for file in begun if file not in reasons]
         if not died and status == 0:
@@ -50,16 +58,17 @@ async def find_unloadable(python: Python, folder: Path, pickles: Sequence[JsonOb
 
 
 async def _load_all(
-    python: Python, folder: Path, pickles: Sequence[JsonObject], skipped: list[str]
+    python: Python, folder: Path, made: JsonMapping, skipped: list[str]
 ) -> tuple[list[str], dict[str, str], int | None]:
     """Load the pickles in a new process.
 
     Return the files that it began with, the reasons of those that it has finished, "" for a success, and its exit
-    status, None if it took too long.
+    status, None if it took too long. The reason of `ENVIRONMENT` says how its environment differs.
     """
     with tempfile.TemporaryDirectory(dir=folder) as empty:
         report = Path(empty).with_suffix(".report")
-        request = {"pickles": pickles, "folder": str(folder), "skipped": skipped, "report": str(report)}
+        own = {"folder": str(folder), "skipped": skipped, "report": str(report)}
+        request = {**own, **{key: made[key] for key in ("pickles", "python", "packages")}}
         status = await _run(python, empty, json.dumps(request))
     lines = _read_lines(report)
     report.unlink(missing_ok=True)

@@ -48,7 +48,8 @@ describe('the dialog of a job that is sent again', () => {
         gpu_model: 'H100',
         expected_seconds: 5400,
         priority: 5,
-        returns: ['model', 'loss']
+        returns: ['model', 'loss'],
+        software: 'PyTorch 2.9'
       },
       me
     );
@@ -63,7 +64,8 @@ describe('the dialog of a job that is sent again', () => {
       memory: '16 GiB',
       model: 'H100',
       expected: '1 h 30 min',
-      priority: '5'
+      priority: '5',
+      software: 'PyTorch 2.9'
     });
     expect([start.returns, notes]).toEqual(['model, loss', []]);
   });

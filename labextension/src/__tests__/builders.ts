@@ -68,6 +68,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     error: null,
     returns: [],
     secrets: [],
+    software: '',
     group: '',
     group_parallel: null,
     group_metric: '',
@@ -91,6 +92,8 @@ export function aPlan(given: Partial<Plan> = {}): Plan {
     environment,
     files,
     carry,
+    kernels: [],
+    takes_images: true,
     ...given
   };
 }
@@ -236,6 +239,7 @@ export function aMe(given: Partial<Me> = {}): Me {
     last_eviction: null,
     devices_sentence: 'Two simulated GPUs.',
     secrets: [],
+    images: [],
     ...given
   };
 }

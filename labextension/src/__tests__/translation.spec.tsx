@@ -181,11 +181,16 @@ describe('in another language', () => {
     }));
     const secrets = ['AWS', 'HF', 'OTHER'].map(name => ({ name: `«${name}»`, wanted: true, stored: false }));
     const dialog = new SendDialog({
-      values: { ...proposeValues({}, me, 'digits.ipynb', 'digits'), expected: start.returns ? 'min' : '' },
+      values: {
+        ...proposeValues({}, me, 'digits.ipynb', 'digits'),
+        expected: start.returns ? 'min' : '',
+        software: '«torch»'
+      },
       queues: me.queues,
       pools: me.pools,
       largest: '4',
       secrets: { secrets: ['*S*'], secrets_in_home: true },
+      images: ['«torch»'],
       targets: [{ id: 'train', source: 'train()' }],
       prefix: { from: 'part', entries: start.returns ? [] : entries },
       start,

@@ -27,7 +27,8 @@ const NOTHING: IFormValues = {
   memory: '',
   model: '',
   expected: '',
-  priority: ''
+  priority: '',
+  software: ''
 };
 const ALL: IFormValues = { ...NOTHING, cpus: ' 4 ', memory: '16', model: 'H100', expected: '2 h' };
 const OFFER = { models: ['A100', 'H100'], maxPriority: 0 };
@@ -45,7 +46,8 @@ describe('what is asked for', () => {
       memory: null,
       gpu_model: null,
       expected_seconds: null,
-      priority: 0
+      priority: 0,
+      software: ''
     });
   });
 

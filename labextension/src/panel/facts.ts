@@ -36,6 +36,8 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
         ? null
         : trans.__('%1 over all runs, without pauses', formatSpan(job.max_seconds))
     ],
+    // An earlier release of the service does not send the field.
+    [trans.__('Software'), stripControls(job.software ?? '') || null],
     [trans.__('Sweep'), stripControls(job.group) || null],
     [trans.__('Disk'), job.disk],
     [trans.__('Sent'), formatInstant(job.submitted_at)],

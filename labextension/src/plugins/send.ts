@@ -183,14 +183,15 @@ class Sender implements ISender {
       prefix,
       notes: [...listNotes(targets.models, this._trans), ...opening.notes],
       check: (chosen, files) => client.checkCells({ ...cells(chosen), ...describeChoice(files) }),
-      capture: (replayed, leftOut) =>
+      capture: (replayed, leftOut, software) =>
         client.captureVariables({
-          ...cells({ prefix: replayed, capture: null }),
+          ...cells({ prefix: replayed, capture: null, software }),
           left_out_variables: leftOut
         }),
       slowChanged: client.slowChanged,
       preview: request => client.previewJob(request),
       secrets: me,
+      images: me.images,
       trans: this._trans,
       send: (request, chosen, returns, environment, files) =>
         client.sendCells({ ...request, ...cells(chosen), ...rest(files, environment, returns) }),
@@ -263,14 +264,15 @@ function prepareRequest(
 } {
   const key = UUID.uuid4();
   return {
-    cells: ({ prefix, capture }) => ({
+    cells: ({ prefix, capture, software }) => ({
       notebook_path: panel.context.path,
       kernel_id: kernelId,
       mode: 'replay',
       notebook: readContent(panel.context.model),
       targets,
       prefix,
-      capture
+      capture,
+      software
     }),
     rest: (files, environment, returns) => ({
       ...describeChoice(files),

@@ -72,7 +72,9 @@ function repeatValues(job: JobView, proposed: IFormValues, me: Possible): IFormV
     memory: job.memory ?? '',
     model: job.gpu_model ?? '',
     expected: job.expected_seconds === null ? '' : formatSpan(job.expected_seconds),
-    priority: job.priority === 0 ? '' : String(job.priority)
+    priority: job.priority === 0 ? '' : String(job.priority),
+    // An earlier release of the service does not send the field.
+    software: job.software ?? ''
   };
 }
 

@@ -13,6 +13,7 @@ import type {
   FilesPlan,
   JobView,
   JobRequest,
+  Me,
   Plan,
   PoolView,
   PrefixCell,
@@ -28,6 +29,7 @@ import type { IStart } from './opening';
 import type { INotes } from './notes';
 import type { ISecrets } from './secrets';
 import { takeSecrets } from './secrets';
+import { listSoftware } from './software';
 import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
@@ -46,6 +48,8 @@ export interface IChosenCells {
   readonly prefix: PrefixCell[];
   /** Id of the capture; null if no variable goes along. */
   readonly capture: string | null;
+  /** Name of the software with which they run; "" = that of the notebook. */
+  readonly software: string;
 }
 
 /** The contents of the dialog and the requests that it makes. */
@@ -55,6 +59,8 @@ export interface ISendOptions {
   readonly pools: readonly PoolView[];
   readonly largest: string;
   readonly secrets: ISecrets;
+  /** Names of the images that the service offers. */
+  readonly images?: Me['images'];
   readonly targets: readonly ITargetCell[];
   readonly prefix: IPrefix;
   /** What the dialog starts with beside `values`. */
@@ -63,8 +69,11 @@ export interface ISendOptions {
   readonly trans: TranslationBundle;
   /** Return what would run, with warnings. Raises `RequestError` if sending the cells would be refused. */
   check(cells: IChosenCells, files: IFileChoice): Promise<Plan>;
-  /** Capture the variables of the kernel without those of these names. Raises `RequestError` if that is refused. */
-  capture(prefix: PrefixCell[], leftOut: string[]): Promise<Captured>;
+  /**
+   * Capture the variables of the kernel, for a job with this software, without those of these names. Raises
+   * `RequestError` if that is refused.
+   */
+  capture(prefix: PrefixCell[], leftOut: string[], software: string): Promise<Captured>;
   preview(request: JobRequest): Promise<Preview>;
   /** The way to send several jobs at once; without it the dialog sends one. */
   readonly sweep?: {
@@ -107,6 +116,8 @@ interface IFormState {
   readonly assignments: Plan['assignments'];
   readonly environment: IEnvironmentChoice;
   readonly planned: Plan['environment'] | null;
+  /** The software of the server with which the job can run; null until the server has answered. */
+  readonly offered: Pick<Plan, 'kernels' | 'takes_images'> | null;
   /** The files that would go along; null until the server has answered. */
   readonly files: FilesPlan | null;
   readonly fileChoice: IFileChoice;
@@ -135,6 +146,7 @@ class SendFormWidget extends ReactWidget {
       assignments: [],
       environment: start.environment,
       planned: null,
+      offered: null,
       files: null,
       fileChoice: NO_CHOICE,
       carry: REPLAYED,
@@ -225,17 +237,12 @@ class SendFormWidget extends ReactWidget {
         pools={pools}
         largest={largest}
         secrets={secrets}
+        software={listSoftware(this._state.offered, this._options.images)}
         targets={targets}
         prefix={prefix}
         notes={notes}
         trans={trans}
-        onValues={values => {
-          if (this._state.sending) {
-            return;
-          }
-          this._set({ values, problem: null });
-          void this._asking.invoke();
-        }}
+        onValues={values => this._takeValues(values)}
         onReturns={returns => {
           if (!this._state.sending) {
             this._set({ returns, problem: null });
@@ -262,6 +269,21 @@ class SendFormWidget extends ReactWidget {
         }}
       />
     );
+  }
+
+  /** Show the values that the user chose, and ask what would happen with them. */
+  private _takeValues(values: IFormValues): void {
+    if (this._state.sending) {
+      return;
+    }
+    const isOther = values.software !== this._state.values.software;
+    this._set({ values, problem: null });
+    if (isOther) {
+      // Whether variables can go along depends on the software.
+      this._set({ carry: { ...REPLAYED }, fault: null });
+      void this._checking.invoke();
+    }
+    void this._asking.invoke();
   }
 
   private async _updatePreview(): Promise<void> {
@@ -295,6 +317,7 @@ class SendFormWidget extends ReactWidget {
         proposed: plan,
         assignments: plan.assignments,
         planned: plan.environment,
+        offered: plan,
         files: plan.files,
         // Without the cells whose variables go along, the server would see no reason to suggest it.
         carry: carry.wanted ? carry : { ...carry, offer: plan.carry },
@@ -314,11 +337,12 @@ class SendFormWidget extends ReactWidget {
 
   /** Ask the kernel for its variables if the user wants to take them along, and then for what would run. */
   private async _updateVariables(): Promise<void> {
-    const { carry, entries } = this._state;
+    const { carry, entries, values } = this._state;
     if (carry.wanted) {
       let change: Partial<ICarry>;
       try {
-        change = { captured: await this._options.capture(selectCells(entries), [...carry.leftOut]) };
+        const [cells, leftOut] = [selectCells(entries), [...carry.leftOut]];
+        change = { captured: await this._options.capture(cells, leftOut, values.software) };
       } catch (reason) {
         change = { problem: toProblem(reason) };
       }
@@ -333,9 +357,9 @@ class SendFormWidget extends ReactWidget {
 
   /** Return the cells and the capture of a request. */
   private _selectCells(): IChosenCells {
-    const { entries, carry } = this._state;
+    const { entries, carry, values } = this._state;
     const capture = carry.wanted ? (carry.captured?.id ?? null) : null;
-    return { prefix: selectCells(selectRunning(entries, carry)), capture };
+    return { prefix: selectCells(selectRunning(entries, carry)), capture, software: values.software };
   }
 
   private _onSlow(_: unknown, slow: boolean): void {

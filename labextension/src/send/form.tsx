@@ -16,6 +16,7 @@ import { Environment, ENVIRONMENT_FIELDS } from './environment';
 import { Field, TextField } from './field';
 import type { INotes } from './notes';
 import type { ISecrets } from './secrets';
+import type { ISoftware } from './software';
 import type { ITargetCell } from './targets';
 import type { IFilesProps } from './filelist';
 import { Files } from './filelist';
@@ -33,6 +34,8 @@ export interface IFormProps extends IFilesProps, IOutlookProps, Pick<ICarryProps
   /** The most GPUs that the user can ask for. */
   largest: string;
   secrets: ISecrets;
+  /** What can be chosen in place of the notebook's software. */
+  software: readonly ISoftware[];
   targets: readonly ITargetCell[];
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];
@@ -70,6 +73,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
       </div>
       <More
         {...props}
+        problem={refusal}
         queue={queue}
         pool={findPool(queue, props.pools)}
         offer={describeOffer(queue, props.pools)}

@@ -9,12 +9,16 @@ import type { PoolView, Problem, QueueView } from '../wire';
 import type { IFormValues, IOffer } from './values';
 import { formatDefault, canChooseModel, formatHint, MIN_PRIORITY, summarizeValues } from './values';
 import { Field, TextField } from './field';
+import type { ISoftware } from './software';
+import { addChosen } from './software';
 
 export interface IMoreProps {
   values: IFormValues;
   queue: QueueView | undefined;
   pool: PoolView | undefined;
   offer: IOffer;
+  /** What the user can choose in place of the notebook's software. */
+  software: readonly ISoftware[];
   problem: Problem | null;
   onValues: (values: IFormValues) => void;
   trans: TranslationBundle;
@@ -29,7 +33,8 @@ export const MORE_FIELDS = [
   'memory',
   'gpu_model',
   'expected_seconds',
-  'priority'
+  'priority',
+  'software'
 ];
 
 export function More(props: IMoreProps): React.JSX.Element {
@@ -72,6 +77,7 @@ export function More(props: IMoreProps): React.JSX.Element {
           onChange={expected => props.onValues({ ...values, expected })}
         />
         <PriorityField {...props} />
+        <SoftwareField {...props} />
       </div>
     </section>
   );
@@ -184,6 +190,38 @@ function ModelField({ values, offer, problem, onValues, trans }: IMoreProps): Re
           </option>
         ))}
       </HTMLSelect>
+    </Field>
+  );
+}
+
+/** The choice of the software; nothing if there is no choice. */
+function SoftwareField({ values, software, problem, onValues, trans }: IMoreProps): React.JSX.Element | null {
+  const choices = addChosen(software, values.software);
+  if (choices.length === 0) {
+    return null;
+  }
+  const wrong = problem?.field === 'software';
+  const hint = 'jp-gq-send-software-hint';
+  return (
+    <Field id="software" label={trans.__('Software')} problem={problem}>
+      <HTMLSelect
+        id="jp-gq-send-software"
+        aria-invalid={wrong}
+        aria-describedby={wrong ? `${hint} jp-gq-send-software-problem` : hint}
+        value={values.software}
+        onChange={event => onValues({ ...values, software: event.target.value })}
+      >
+        <option value="">{trans.__('as in this notebook')}</option>
+        {choices.map(({ name, title }) => (
+          <option key={name} value={name}>
+            {title}
+          </option>
+        ))}
+      </HTMLSelect>
+      <span className="jp-gq-hint" id={hint}>
+        {choices.find(({ name }) => name === values.software)?.isImage === true &&
+          trans.__('an image; variables of this kernel cannot go along')}
+      </span>
     </Field>
   );
 }

@@ -21,6 +21,8 @@ export interface IFormValues {
   readonly model: string;
   readonly expected: string;
   readonly priority: string;
+  /** Name of an image or of another kernel; "" = the software of the notebook. */
+  readonly software: string;
 }
 
 /** What the chosen queue makes possible. */
@@ -94,7 +96,8 @@ export function makeRequest(
     gpu_model:
       canChooseModel(values, offer.models) && offer.models.includes(values.model) ? values.model : null,
     expected_seconds: seconds,
-    priority
+    priority,
+    software: values.software
   };
 }
 
@@ -146,7 +149,8 @@ export function summarizeValues(values: IFormValues, offer: IOffer, trans: Trans
     'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? trans.__('about %1', formatSpan(request.expected_seconds))
       : values.expected.trim() || null,
-    readPriority(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim())
+    readPriority(values.priority) === 0 ? null : trans.__('priority %1', values.priority.trim()),
+    values.software || null
   ];
   return parts.filter(part => part !== null).join(' · ');
 }
@@ -214,7 +218,9 @@ export function proposeValues(
     // The expected duration depends on the work, and another notebook is other work.
     expected: kept.notebook === notebook ? (kept.expected ?? '') : '',
     // One urgent job does not make the next one urgent.
-    priority: ''
+    priority: '',
+    // Another notebook has other kernels, and other needs.
+    software: ''
   };
 }
 

@@ -67,6 +67,56 @@ def test_a_path_below_the_root_of_the_server_is_relative_to_it(file, tmp_path, m
     assert make_file_bundle(file("deep/a.py", "1")).manifest.notebook_path == "a.py"
 
 
+@pytest.fixture
+def _more_kernels(tmp_path, monkeypatch):
+    """Beside python3, this machine has another kernel of Python and one of R."""
+    for name, language in (("py-other", "python"), ("ir", "R")):
+        folder = tmp_path / "jupyter" / "kernels" / name
+        folder.mkdir(parents=True)
+        spec = {"argv": [sys.executable, "-m", name], "display_name": name, "language": language}
+        (folder / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+
+
+@pytest.mark.usefixtures("_more_kernels")
+def test_the_software_is_another_kernel_that_is_installed_here(file, monkeypatch):
+    monkeypatch.setenv("PATH", "/here")
+    sent = file("a.py", "1", software="py-other")
+    assert not sent.needs_image
+    manifest = make_file_bundle(sent).manifest
+    assert (manifest.kernel.name, manifest.kernel.argv) == ("py-other", [sys.executable, "-m", "py-other"])
+    assert manifest.environment["PATH"] == "/here"
+
+
+@pytest.mark.usefixtures("_more_kernels")
+def test_the_software_is_an_image_that_is_offered(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/here")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    sent = file("a.py", "1", software="PyTorch 2.9", images=("PyTorch 2.9",))
+    assert sent.needs_image
+    manifest = make_file_bundle(sent).manifest
+    assert (manifest.kernel.name, manifest.kernel.argv[:2]) == ("python3", ["python3", "-m"])
+    assert manifest.kernel.resource_dir == ""
+    assert (manifest.environment["MPLBACKEND"], "PATH" in manifest.environment) == ("agg", False)
+    assert manifest.cwd == str(tmp_path)
+
+
+@pytest.mark.usefixtures("_more_kernels")
+@pytest.mark.parametrize(
+    ("options", "metadata", "sentence"),
+    [
+        ({"software": "torch"}, {}, "no software 'torch' here. Offered are: .*py-other.*, JAX"),
+        ({"software": "py-other", "folder": "/there"}, {}, "no software 'py-other' here. Offered are: JAX"),
+        ({"software": "ir"}, {}, "a.ipynb needs python, and the kernel 'ir' has another language"),
+        ({"software": "JAX"}, {"kernelspec": {"name": "ir", "language": "R"}}, "With another image, only Python"),
+    ],
+)
+def test_other_software_that_cannot_run_the_file_is_refused(file, options, metadata, sentence):
+    sent = file("a.ipynb", notebook(cell("1", "a"), **metadata), images=("JAX",), **options)
+    with pytest.raises(CommandRefused, match=sentence):
+        make_file_bundle(sent)
+
+
 def test_with_a_folder_elsewhere_nothing_of_this_machine_goes_along(file):
     bundle = make_file_bundle(file("a.py", "1", folder="/home/ann/project"))
     manifest = bundle.manifest

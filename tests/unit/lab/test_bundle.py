@@ -11,6 +11,7 @@ from jupyter_gq.lab.requests import CellsRequest, FilesPlan
 HERE = ServerEnvironment(environ={}, usual=())
 NO_FILES = FilesPlan(going=[], staying=[], notes=[])
 PYTHON = Kernel(name="python3", argv=["/usr/bin/python3"])
+ORIGIN = bundle.Origin(server="", cwd="/home/ann", kernel=PYTHON, environment={})
 R = Kernel(name="ir", display_name="R", language="R", argv=["/usr/bin/R"])
 
 
@@ -127,7 +128,7 @@ def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
     newer = {"language_info": {"name": "python", "version": "3.99.1"}}
     request = a_request(code("t", "novelty := := x"), metadata=newer)
     steps = bundle.plan_steps(request, PYTHON)
-    assert [warned.code for warned in plan.describe_plan(request, steps, PYTHON, HERE, NO_FILES).warnings] == [
+    assert [warned.code for warned in plan.describe_plan(request, steps, ORIGIN, HERE, NO_FILES).warnings] == [
         "syntax_error"
     ]
 
@@ -139,7 +140,7 @@ def test_warnings_name_the_cell_and_the_difference():
         code("t", "name = input()"),
         prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y", failed=True), ran("t", "old")],
     )
-    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON, HERE, NO_FILES).warnings
+    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
     assert [(warned.code, warned.cell_id, warned.index) for warned in warnings] == [
         ("edited", "a", 0),
         ("deleted", "gone", 1),
@@ -158,7 +159,7 @@ def test_a_replayed_cell_that_acts_has_run_once_already():
         code("t", writes),
         prefix=[ran("a", writes, 1.0), ran("c", "db.execute('DROP TABLE t')"), ran("d", "open('x', 'w')", ran=False)],
     )
-    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON, HERE, NO_FILES).warnings
+    warnings = plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings
     assert [(warned.index, warned.message) for warned in warnings if warned.code != "deleted"] == [
         (None, "“!make data” runs the command make: runs in the job."),
         (0, "writes out.csv: ran once already; runs again in the job"),
@@ -170,7 +171,7 @@ def test_a_replayed_cell_that_acts_has_run_once_already():
 def test_a_database_in_memory_is_no_warning():
     prefix = [ran("a", "db = sqlite3.connect(':memory:')"), ran("b", "db.execute('CREATE TABLE t (x)')")]
     request = a_request(*(code(cell["cell_id"], cell["source"]) for cell in prefix), code("t", "1"), prefix=prefix)
-    assert plan.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON, HERE, NO_FILES).warnings == []
+    assert plan.describe_plan(request, bundle.plan_steps(request, PYTHON), ORIGIN, HERE, NO_FILES).warnings == []
 
 
 def test_a_replayed_cell_that_cannot_be_parsed_is_refused_by_name():

@@ -52,6 +52,15 @@ def test_a_choice_replaces_the_proposal():
     assert HERE.choose(READS, []) == {"PATH": "/bin"}
 
 
+def test_into_another_image_goes_nothing_that_says_where_this_machine_has_its_software():
+    there = HERE.for_image()
+    reads = [*READS, 'os.environ["PATH"]']
+    assert there.plan(reads).always == []
+    assert "PATH" not in [each.name for each in there.plan(reads).variables]
+    assert there.choose(reads, None) == {"EPOCHS": "3", "https_proxy": "http://proxy:3128"}
+    assert there.choose(reads, ["PATH"]) == {"PATH": "/bin"}, "what the user names goes along"
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

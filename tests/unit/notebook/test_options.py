@@ -86,6 +86,7 @@ def test_other_functions_are_not_refused(send, function) -> None:
         ("cpus", object, TypeError, "cpus is a number or text"),
         ("name", 5, TypeError, "name is text, not 5"),
         ("queue", ["vision"], TypeError, "queue is text"),
+        ("software", 2.9, TypeError, "software is text, not 2.9"),
         ("secrets", 5, TypeError, "secrets is a name or a list of names, not 5"),
         ("preferred_gpu_models", ["H200", 5], TypeError, "preferred_gpu_models is a name or a list of names"),
     ],

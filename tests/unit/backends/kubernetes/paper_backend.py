@@ -41,9 +41,11 @@ class NotesWhatIsAsked:
 
     def __init__(self):
         self.made, self.deleted = [], []
+        self.bodies = {}
 
     async def create(self, resource, body):
         self.made.append(body["metadata"]["name"])
+        self.bodies[self.made[-1]] = body
         return {**body, "metadata": {**body["metadata"], "uid": f"u-{self.made[-1]}", "resourceVersion": "5"}}
 
     async def delete(self, resource, namespace, name, *, uid="", grace=None):

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.api.resources import SERVICES
-from jupyter_gq.backends.kubernetes.objects.names import gang_name
+from jupyter_gq.backends.kubernetes.objects.names import gang_name, training_name
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
@@ -58,6 +58,18 @@ async def test_a_gang_that_is_stopped_while_its_service_is_being_made_ends_when_
         await asyncio.sleep(0)
     assert gang_name("job-gang", 1) in paper.cluster.made
     assert gang_name("job-gang", 1) in paper.cluster.deleted
+
+
+@pytest.mark.parametrize(("image", "expected"), [("torch:2.9", "torch:2.9"), ("", "runner:1")])
+async def test_each_pod_of_a_run_has_the_image_of_the_record(image, expected):
+    paper = PaperBackend(runner_image="runner:1")
+    await paper.runs.observe()
+    await paper.runs.launch(Launch(workload=a_gang(), detail=WorkloadDetail(image=image)))
+    for _ in range(9):
+        await asyncio.sleep(0)
+    pods = [paper.cluster.bodies[training_name("job-gang", 1, task)] for task in range(2)]
+    assert [pod["spec"]["containers"][0]["image"] for pod in pods] == [expected, expected]
+    await paper.close()
 
 
 async def test_a_run_that_is_only_known_by_its_pods_is_not_seen_any_more_once_it_is_forgotten(paper):
