@@ -108,8 +108,8 @@ class TargetFolder:
         if wanted + SPARE_BYTES > free:
             raise CopyRefused(
                 "disk_full",
-                f"The files have {format_bytes(wanted)}, and the disk has {format_bytes(free)} left. Make room, or name "
-                "the files that you need.",
+                f"The files have {format_bytes(wanted)}, and the disk has {format_bytes(free)} left. Make room, or "
+                "name the files that you need.",
             )
 
     def begin(self, path: str) -> "PartialFile":
