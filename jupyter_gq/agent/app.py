@@ -13,6 +13,7 @@ from traitlets import Bool, Bunch, Enum, Float, TraitError, Unicode, default, va
 from traitlets.config import Application, Config
 
 from jupyter_gq.client.plain_output import log_plainly
+from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.nvml import NvmlProbe
@@ -21,6 +22,7 @@ from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.devices.simulated import SimulatedDevices
 
 from . import clock
+from .abilities import NodeAbilities
 from .agent import MAX_INTERVAL, MIN_INTERVAL, Agent
 from .backoff import ExponentialBackoff
 from .kubelet import KubeletSocket
@@ -169,6 +171,9 @@ class NodeAgent(Application):
             kubelet=KubeletSocket(Path(self.pod_resources)),
             processes=processes,
             signals=signals,
+            abilities=NodeAbilities(
+                probe, Machine(proc=proc), runs_program=processes.runs_program, monotonic=clock.monotonic
+            ),
             proc=proc,
         )
 

@@ -98,6 +98,11 @@ class Processes:
         """Return the identity of a living process; None if there is none."""
         return identify(pid, self._proc)
 
+    def runs_program(self, name: str) -> bool:
+        """Return whether a living process has this name, which is what the kernel keeps: at most 15 bytes."""
+        found = (read_process(pid, self._proc) for pid in self._pids())
+        return any(process is not None and not process.dead and process.name == name for process in found)
+
     def is_in_pod(self, pid: int, uid: str) -> bool:
         """Return whether a process belongs to this pod now; False if it cannot be read."""
         with suppress(OSError):

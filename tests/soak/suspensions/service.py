@@ -179,8 +179,13 @@ class Service:
         for name in sorted(self._known):
             state = self._shares.state(name, 1)
             if state is not None:
-                trouble = self._shares.describe_trouble(name, 1) or state.failure
-                shares[name] = {"phase": state.phase.value, "trouble": trouble, "recovered": True}
+                shares[name] = {
+                    "phase": state.phase.value,
+                    "trouble": self._shares.describe_trouble(name, 1),
+                    # Why the last attempt failed, as after the death of a program in its middle.
+                    "failure": state.failure,
+                    "recovered": True,
+                }
             elif name in self._record:
                 shares[name] = {**self._record[name], "recovered": False}
         seen = {"serial": self._orders["serial"], "service": os.getpid(), "shares": shares}
