@@ -211,6 +211,7 @@ benchmarks: setup chromium peer ## Measure time to first output, spawn, list req
 	$(BIN)/python -m benchmarks.first_output
 	$(BIN)/python -m benchmarks.spawn
 	$(BIN)/python -m benchmarks.waiting_kernel
+	$(BIN)/python -m benchmarks.agent
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.cycle
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import random
@@ -163,7 +164,10 @@ class NodeAgent(Application):
         find_pod = find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment
         processes = Processes(proc, find_pod)
         signals = PodSignals(
-            processes, allowed=self.end_programs, host_ids=lambda: proc == Path("/proc") and has_host_pids()
+            processes,
+            allowed=self.end_programs,
+            # A process stays in its namespace of process ids.
+            host_ids=functools.cache(lambda: proc == Path("/proc") and has_host_pids()),
         )
         return LocalNode(
             probe=probe,
