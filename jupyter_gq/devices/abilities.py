@@ -36,7 +36,7 @@ class AbilityState(StrEnum):
 
     WORKS = "works"
     UNVERIFIED = "unverified"  # everything that is needed is there, but nobody has tried it on hardware
-    OFF = "off"  # it is there, and not switched on
+    OFF = "off"  # present, and not switched on
     MISSING = "missing"
     UNKNOWN = "unknown"
 

@@ -2,4 +2,6 @@
 
 The machine lives on when a service dies: real processes hold the memory of devices that are simulated, or of fakes of
 the driver's libraries in C. What is suspended is judged by what the driver shows, never by what the service says.
+
+See docs/decisions/0169-soak-suspensions-with-real-deaths.md.
 """
