@@ -13,7 +13,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api soak-suspensions test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -108,6 +108,10 @@ soak: setup ## Let 60 users, jobs and notebooks live with random troubles for MI
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) --users $(or $(USERS),60) \
 	  --place $(or $(PLACE),machine) --database $(or $(DATABASE),sqlite) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED))
+
+# About half a minute for each hundred kills on a busy machine.
+soak-suspensions: setup ## Kill services and kernels at KILLS (200) random moments of suspensions; SEED draws others
+	$(BIN)/python -m tests.soak.suspensions --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
 
 test-lab: setup
 	cd labextension && npm test --silent
@@ -207,6 +211,7 @@ benchmarks: setup chromium peer ## Measure time to first output, spawn, list req
 	$(BIN)/python -m benchmarks.first_output
 	$(BIN)/python -m benchmarks.spawn
 	$(BIN)/python -m benchmarks.waiting_kernel
+	$(BIN)/python -m benchmarks.agent
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.cycle
 

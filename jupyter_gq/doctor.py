@@ -1,11 +1,18 @@
-"""`jupyter-gq doctor`: say what this machine can do for shares of GPUs, and what to install or set for more."""
+"""`jupyter-gq doctor`: say what this machine can do for shares of GPUs, and what to install or set for more.
+
+With `--nodes`, the service says the same of the nodes of a cluster, as their agents found it.
+See docs/decisions/0170-ask-agents-what-their-nodes-can-do.md.
+"""
 
 import argparse
 
 from pydantic import BaseModel
 
-from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines
-from jupyter_gq.commands.refusal import ExitCode
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.commands.answers import add_output_argument, print_json, print_lines, terminal_width
+from jupyter_gq.commands.connection import add_service_arguments, ask_service
+from jupyter_gq.commands.node_abilities import find_trouble, format_nodes
+from jupyter_gq.commands.refusal import CommandRefused, ExitCode
 from jupyter_gq.commands.tables import format_table
 from jupyter_gq.devices.abilities import Ability, AbilityState, Machine, find_abilities
 from jupyter_gq.devices.choose import choose_checkpointer
@@ -21,19 +28,32 @@ class Findings(BaseModel):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq doctor`."""
-    add_output_argument(parser, "an object with the list `abilities`")
-    add_config_argument(parser)
+    add_output_argument(parser, "an object with the list `abilities`, or with the list `nodes`")
+    which = parser.add_mutually_exclusive_group()
+    add_config_argument(which)
+    which.add_argument(
+        "--nodes",
+        action="store_true",
+        help="ask the service what the nodes of the cluster can do, as their agents found it; for administrators",
+    )
+    add_service_arguments(parser, admin=True)
     parser.epilog = (
-        "Nothing is changed. The exit code is 1 if this machine cannot suspend GPU state. `unverified`: all that is "
-        "needed is there, but no release has been tried with it on hardware."
+        "Nothing is changed. The exit code is 1 if this machine cannot suspend GPU state, and with --nodes if a node "
+        "takes no new shares, or if its agent does not tell what it can do. `unverified`: all that is needed is there, "
+        f"but no release has been tried with it on hardware. {parser.epilog}"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the abilities of this machine; return 1 if it cannot suspend GPU state, else 0.
+    """Print the abilities of this machine, or of all nodes; return 1 if something is wrong, else 0.
 
-    Raises `CommandRefused` if the configuration file cannot be read.
+    Wrong is a machine that cannot suspend GPU state, or a node that takes no new shares or is not known. Raises
+    `CommandRefused` if the configuration file cannot be read, or if the service cannot be asked or refuses.
     """
+    if arguments.nodes:
+        return _run_for_nodes(arguments)
+    if arguments.url is not None:
+        raise CommandRefused("--url names a service, which is asked with --nodes only. Add --nodes.")
     probe = open_probe(arguments.config)
     support = choose_checkpointer(probe).support()
     abilities = find_abilities(Machine(), probe.status(), support, simulated=isinstance(probe, SimulatedProbe))
@@ -42,6 +62,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_lines(format_abilities(abilities))
     return ExitCode.OK if support.available else ExitCode.FAILED
+
+
+def _run_for_nodes(arguments: argparse.Namespace) -> int:
+    """Print the abilities of all nodes of the service's cluster; return 1 if one takes no new shares, else 0."""
+    found = ask_service(arguments, ServiceClient.nodes)
+    if arguments.output == "json":
+        print_json(found)
+    else:
+        print_lines(format_nodes(found.nodes, width=terminal_width()))
+    return ExitCode.FAILED if find_trouble(found.nodes) else ExitCode.OK
 
 
 def format_abilities(abilities: tuple[Ability, ...]) -> list[str]:

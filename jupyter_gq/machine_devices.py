@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_config_argument(parser: argparse.ArgumentParser) -> None:
+def add_config_argument(parser: argparse._ActionsContainer) -> None:
     """Add the option `--config` for a file with `c.SimulatedDevices` settings."""
     parser.add_argument(
         "--config",

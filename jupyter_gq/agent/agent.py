@@ -11,6 +11,7 @@ Rules
 import asyncio
 import logging
 
+from jupyter_gq import __version__
 from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport
 from jupyter_gq.client.problems import ServiceError
 
@@ -82,6 +83,7 @@ class Agent:
             update={
                 "done": [id for id, problem in told.items() if not problem],
                 "failed": {id: problem for id, problem in told.items() if problem},
+                "release": __version__,
             }
         )
         interval = self._interval()

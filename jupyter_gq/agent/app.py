@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import random
@@ -13,6 +14,7 @@ from traitlets import Bool, Bunch, Enum, Float, TraitError, Unicode, default, va
 from traitlets.config import Application, Config
 
 from jupyter_gq.client.plain_output import log_plainly
+from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.nvml import NvmlProbe
@@ -21,6 +23,7 @@ from jupyter_gq.devices.processes import has_host_pids
 from jupyter_gq.devices.simulated import SimulatedDevices
 
 from . import clock
+from .abilities import NodeAbilities
 from .agent import MAX_INTERVAL, MIN_INTERVAL, Agent
 from .backoff import ExponentialBackoff
 from .kubelet import KubeletSocket
@@ -161,7 +164,10 @@ class NodeAgent(Application):
         find_pod = find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment
         processes = Processes(proc, find_pod)
         signals = PodSignals(
-            processes, allowed=self.end_programs, host_ids=lambda: proc == Path("/proc") and has_host_pids()
+            processes,
+            allowed=self.end_programs,
+            # A process stays in its namespace of process ids.
+            host_ids=functools.cache(lambda: proc == Path("/proc") and has_host_pids()),
         )
         return LocalNode(
             probe=probe,
@@ -169,6 +175,9 @@ class NodeAgent(Application):
             kubelet=KubeletSocket(Path(self.pod_resources)),
             processes=processes,
             signals=signals,
+            abilities=NodeAbilities(
+                probe, Machine(proc=proc), runs_program=processes.runs_program, monotonic=clock.monotonic
+            ),
             proc=proc,
         )
 

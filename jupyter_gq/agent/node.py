@@ -23,6 +23,7 @@ from jupyter_gq.devices.limits import is_simulated
 from jupyter_gq.devices.meter import UNKNOWN, DeviceUse, Share, ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe, ProbeState
 
+from .abilities import NodeAbilities
 from .kubelet import COPY_SEPARATOR, KubeletError, KubeletSocket, KubeletView
 from .processes import Processes
 from .signals import PodSignals
@@ -49,6 +50,7 @@ class LocalNode:
     kubelet: KubeletSocket
     processes: Processes
     signals: PodSignals
+    abilities: NodeAbilities
     #: The node's /proc, through which the agent reads the /dev of containers.
     proc: Path
 
@@ -60,13 +62,15 @@ class LocalNode:
         devices = self.probe.devices() if status.state is ProbeState.OK else ()
         if no_signal := self.signals.explain_missing([device.uuid for device in devices], ()):
             missing[SIGNAL] = no_signal
+        shares = self._measure_shares(watch, devices, kubelet, missing)
         return AgentReport(
             probe=status.state.value,
             detail=status.detail,
             devices=[_to_agent_device(device) for device in devices],
             allocations=None if kubelet is None else list(kubelet.allocations),
-            shares=self._measure_shares(watch, devices, kubelet, missing),
+            shares=shares,
             missing=missing,
+            abilities=self.abilities.find(status, devices, missing),
         )
 
     def _ask_kubelet(self, missing: dict[str, str]) -> KubeletView | None:

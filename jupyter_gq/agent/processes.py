@@ -7,15 +7,16 @@ Rules
 - Main process: what a container was started with. If that is only an init or a shell, what it started first counts too.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from jupyter_gq.devices.processes import ProcessId, identify, read_process
+from jupyter_gq.devices.processes import ProcessId, identify, read_proc_file, read_process
 
 #: A function that returns the uid of a process's pod from its folder in /proc; None if the process is in no pod.
-PodFinder = Callable[[Path], str | None]
+PodFinder = Callable[[str], str | None]
 
 #: The environment variable that names the pod if a kubelet runs pods without cgroups.
 POD_VARIABLE = "JUPYTER_GQ_POD_UID"
@@ -25,6 +26,8 @@ _WRAPPERS = frozenset(
 )
 #: Bytes; the owner of a process chooses the size of its environment.
 _MOST_ENVIRONMENT = 256 * 1024
+#: Bytes; a cgroup of version 1 has a dozen lines.
+_MOST_CGROUP = 64 * 1024
 #: A segment of a cgroup's path. With systemd `kubepods-burstable-pod<uid>.slice`, its dashes written as underscores;
 #: with cgroupfs `pod<uid>`. The uid of a static pod is a hash without dashes.
 _POD = re.compile(
@@ -44,27 +47,28 @@ def parse_pod_of_cgroup(text: str) -> str | None:
 def parse_pod_of_environment(block: bytes) -> str | None:
     """Return the uid of the pod in the content of a `/proc/<pid>/environ`; None if there is none."""
     prefix = f"{POD_VARIABLE}=".encode()
+    if prefix not in block:  # most processes of a node are in no pod
+        return None
     for entry in block.split(b"\0"):
         if entry.startswith(prefix):
             return entry[len(prefix) :].decode(errors="replace") or None
     return None
 
 
-def find_pod_by_cgroup(process: Path) -> str | None:
+def find_pod_by_cgroup(process: str) -> str | None:
     """Return the uid of a process's pod by its cgroup, which a process cannot leave; None if the process is in no pod.
 
     Raises `OSError` if the process cannot be read.
     """
-    return parse_pod_of_cgroup((process / "cgroup").read_text(errors="replace"))
+    return parse_pod_of_cgroup(read_proc_file(f"{process}/cgroup", _MOST_CGROUP).decode(errors="replace"))
 
 
-def find_pod_by_environment(process: Path) -> str | None:
+def find_pod_by_environment(process: str) -> str | None:
     """Return the uid of the pod that a process's environment names; None if there is none.
 
     Used for kubelets that run pods as plain processes. Raises `OSError` if the process cannot be read.
     """
-    with (process / "environ").open("rb") as file:
-        return parse_pod_of_environment(file.read(_MOST_ENVIRONMENT))
+    return parse_pod_of_environment(read_proc_file(f"{process}/environ", _MOST_ENVIRONMENT))
 
 
 class Processes:
@@ -79,7 +83,7 @@ class Processes:
         wanted = frozenset(uids)
         for pid in self._pids() if wanted else ():
             with suppress(OSError):
-                pod = self._find_pod(self._proc / str(pid))
+                pod = self._find_pod(f"{self._proc}/{pid}")
                 if pod in wanted and pod is not None:
                     found.setdefault(pod, []).append(pid)
         return {pod: tuple(sorted(pids)) for pod, pids in found.items()}
@@ -98,10 +102,15 @@ class Processes:
         """Return the identity of a living process; None if there is none."""
         return identify(pid, self._proc)
 
+    def runs_program(self, name: str) -> bool:
+        """Return whether a living process has this name, which is what the kernel keeps: at most 15 bytes."""
+        found = (read_process(pid, self._proc) for pid in self._pids())
+        return any(process is not None and not process.dead and process.name == name for process in found)
+
     def is_in_pod(self, pid: int, uid: str) -> bool:
         """Return whether a process belongs to this pod now; False if it cannot be read."""
         with suppress(OSError):
-            return self._find_pod(self._proc / str(pid)) == uid
+            return self._find_pod(f"{self._proc}/{pid}") == uid
         return False
 
     def find_main_processes(self, uid: str) -> frozenset[int]:
@@ -124,9 +133,7 @@ class Processes:
 
     def _pids(self) -> Iterator[int]:
         with suppress(OSError):
-            for entry in self._proc.iterdir():
-                if entry.name.isdecimal():
-                    yield int(entry.name)
+            yield from (int(name) for name in os.listdir(self._proc) if name.isdecimal())
 
     def _parent(self, pid: int) -> int | None:
         """Return the id of a process's parent; None if the process is gone."""

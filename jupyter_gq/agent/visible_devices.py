@@ -33,10 +33,12 @@ def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, st
     if uuids is None:
         return None
     visible: set[str] = set()
+    #: Identities of the folders that were listed: most processes of a pod have the same /dev.
+    listed: set[tuple[int, int]] = set()
     is_known = False
     for pid in pids:
         try:
-            minors = _list_minors(proc / str(pid) / "root" / "dev")
+            minors = _list_minors(f"{proc}/{pid}/root/dev", listed)
         except (FileNotFoundError, ProcessLookupError):
             continue
         except OSError:
@@ -47,11 +49,19 @@ def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, st
     return sorted(visible) if is_known else None
 
 
-def _list_minors(folder: Path) -> list[int]:
-    """Return the numbers of the device nodes of GPUs in a container's /dev; raise `OSError` if it cannot be read."""
+def _list_minors(folder: str, listed: set[tuple[int, int]]) -> list[int]:
+    """Return the numbers of the device nodes of GPUs in a container's /dev; none if that folder was listed before.
+
+    The folder is added to `listed`. Raises `OSError` if it cannot be read.
+    """
     # NOFOLLOW: the container's user may have replaced /dev by a link, which would be resolved outside of the container.
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        found_as = os.fstat(handle)
+        identity = (found_as.st_dev, found_as.st_ino)
+        if identity in listed:
+            return []
+        listed.add(identity)
         return [int(found[1]) for found in map(_DEVICE_NODE.fullmatch, os.listdir(handle)) if found is not None]
     finally:
         os.close(handle)

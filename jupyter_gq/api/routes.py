@@ -186,6 +186,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="nodes",
+        access=Access.ADMIN,
+        summary="What each node of a cluster can do for shares (`jupyter-gq doctor --nodes`). 404 without agents. For "
+        "admins.",
+        run=nodes.list_nodes,
+        response=models.NodeList,
+        refusals=(404,),
+    ),
+    Route(
+        method="GET",
         path="audit",
         access=Access.ADMIN,
         summary="Who did what and when, newest first (`jupyter-gq audit`). For admins.",

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
+from jupyter_gq.client.models import NodeDescription
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.domain.amount import Seconds
@@ -140,6 +141,10 @@ class AgentReports(Protocol):
 
     def orders(self, node: str) -> AgentOrders:
         """Return the orders that the node's agent would get now, without a new report."""
+        ...
+
+    def describe_nodes(self) -> Sequence[NodeDescription]:
+        """Return what each node with GPUs can do, as its agent told last, sorted by name."""
         ...
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .bounds import MOST_ENTRIES, MOST_VARIABLES, Count, Name, Text
+from .bounds import MOST_ABILITIES, MOST_ENTRIES, MOST_VARIABLES, Count, Name, Sentence, ShortName, Text
 from .strict_model import StrictModel
 
 #: The start of a process in clock ticks since the start of its machine; the bound is 300 000 years.
@@ -73,6 +73,18 @@ class AgentShare(StrictModel):
     )
 
 
+class AgentAbility(StrictModel):
+    """An ability of a node, as its agent found it."""
+
+    name: ShortName = Field(min_length=1, description="Such as driver, end programs, MIG.")
+    state: ShortName = Field(
+        description="works, unverified (all is there, and no release was tried with it on hardware), off, missing, or "
+        "unknown. Agents of later releases may say others."
+    )
+    found: Sentence = Field(description="One sentence on what was found.")
+    advice: Sentence = Field(default="", description='One sentence on what to install or set; "" = nothing.')
+
+
 class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
@@ -89,6 +101,12 @@ class AgentReport(StrictModel):
         default_factory=dict,
         max_length=MOST_VARIABLES,
         description="Abilities that this node lacks, such as suspend or signal, and why.",
+    )
+    release: Name = Field(default="", description='Release of the agent; "" = one that does not tell.')
+    abilities: list[AgentAbility] | None = Field(
+        default=None,
+        max_length=MOST_ABILITIES,
+        description="What the node can do for shares; null: not told, as by agents of older releases.",
     )
     done: list[Name] = Field(
         default_factory=list, max_length=MOST_ENTRIES, description="Ids of commands that were carried out."

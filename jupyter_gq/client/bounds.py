@@ -21,6 +21,8 @@ MAX_NAME = 100
 ShortName = Annotated[str, Field(max_length=MAX_NAME, pattern=rf"^{NAME_CHARACTER}*$")]
 #: A path, an argument of a command, a sentence.
 Line = Annotated[str, Field(max_length=4096, pattern=_ONE_LINE)]
+#: A sentence of a program on one line.
+Sentence = Annotated[str, Field(max_length=1000, pattern=_ONE_LINE)]
 #: Text that a person or a program wrote, of one line or several.
 Text = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]
 #: The value of an environment variable, which may have several lines.
@@ -39,6 +41,8 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 MOST_VARIABLES = 1000
 #: The most cells of a job, and the most kernels, devices or pods in one report.
 MOST_ENTRIES = 10_000
+#: The most abilities of a node.
+MOST_ABILITIES = 50
 #: The most variables that a job returns.
 MOST_RETURNS = 100
 #: The most variables that a job takes along.

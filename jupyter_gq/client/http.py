@@ -68,6 +68,10 @@ class ServiceClient:
         """Return all devices with their use; only admins see who holds them."""
         return await self._get(models.DeviceList, "devices")
 
+    async def nodes(self) -> models.NodeList:
+        """Return what each node of a cluster can do; status 404 if the service has no agents; for admins."""
+        return await self._get(models.NodeList, "nodes")
+
     async def drains(self) -> models.DrainList:
         """Return the drains of nodes and devices, the oldest first; for admins."""
         return await self._get(models.DrainList, "drains")

@@ -36,6 +36,7 @@ class AbilityState(StrEnum):
 
     WORKS = "works"
     UNVERIFIED = "unverified"  # everything that is needed is there, but nobody has tried it on hardware
+    OFF = "off"  # present, and not switched on
     MISSING = "missing"
     UNKNOWN = "unknown"
 
@@ -95,7 +96,7 @@ def _abilities(machine: Machine, status: ProbeStatus, support: CheckpointSupport
         state=AbilityState.WORKS if status.state is ProbeState.OK else AbilityState.MISSING,
         found=status.detail,
     )
-    yield _driver(machine)
+    yield find_driver(machine)
     yield Ability(
         name="suspend",
         state=works if support.available else AbilityState.MISSING,
@@ -111,12 +112,13 @@ def _abilities(machine: Machine, status: ProbeStatus, support: CheckpointSupport
     yield _host_memory()
     yield _persistence(machine)
     yield _mps(machine)
-    yield _memory_limits(machine)
+    yield find_memory_limits(machine)
     yield _control_groups(machine)
     yield _processes(machine)
 
 
-def _driver(machine: Machine) -> Ability:
+def find_driver(machine: Machine) -> Ability:
+    """Return the ability `driver`, from the version of its kernel module."""
     version = machine.driver_version()
     if version is None:
         return Ability(
@@ -168,7 +170,8 @@ def _mps(machine: Machine) -> Ability:
     return Ability(name="MPS", state=AbilityState.UNVERIFIED, found="Its programs are there.")
 
 
-def _memory_limits(machine: Machine) -> Ability:
+def find_memory_limits(machine: Machine) -> Ability:
+    """Return the ability of the driver to limit the memory of control groups, from its version and the kernel's."""
     version, name = machine.driver_version(), "memory limits of the driver"
     if version is None or version < _LIMITS_FROM:
         return Ability(

@@ -13,7 +13,7 @@ from typing import cast
 from jupyter_gq.domain.amount import MiB
 
 from .nvml_library import Handle, Nvml, NvmlError, RunningProcess
-from .probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 
 _MIB = 1024 * 1024
 #: Age in seconds up to which a sample of utilisation counts.
@@ -77,20 +77,35 @@ class NvmlProbe:
         except self._nvml.NVMLError:
             return None
 
+    def modes(self, device: str) -> DeviceModes:
+        """Return the modes of the device; unknown ones are None."""
+        if self._open() is not None:
+            return DeviceModes(partitioned=None, persistent=None)
+        persistent: bool | None = None
+        with suppress(self._nvml.NVMLError):
+            mode = self._nvml.nvmlDeviceGetPersistenceMode(self._nvml.nvmlDeviceGetHandleByUUID(device))
+            persistent = mode == self._nvml.NVML_FEATURE_ENABLED
+        return DeviceModes(partitioned=self._is_partitioned(device), persistent=persistent)
+
     def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
         """Return a sentence if the device is partitioned or one of the processes uses it through MPS; else None."""
         if self._open() is not None:
             return None
-        with suppress(self._nvml.NVMLError):  # a device that cannot be partitioned has no such mode
-            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
-            current, _pending = self._nvml.nvmlDeviceGetMigMode(handle)
-            if current == self._nvml.NVML_DEVICE_MIG_ENABLE:
-                return "The GPU is partitioned (MIG), and the driver suspends no process on a partitioned GPU."
+        if self._is_partitioned(device):
+            return "The GPU is partitioned (MIG), and the driver suspends no process on a partitioned GPU."
         with suppress(self._nvml.NVMLError):
             handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
             clients = {each.pid for each in self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)}
             if clients & set(pids):
                 return "The program uses the GPU through MPS, and the driver does not suspend programs under MPS."
+        return None
+
+    def _is_partitioned(self, device: str) -> bool | None:
+        """Return whether an open driver shows the device as partitioned; None if it has no such mode."""
+        with suppress(self._nvml.NVMLError):
+            handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
+            current, _pending = self._nvml.nvmlDeviceGetMigMode(handle)
+            return current == self._nvml.NVML_DEVICE_MIG_ENABLE
         return None
 
     def _read_devices(self) -> tuple[ProbeStatus, tuple[DeviceInfo, ...]]:

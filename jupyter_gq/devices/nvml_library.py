@@ -60,6 +60,7 @@ class Nvml(Protocol):
     NVMLError: type[NvmlError]
     NVML_SUCCESS: int
     NVML_DEVICE_MIG_ENABLE: int
+    NVML_FEATURE_ENABLED: int
     NVML_ERROR_NOT_FOUND: int
     NVML_ERROR_LIBRARY_NOT_FOUND: int
     NVML_ERROR_DRIVER_NOT_LOADED: int
@@ -93,6 +94,9 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetMigMode(self, handle: Handle) -> Sequence[int]:
         """Return the present and the pending mode of partitioning of a device."""
+
+    def nvmlDeviceGetPersistenceMode(self, handle: Handle) -> int:
+        """Return whether the driver keeps a device ready while no program uses it."""
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: Handle) -> Sequence[RunningProcess]:
         """Return the processes that compute on a device."""

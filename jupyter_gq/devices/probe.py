@@ -51,6 +51,16 @@ class Usage:
     utilisation: int | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceModes:
+    """The modes of a device that an administrator can switch; None = the driver does not tell, or has no such mode."""
+
+    #: Whether the device is partitioned (MIG).
+    partitioned: bool | None
+    #: Whether the driver keeps the device ready while no program uses it.
+    persistent: bool | None
+
+
 class DeviceProbe(Protocol):
     """A probe that observes devices and changes nothing.
 
@@ -74,6 +84,10 @@ class DeviceProbe(Protocol):
 
     def free_memory(self, device: str) -> MiB | None:
         """Return the memory of the device in MiB, rounded down, that no process holds; None if that is unknown."""
+        ...
+
+    def modes(self, device: str) -> DeviceModes:
+        """Return the modes of the device."""
         ...
 
     def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:

@@ -20,6 +20,10 @@ _DEAD = frozenset("ZXx")
 _HOST_PIDS = 0xEFFFFFFC
 
 
+#: Bytes of a /proc/<pid>/stat that are read: a name and fifty numbers.
+_MOST_STAT = 4096
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ProcessId:
     """A process id with the start time of the process, so that a recycled id is not taken for the same process."""
@@ -59,7 +63,7 @@ def read_process(pid: int, proc: Path = _PROC) -> Process | None:
     `proc` is the folder that shows the processes.
     """
     try:
-        stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        stat = read_proc_file(f"{proc}/{pid}/stat", _MOST_STAT).decode("utf-8", errors="replace")
     except OSError:
         return None
     # The name is in parentheses and may itself contain spaces and parentheses.
@@ -73,6 +77,18 @@ def read_process(pid: int, proc: Path = _PROC) -> Process | None:
         dead=fields[0] in _DEAD,
         name=stat[start + 1 : end],
     )
+
+
+def read_proc_file(path: str, most: int) -> bytes:
+    """Return the first bytes of a file of /proc, at most `most`. Raises `OSError` if the file cannot be read.
+
+    Agents read a file for each process of their node every few seconds, so paths and streams of Python are left out.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(handle, most)
+    finally:
+        os.close(handle)
 
 
 def identify(pid: int, proc: Path = _PROC) -> ProcessId | None:

@@ -15,7 +15,7 @@ from traitlets.config import Configurable
 from jupyter_gq.domain.amount import MiB
 
 from .limits import SIMULATED_PREFIX
-from .probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from .probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from .processes import read_process
 from .simulated_memory import SimulatedFault, has_fault, memory_on_device, read_record, reported_memory
 
@@ -105,6 +105,10 @@ class SimulatedProbe:
         """Return the memory of the device less that of the processes that hold it; None if the device is unknown."""
         found = self._find(device)
         return None if found is None else MiB(max(0, found.memory - memory_on_device(device)))
+
+    def modes(self, device: str) -> DeviceModes:
+        """Return that a simulated device is whole and always ready."""
+        return DeviceModes(partitioned=False, persistent=True)
 
     def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
         """Return None: nothing that the probe of simulated devices sees is in the way of a suspension."""

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from tornado.netutil import bind_sockets
 
+from jupyter_gq import __version__
 from jupyter_gq.agent.agent import Agent
 from jupyter_gq.agent.backoff import ExponentialBackoff
 from jupyter_gq.agent.observer import NodeObserver
@@ -152,6 +153,7 @@ async def test_agent_reports_for_its_node_and_follows_new_orders_at_once(world):
     world.connect(await world.start())
     await world.heard(2)
     assert {node for node, _ in world.machine.heard} == {"node-a"}
+    assert {report.release for report in world.reports} == {__version__}
     begun = asyncio.get_running_loop().time()
     world.order(watch=[POD])
     await until(lambda: [share.pod_uid for share in world.reports[-1].shares] == ["u"])

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.agent.abilities import NodeAbilities
 from jupyter_gq.agent.kubelet import KubeletSocket
 from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_environment
 from jupyter_gq.agent.signals import PodSignals
 from jupyter_gq.client.agents import WatchedPod
+from jupyter_gq.devices.abilities import Machine
 from jupyter_gq.devices.meter import ProbeMeter, Share, ShareUse
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.fakes import FixedClock
@@ -84,6 +86,7 @@ def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp
         kubelet=KubeletSocket(tmp_path / "none"),
         processes=processes,
         signals=PodSignals(processes, allowed=False, host_ids=lambda: False),
+        abilities=NodeAbilities(probe, Machine(proc=PROC), runs_program=processes.runs_program, monotonic=clock.now),
         proc=PROC,
     )
     pods[0].tell("memory 1234")

@@ -6,7 +6,7 @@ from typing import Any
 
 from jupyter_gq.backends.bundles import LeftOutputs, LogName, LogSpan, require_inner_path
 from jupyter_gq.controller.settings.config import Settings
-from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import StorageFull
 
@@ -132,6 +132,9 @@ class FakeProbe:
 
     def free_memory(self, device: str) -> MiB | None:
         return None if self.blind else MiB(1024)
+
+    def modes(self, device: str) -> DeviceModes:
+        return DeviceModes(partitioned=False, persistent=True)
 
     def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
         return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from jupyter_gq.devices.checkpointer import CheckpointError, CheckpointProblem, CheckpointState, CheckpointSupport
 from jupyter_gq.devices.host_memory import HostRoom
-from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, ProbeStatus, Usage
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.suspension_journal import FileJournal, JournalEntry
 from jupyter_gq.domain.amount import MiB, Seconds
@@ -137,6 +137,9 @@ class FakeDriver:
 
     def free_memory(self, device: str) -> MiB | None:
         return None if self.blind else MiB(self.total[device] - self.used(device))
+
+    def modes(self, device: str) -> DeviceModes:
+        return DeviceModes(partitioned=False, persistent=True)
 
     def suspension_obstacle(self, device: str, pids: Sequence[int]) -> str | None:
         return self.obstacle_of.get(device)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult, Capabilities
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.client.agents import AgentOrders, AgentReport
+from jupyter_gq.client.models import NodeDescription
 from jupyter_gq.domain.cluster import SHARE_LABEL, Node
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.identity import PodIdentity
@@ -108,6 +109,8 @@ class RunsPods(FakeBackend):
         self.seen: dict[tuple[str, int, int], Attestation] = {}
         self.heard: list[tuple[str, AgentReport]] = []
         self.told: dict[str, AgentOrders] = {}
+        #: What agents told of their nodes.
+        self.described: list[NodeDescription] = []
         #: How strongly shares of each pool are enforced.
         self.levels: dict[str, ShareLevel] = {}
         self.capabilities = Capabilities(pod_lookup=self, images=True, agent_reports=self, enforcement=self.enforcement)
@@ -124,6 +127,9 @@ class RunsPods(FakeBackend):
 
     def enforcement(self, pool: str) -> ShareLevel | None:
         return self.levels.get(pool)
+
+    def describe_nodes(self) -> Sequence[NodeDescription]:
+        return self.described
 
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         self.heard.append((node, report))

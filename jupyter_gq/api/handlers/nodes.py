@@ -1,4 +1,4 @@
-"""Routes of the agents on the nodes."""
+"""Routes of the agents on the nodes, and of what they tell about their nodes."""
 
 from jupyter_gq.api.call import Call, Reply
 from jupyter_gq.client.agents import AgentReport
@@ -12,3 +12,8 @@ async def report(call: Call) -> Reply:
     """
     report, wait = call.model(AgentReport), float(call.integer("wait"))
     return Reply(body=await call.services.agents.accept_report(call.path["node"], call.pod, report, wait))
+
+
+def list_nodes(call: Call) -> Reply:
+    """Answer with what each node can do, as its agent told last; for admins. Raises `NotFound` without agents."""
+    return Reply(body=call.services.agents.list_nodes())

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
+from jupyter_gq.client.models import NodeDescription
 
 from .api.views import PodView
 from .nodes.agents import Agents
+from .nodes.descriptions import describe_node
 from .nodes.nodes import Nodes
 from .nodes.signal_orders import SignalOrders
 from .runs.notebooks import NotebookRuns
@@ -64,6 +66,10 @@ class KubernetesAgentReports:
     def orders(self, node: str) -> AgentOrders:
         """Return the orders that the node's agent would get now, without a new report."""
         return AgentOrders(watch=self._pods_to_check(node), commands=self.signal_orders.commands(node))
+
+    def describe_nodes(self) -> list[NodeDescription]:
+        """Return what each node with GPUs can do, as its agent told last, sorted by name."""
+        return [describe_node(node, pool, self.agents) for node, pool in self.nodes.with_gpus()]
 
     def _pods_to_check(self, node: str) -> list[WatchedPod]:
         pods = [

@@ -6,7 +6,8 @@ Rules
   answers meanwhile and can end at any time; the journal of the suspender tells its successor what was under way.
 - Recovered first: no share has a phase before the suspender has finished or undone what a crash interrupted.
 - The record decides where the driver knows nothing: a share without GPU state is suspended if its record says so. Then
-  nothing has to be moved, and the devices are lent all the same.
+  nothing has to be moved, and the devices are lent all the same. A share that was about to come back is in use then:
+  its resume was finished, by an earlier service or by its recovery.
 - Never a loop: a resume that failed for an unknown reason is repeated `_MOST_ATTEMPTS` times at most.
 
 See `backends.share_suspension` for the guarantees.
@@ -42,8 +43,6 @@ _ROOM_TIMEOUT = Seconds(10)
 _SLOW_AFTER = 120.0
 #: Attempts of a resume that fails for an unknown reason.
 _MOST_ATTEMPTS = 3
-#: States of a workload whose share had left its devices, or was about to come back, when the service ended.
-_AWAY = frozenset({State.SUSPENDED, State.RESUMING})
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
 
 RunKey = tuple[str, int]
@@ -56,8 +55,8 @@ class _Share:
 
     name: str
     target: SuspensionTarget
-    #: Whether the record of the workload says that the share is away from its devices.
-    is_away: bool
+    #: State of the workload in its record.
+    record: State
     #: The phase; None until the suspender has recovered.
     state: ShareState | None = None
     #: Whether the share is used again, so that a suspension under way is to be undone.
@@ -89,6 +88,8 @@ class ServerShares:
     #: What the suspender found after the start, by name; None before.
     _recovered: Mapping[str, Recovered] | None = field(init=False, default=None)
     _recovering: bool = field(init=False, default=False)
+    #: Whether the driver or the disk failed, so that what the suspender found is not all.
+    _recovery_failed: bool = field(init=False, default=False)
     #: Why this machine cannot suspend; None = not known yet, "" = it can.
     _unsupported: str | None = field(init=False, default=None)
 
@@ -135,7 +136,7 @@ class ServerShares:
         share = _Share(
             name=workload.id,
             target=SuspensionTarget(name=workload.id, devices=devices, find_processes=find_processes),
-            is_away=workload.state in _AWAY,
+            record=workload.state,
         )
         self._shares[(workload.id, workload.run)] = share
         self._settle(share)
@@ -229,13 +230,16 @@ class ServerShares:
         """Return the state of a share in `phase` after an attempt that failed now, for the reason in `sentence`."""
         return ShareState(phase=phase, failure=sentence, failed_at=Instant(self.now()))
 
-    def _read_support_and_recover(self) -> tuple[str, Mapping[str, Recovered]]:
-        """Return why this machine cannot suspend ("" = it can), and the state of each share in the journal."""
+    def _read_support_and_recover(self) -> tuple[str, Mapping[str, Recovered] | None]:
+        """Return why this machine cannot suspend ("" = it can), and the state of each share in the journal.
+
+        The states are None if they could not be read.
+        """
         support = self.suspender.support()
         try:
             recovered = self.suspender.recover()
         except SuspensionError as error:
-            return error.sentence, {}
+            return error.sentence, None
         return "" if support.available else support.detail, recovered
 
     # --- inside: in the loop
@@ -255,9 +259,10 @@ class ServerShares:
 
         _run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
 
-    def _note_recovered(self, found: tuple[str, Mapping[str, Recovered]] | None) -> None:
+    def _note_recovered(self, found: tuple[str, Mapping[str, Recovered] | None] | None) -> None:
         """Set the phase of all shares that were launched meanwhile."""
-        self._unsupported, self._recovered = found or ("The suspensions could not be read; the log says why.", {})
+        self._unsupported, recovered = found or ("The suspensions could not be read; the log says why.", None)
+        self._recovered, self._recovery_failed = recovered or {}, recovered is None
         if self._unsupported:
             log.info("idle shares are not suspended here: %s", self._unsupported)
         for share in self._shares.values():
@@ -271,10 +276,18 @@ class ServerShares:
         found = self._recovered.get(share.name)
         if found is Recovered.LOST:
             share.lost = _find_programs(share)
-        is_away = found is Recovered.SUSPENDED or (found is not Recovered.RUNNING and share.is_away)
-        share.state = ShareState(phase=SharePhase.SUSPENDED if is_away else SharePhase.IN_USE)
+        share.state = ShareState(
+            phase=SharePhase.SUSPENDED if self._is_away(share.record, found) else SharePhase.IN_USE
+        )
         suspended = self._find_suspension(share)
         share.suspended = suspended.processes if suspended is not None else ()
+
+    def _is_away(self, record: State, found: Recovered | None) -> bool:
+        """Return whether a share is away from its devices: by what the suspender found, else by its record."""
+        if found in (Recovered.RUNNING, Recovered.SUSPENDED):
+            return found is Recovered.SUSPENDED
+        is_unclear = found is Recovered.LOST or self._recovery_failed
+        return record is State.SUSPENDED or (record is State.RESUMING and is_unclear)
 
     def _note_ended(self, share: _Share) -> None:
         """Forget the state of a suspended share once all of its programs have ended, such as a kernel by a restart."""

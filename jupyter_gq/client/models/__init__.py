@@ -28,6 +28,7 @@ from .jobs import (
     Progress,
 )
 from .logs import JobLog, LogLine, LogLines, TaskLog
+from .nodes import NodeAbility, NodeDescription, NodeList
 from .notebooks import (
     ActivityReport,
     IdleWarning,
@@ -100,6 +101,9 @@ __all__ = [
     "Manifest",
     "Me",
     "MemoryExcessView",
+    "NodeAbility",
+    "NodeDescription",
+    "NodeList",
     "NotebookList",
     "NotebookPhase",
     "NotebookView",

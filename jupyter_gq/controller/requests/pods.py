@@ -19,7 +19,7 @@ from jupyter_gq.backends.bundles import LogName, PodFiles
 from jupyter_gq.backends.capabilities import AgentReports, PodLookup
 from jupyter_gq.backends.protocol import hash_token
 from jupyter_gq.client.agents import AgentOrders, AgentReport
-from jupyter_gq.client.models import JobToken, ResultsReport, TaskDeviceCheck
+from jupyter_gq.client.models import JobToken, NodeList, ResultsReport, TaskDeviceCheck
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.log_names import share_of_log
 from jupyter_gq.controller.records.changes import Change, DetailChange
@@ -213,6 +213,10 @@ class NodeAgents:
         ):  # the one that was heard longest ago, which costs it one answer at once
             del self._last_answers[next(iter(self._last_answers))]
         return orders
+
+    def list_nodes(self) -> NodeList:
+        """Return what each node with GPUs can do, as its agent told last; raise `NotFound` if no backend has agents."""
+        return NodeList(nodes=list(self._require_agent_reports().describe_nodes()))
 
     def _require_agent_reports(self) -> AgentReports:
         """Return the port of the backend that receives agents' reports; raise `NotFound` if no backend has agents."""

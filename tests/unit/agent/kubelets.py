@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -10,7 +11,13 @@ from jupyter_gq.agent import podresources as messages
 from tests.patience import scaled
 
 
-def a_pod(name, *devices, namespace="team", container="main", resource="nvidia.com/gpu"):
+def a_pod(
+    name: str,
+    *devices: str,
+    namespace: str = "team",
+    container: str = "main",
+    resource: str = "nvidia.com/gpu",
+) -> dict[str, Any]:
     """Return a pod whose container was given these devices, each listed separately as kubelets do."""
     given = [{"resource_name": resource, "device_ids": [device]} for device in devices]
     return {"name": name, "namespace": namespace, "containers": [{"name": container, "devices": given}]}
@@ -36,7 +43,7 @@ class FakeKubelet:
         self._server.add_insecure_port(f"unix:{self.socket}")
         self._server.start()
 
-    def stop(self):
+    def stop(self) -> None:
         self._server.stop(None).wait()
         self.socket.unlink(missing_ok=True)
 

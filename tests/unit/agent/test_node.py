@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from jupyter_gq.agent.abilities import NodeAbilities
 from jupyter_gq.agent.kubelet import KubeletSocket
 from jupyter_gq.agent.node import LocalNode
 from jupyter_gq.agent.processes import Processes, find_pod_by_cgroup
@@ -16,6 +17,7 @@ from jupyter_gq.client.agents import (
     AgentShare,
     WatchedPod,
 )
+from jupyter_gq.devices.abilities import Machine as Places
 from jupyter_gq.devices.meter import ProbeMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from tests.unit.devices.test_nvml import GIB, FakeNvml
@@ -41,7 +43,7 @@ class Machine:
     """A node with a fake driver and a fake /proc, which shows the ids of the host."""
 
     def __init__(self, folder, socket, *, allowed=True, host_ids=True, may_signal=True):
-        self.nvml, self.proc = FakeNvml(), FakeProc(folder)
+        self.nvml, self.proc, self.time = FakeNvml(), FakeProc(folder), 0.0
         probe = NvmlProbe(now=lambda: 1000.0, load=lambda: self.nvml)
         processes = Processes(folder, find_pod_by_cgroup)
         self.node = LocalNode(
@@ -51,6 +53,9 @@ class Machine:
             processes=processes,
             signals=PodSignals(
                 processes, allowed=allowed, host_ids=lambda: host_ids, may_signal=lambda pid: may_signal
+            ),
+            abilities=NodeAbilities(
+                probe, Places(proc=folder, sys=folder), runs_program=processes.runs_program, monotonic=lambda: self.time
             ),
             proc=folder,
         )

@@ -4,7 +4,7 @@ import pytest
 
 from jupyter_gq.backends.capabilities import AttestationResult
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
-from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
+from jupyter_gq.client.agents import AgentAbility, AgentAllocation, AgentReport, AgentShare
 from jupyter_gq.devices.meter import ShareUse
 from tests.fakes import FixedClock
 
@@ -35,6 +35,13 @@ def test_what_shares_do_at_the_moment_is_no_news_and_is_known_all_the_same(agent
     assert agents.use("u") == ShareUse(memory=7, utilisation=90)
     assert not hear(agents, shares=[AgentShare(pod_uid="u", memory_mib=None, utilisation=0)])
     assert agents.use("u") == ShareUse(memory=None, utilisation=0)
+
+
+def test_what_a_node_can_do_is_no_news_because_it_decides_nothing(agents):
+    ability = AgentAbility(name="MIG", state="off", found="No GPU is partitioned.")
+    hear(agents)
+    assert not hear(agents, abilities=[ability])
+    assert agents.report("n").abilities == [ability]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.processes import is_running, read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
+from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.states import State
@@ -93,6 +94,27 @@ async def test_a_share_leaves_its_device_and_comes_back(machine):
     await comes_to(shares, SharePhase.IN_USE)
     assert machine.driver.used("GPU-0") == 1000
     assert machine.changes >= 3
+
+
+async def test_a_share_whose_resume_a_killed_service_had_finished_is_in_use(machine):
+    """The service died after the last step of the resume and before its record said so; no byte is away."""
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    await recovered(machine, SharePhase.IN_USE, replace(NOTEBOOK, state=State.RESUMING))
+
+
+async def test_a_share_that_was_about_to_come_back_is_away_while_the_journal_cannot_be_read(machine):
+    shares = machine.shares(replace(NOTEBOOK, state=State.RESUMING))
+    shares.suspender.recover = cannot_be_read
+    shares.recover()
+    await comes_to(shares, SharePhase.SUSPENDED)
+
+
+def cannot_be_read():
+    raise SuspensionError(SuspensionProblem.BROKEN, "The driver does not answer.")
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["same", "restarted"])

@@ -6,7 +6,7 @@ from jupyter_gq.devices.abilities import AbilityState, Machine, find_abilities
 from jupyter_gq.devices.checkpointer import CheckpointSupport
 from jupyter_gq.devices.probe import ProbeState, ProbeStatus
 
-WORKS, UNVERIFIED, MISSING, UNKNOWN = AbilityState
+WORKS, UNVERIFIED, OFF, MISSING, UNKNOWN = AbilityState
 DRIVER = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}.65.06  Sun Jul 27 07:10:15 UTC 2025\n"
 OPEN_DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}.65.06  Release Build\n"
 

@@ -6,7 +6,7 @@ import pynvml
 import pytest
 
 from jupyter_gq.devices.nvml import NvmlProbe
-from jupyter_gq.devices.probe import DeviceInfo, ProbeState, Usage
+from jupyter_gq.devices.probe import DeviceInfo, DeviceModes, ProbeState, Usage
 
 GIB = 2**30
 
@@ -21,6 +21,7 @@ class FakeNvml:
         self.running = []
         self.clients = []
         self.mig_mode = [0, 0]
+        self.persistence = 1
         self.samples = []
         self.since = None
 
@@ -48,6 +49,7 @@ class FakeNvml:
             "nvmlDeviceGetComputeRunningProcesses": lambda _: self.running,
             "nvmlDeviceGetMPSComputeRunningProcesses": lambda _: self.clients,
             "nvmlDeviceGetMigMode": lambda _: self.mig_mode,
+            "nvmlDeviceGetPersistenceMode": lambda _: self.persistence,
             "nvmlDeviceGetProcessUtilization": self.utilisation,
         }
         return answers[name](*arguments)
@@ -191,3 +193,14 @@ def test_use_through_mps_is_an_obstacle_to_a_suspension():
     nvml.clients = [SimpleNamespace(pid=7, usedGpuMemory=GIB)]
     assert probe_of(nvml).suspension_obstacle("GPU-0", [8]) is None
     assert "MPS" in probe_of(nvml).suspension_obstacle("GPU-0", [7, 8])
+
+
+def test_modes_are_those_that_the_driver_tells():
+    nvml = FakeNvml()
+    assert probe_of(nvml).modes("GPU-0") == DeviceModes(partitioned=False, persistent=True)
+    nvml.mig_mode, nvml.persistence = [1, 1], 0
+    assert probe_of(nvml).modes("GPU-0") == DeviceModes(partitioned=True, persistent=False)
+    nvml = FakeNvml(nvmlDeviceGetMigMode="NOT_SUPPORTED", nvmlDeviceGetPersistenceMode="NOT_SUPPORTED")
+    unknown = DeviceModes(partitioned=None, persistent=None)
+    assert probe_of(nvml).modes("GPU-0") == unknown
+    assert probe_of(FakeNvml(nvmlInit="LIBRARY_NOT_FOUND")).modes("GPU-0") == unknown

@@ -134,7 +134,7 @@ class Agents:
         """Return True if a report may change a decision.
 
         A report does if it is the first of its node, comes after a silence, or differs from the last one in more than
-        the use of shares.
+        the use of shares and the abilities of the node.
         """
         last = self._reports.get(node)
         if last is None or self._now() - last.at > self._silent_after:
@@ -142,7 +142,9 @@ class Agents:
         seen = {share.pod_uid: share.visible for share in last.report.shares}
         if any(share.visible != seen.get(share.pod_uid) for share in report.shares):
             return True
-        return report != last.report.model_copy(update={"shares": report.shares})
+        # What a node can do is shown to people, and decides nothing.
+        shown = {"shares": report.shares, "abilities": report.abilities}
+        return report != last.report.model_copy(update=shown)
 
     def unfit(self, node: str) -> str:
         """Return why no new share may go to the node, as a sentence; "" = it may.
@@ -287,6 +289,11 @@ class Agents:
         if last is None or self._now() - last.at > _DETAILS_FOR:
             return False
         return last.report.probe == "OK" and _SIGNAL not in last.report.missing
+
+    def seconds_since_report(self, node: str) -> float | None:
+        """Return the age of the last report of a node in seconds; None if there was none."""
+        last = self._reports.get(node)
+        return None if last is None else max(0.0, self._now() - last.at)
 
     def report(self, node: str) -> AgentReport | None:
         """Return the last report of a node; None if there was none."""

@@ -225,6 +225,15 @@ class Nodes:
         found = ((node, find_pool(pools, view.labels)) for node, view in self._views.items())
         return sorted(node for node, pool in found if pool is not None and pool.name == name)
 
+    def with_gpus(self) -> list[tuple[str, str]]:
+        """Return name and pool of each present node of a pool that offers a GPU or has an agent, sorted by name."""
+        found = ((name, view, self.pool(name)) for name, view in sorted(self._views.items()))
+        return [
+            (name, pool.name)
+            for name, view, pool in found
+            if pool is not None and (view.devices.get(pool.resource) or self._agents.report(name) is not None)
+        ]
+
     def names(self) -> Collection[str]:
         """Return the names of all present nodes."""
         return self._views.keys()

@@ -1,0 +1,294 @@
+"""One run: wishes change, processes are killed, and the machine is judged whenever it has come to rest."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jupyter_gq.backends.share_suspension import SharePhase
+from jupyter_gq.devices.checkpointer import CheckpointState
+from jupyter_gq.devices.suspension_journal import FileJournal
+from tests.patience import Deadline
+
+from .judge import Shown, judge
+from .machine import CAPACITY, Machine, Program
+from .service import Files, Service
+
+#: MiB of the programs of each share.
+SHARES = {"one": (8000,), "two": (5000, 5000), "three": (2000, 2000, 2000)}
+#: Rounds after which everything comes to rest and is judged.
+_CALM_EVERY = 8
+_LOOK_EVERY = 0.002
+#: Time after which the lent memory is taken back, as the service does before it resumes a share.
+_LENT_FOR = 0.05
+#: The most places of a strike; a suspension of all shares has about thirty.
+_MOST_PLACES = 24
+_LATEST = 0.08
+#: Lines of the log of the services that are shown with a fault.
+_LINES = 60
+
+
+@dataclass
+class Tally:
+    """The figures of a run."""
+
+    seed: int
+    kills: Counter[str] = field(default_factory=Counter)
+    #: Deaths of services by what their journal said then.
+    moments: Counter[str] = field(default_factory=Counter)
+    lent: int = 0
+    calms: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def describe(self) -> str:
+        """Return the figures as lines."""
+        lines = [
+            f"SEED={self.seed}: {sum(self.kills.values())} kills ({_count(self.kills)})",
+            f"services died while the journal said: {_count(self.moments)}",
+            f"memory of suspended shares was lent {self.lent} times; judged {self.calms} times",
+        ]
+        return "\n".join([*lines, *(self.faults or ["No faults."])])
+
+
+class Run:
+    """A run on one machine, with files in one folder."""
+
+    def __init__(self, machine: Machine, folder: Path, seed: int) -> None:
+        self._machine, self._files, self._random = machine, Files(folder), random.Random(seed)
+        self.tally = Tally(seed)
+        self._number = 0
+        self._programs = {name: [self._start(mib) for mib in sizes] for name, sizes in SHARES.items()}
+        # All other memory belongs to a stranger: what is lent is missing when a share comes back.
+        self._stranger = self._start(CAPACITY - _total())
+        self._away: dict[str, bool] = dict.fromkeys(SHARES, False)
+        #: Shares with a new program, which stay in use until the service has seen that.
+        self._fresh: set[str] = set()
+        self._borrower: Program | None = None
+        self._serial, self._service = 0, 0
+
+    def play(self, kills: int) -> Tally:
+        """Kill so many processes, and return the figures; stops at the first judgement with a fault."""
+        try:
+            self._order()
+            while sum(self.tally.kills.values()) < kills and not self.tally.faults:
+                self._play_round()
+                self._number += 1
+                if self._number % _CALM_EVERY == 0:
+                    self._come_to_rest()
+            if not self.tally.faults:
+                self._end_shares()
+        finally:
+            self._end_service()
+            self._machine.close()
+        return self.tally
+
+    # --- a round
+
+    def _play_round(self) -> None:
+        """Change wishes, let a process be killed in the middle, and replace what was killed."""
+        self._lend()
+        if self._is_at_rest():
+            self._fresh.clear()
+        for name in self._random.sample(sorted(SHARES), self._random.randint(1, len(SHARES))):
+            if name not in self._fresh:
+                self._away[name] = not self._away[name]
+        name = self._random.choice(sorted(SHARES)) if self._random.random() < 0.35 else ""
+        victim = self._random.choice(self._programs[name]) if name else None
+        by_place = self._random.random() < 0.7
+        places = self._random.randrange(_MOST_PLACES)
+        self._order(strike=(places, victim) if by_place else None)
+        self._ensure_service()
+        at = self._random.uniform(0, _LATEST)
+        self._wait(lambda: self._is_hit(victim) or (not by_place and self._waited > at) or self._is_at_rest())
+        if victim is not None:
+            self.tally.kills["kernel"] += 1
+            self._replace(name, victim)
+            self._away[name] = False
+            self._fresh.add(name)
+        if victim is None or self._random.random() < 0.3:
+            self._kill_service()
+        self._take_back()
+        self._order()
+
+    def _is_hit(self, victim: Program | None) -> bool:
+        """Tell whether the victim of this round is dead, or the service if there is none."""
+        return not self._is_serving() if victim is None else self._machine.state_of(victim) is None
+
+    def _replace(self, name: str, victim: Program) -> None:
+        """Kill a program for good and start another one in its share, as the restart of a kernel does."""
+        self._take_back()
+        self._machine.kill(victim)
+        self._programs[name].remove(victim)
+        self._programs[name].append(self._start(victim.mib))
+
+    def _lend(self) -> None:
+        """Sometimes let a program outside of all shares take what suspended shares have given up."""
+        away = [name for name in SHARES if self._is_suspended(name)]
+        if away and self._random.random() < 0.5:
+            self.tally.lent += 1
+            self._borrower = self._start(sum(program.mib for name in away for program in self._programs[name]))
+
+    def _is_suspended(self, name: str) -> bool:
+        """Tell whether a share was told to be away, was seen so, and is so by the driver."""
+        states = {self._machine.state_of(program) for program in self._programs[name]}
+        is_seen = self._phase_of(name) is SharePhase.SUSPENDED
+        return self._away[name] and is_seen and states == {CheckpointState.CHECKPOINTED}
+
+    def _take_back(self) -> None:
+        if self._borrower is not None:
+            self._machine.kill(self._borrower)
+            self._borrower = None
+
+    def _start(self, mib: int) -> Program:
+        return self._machine.start_program(mib, self._random.randrange(1, 2**31))
+
+    # --- the service
+
+    def _order(self, strike: tuple[int, Program | None] | None = None) -> None:
+        """Write the wishes for the service, with the place of a strike and its victim (None = the service)."""
+        self._serial += 1
+        told: Any = None
+        if strike is not None:
+            places, victim = strike
+            told = {"id": self._serial, "places": places, "victim": victim.id.pid if victim is not None else 0}
+        shares = {
+            name: {"away": self._away[name], "processes": [(each.id.pid, each.id.ticks) for each in programs]}
+            for name, programs in self._programs.items()
+        }
+        self._files.write(self._files.orders, {"serial": self._serial, "strike": told, "shares": shares})
+
+    def _ensure_service(self) -> None:
+        """Start a service if none lives."""
+        if self._is_serving():
+            return
+        self._service = os.fork()
+        if self._service == 0:
+            try:
+                asyncio.run(Service(self._machine, self._files, _total()).live())
+            finally:
+                os._exit(1)
+
+    def _is_serving(self) -> bool:
+        """Tell whether the service lives; note when it died."""
+        if not self._service:
+            return False
+        pid, status = os.waitpid(self._service, os.WNOHANG)
+        if not pid:
+            return True
+        self._service = 0
+        if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+            self.tally.faults.append(f"the service ended by itself with the status {status}")
+        self.tally.kills["service"] += 1
+        steps = sorted({entry.step.value for entry in self._journal()}) or ["nothing"]
+        self.tally.moments["+".join(steps)] += 1
+        return False
+
+    def _kill_service(self) -> None:
+        if self._is_serving():
+            os.kill(self._service, signal.SIGKILL)
+            self._wait(lambda: not self._is_serving())
+
+    def _end_service(self) -> None:
+        if self._service:
+            os.kill(self._service, signal.SIGKILL)
+            os.waitpid(self._service, 0)
+
+    # --- the judgement
+
+    def _come_to_rest(self) -> None:
+        """Wait until all is as it was told to be, and note what is wrong then."""
+        self._ensure_service()
+        if not self._wait(self._is_at_rest, must=False):
+            self.tally.faults.append(f"not at rest: told {self._away}, seen {self._files.read(self._files.seen)}")
+        self.tally.calms += 1
+        faults = judge(self._shown())
+        if faults:
+            faults.append("The log of the services ends with:\n" + self._read_log())
+        self.tally.faults += faults
+        for name, programs in self._programs.items():
+            if not self.tally.faults and not self._away[name]:
+                self.tally.faults += [
+                    f"program {each.id.pid} of {name} has lost the content of its memory"
+                    for each in programs
+                    if self._machine.content_of(each) != each.number
+                ]
+
+    def _read_log(self) -> str:
+        return "\n".join(self._files.log.read_text().splitlines()[-_LINES:])
+
+    def _shown(self) -> Shown:
+        return Shown(
+            programs={
+                name: [(each, self._machine.state_of(each)) for each in programs]
+                for name, programs in self._programs.items()
+            },
+            journal=self._journal(),
+            used=self._machine.used() - self._stranger.mib,
+            away={name for name, away in self._away.items() if away},
+            troubles={name: share["trouble"] for name, share in self._seen_shares().items()},
+        )
+
+    def _end_shares(self) -> None:
+        """Bring all shares back, judge, end them, and expect that the journal has no entry then."""
+        self._away = dict.fromkeys(SHARES, False)
+        self._order()
+        self._come_to_rest()
+        for programs in self._programs.values():
+            for each in programs:
+                self._machine.kill(each)
+        self._programs = {}
+        self._order()
+        self._wait(lambda: not self._journal(), must=False)
+        self.tally.faults += [f"the share {each.name} has ended, but not its entry" for each in self._journal()]
+
+    def _is_at_rest(self) -> bool:
+        """Tell whether the service has read the newest orders, and all shares are as told."""
+        seen = self._files.read(self._files.seen)
+        if seen is None or seen["serial"] != self._serial or not self._is_serving() or seen["service"] != self._service:
+            return False
+        return all(
+            self._seen_shares().get(name, {}).get("recovered") and self._phase_of(name) is _phase(away)
+            for name, away in self._away.items()
+        )
+
+    def _seen_shares(self) -> dict[str, Any]:
+        return (self._files.read(self._files.seen) or {"shares": {}})["shares"]
+
+    def _phase_of(self, name: str) -> SharePhase | None:
+        found = self._seen_shares().get(name)
+        return None if found is None else SharePhase(found["phase"])
+
+    def _journal(self) -> Any:
+        return FileJournal(self._files.journal, boot="boot-1").entries()
+
+    def _wait(self, condition: Callable[[], bool], *, must: bool = True) -> bool:
+        """Wait for the condition, and take lent memory back meanwhile; return whether the condition came true."""
+        deadline, self._waited = Deadline(30), 0.0
+        while not condition():
+            self._waited = deadline.waited()
+            if self._waited > _LENT_FOR:
+                self._take_back()
+            if deadline.is_over():
+                assert not must, deadline.describe("a strike, or rest")
+                return False
+            time.sleep(_LOOK_EVERY)
+        return True
+
+
+def _total() -> int:
+    """Return the MiB of all shares together: a byte that is counted twice leaves no room for another one."""
+    return sum(sum(sizes) for sizes in SHARES.values())
+
+
+def _phase(away: bool) -> SharePhase:
+    return SharePhase.SUSPENDED if away else SharePhase.IN_USE
+
+
+def _count(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counter.items())) or "none"
