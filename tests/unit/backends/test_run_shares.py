@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.servers.shares import ServerShares
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
@@ -45,7 +45,7 @@ class Machine:
     def driver_or_system_has(self, process):
         return process in {each.id for each in self.driver.processes.values()} or is_running(process)
 
-    def shares(self, notebook=NOTEBOOK) -> ServerShares:
+    def shares(self, notebook=NOTEBOOK) -> RunShares:
         """The shares of a service that has just started, with the notebook launched."""
         suspender = ShareSuspender(
             checkpointer=self.driver,
@@ -55,7 +55,7 @@ class Machine:
             waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
             limits=SuspensionLimits(),
         )
-        shares = ServerShares(
+        shares = RunShares(
             suspender=suspender, now=self.clock.now, on_change=self.changed, is_alive=self.driver_or_system_has
         )
         shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
