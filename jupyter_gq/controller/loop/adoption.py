@@ -93,10 +93,10 @@ def correct_place(record: Record, seen: Observation) -> list[Change]:
     """Return the change by which a record takes the place that the backend remembers for its present run.
 
     Returns [] if the places agree, if the run has ended or the workload is leaving, or if the remembered place does not
-    have the requested numbers of tasks and devices.
+    have the requested numbers of tasks and devices. A suspended run has no place until it is resumed.
     """
     workload = record.workload
-    if seen.phase is Phase.ENDED or seen.placement == workload.placement:
+    if seen.phase is Phase.ENDED or seen.placement == workload.placement or has_suspended_run(record):
         return []
     if workload.leaving or not _is_place_of(workload, seen.placement):
         return []

@@ -52,8 +52,12 @@ def _is_away(seen: Observation) -> bool:
 
 
 def _is_named(record: Record, seen: Observation) -> bool:
-    """Return whether a run with the number of the record's own is the record's: it holds devices, or is suspended."""
-    return record.workload.holds or (waits_suspended(record) and seen.phase is not Phase.ENDED and _is_away(seen))
+    """Return whether a run with the number of the record's own is the record's: it holds devices, or is suspended.
+
+    A run whose share is not known yet, right after a start of the service, counts as suspended if the record says so.
+    """
+    is_away = seen.share is None or _is_away(seen)
+    return record.workload.holds or (waits_suspended(record) and seen.phase is not Phase.ENDED and is_away)
 
 
 class OtherRuns:
