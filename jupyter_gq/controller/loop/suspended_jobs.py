@@ -195,7 +195,7 @@ def _has_memory_quota(context: Context, workload: Workload) -> bool:
     """
     if not workload.request.memory:
         return False
-    queues = {queue.name: queue for queue in context.queues()}
+    queues = {queue.name: queue for queue in context.settings.training_tree()}
     name: str | None = workload.queue
     while name is not None and name in queues:
         queue = queues[name]

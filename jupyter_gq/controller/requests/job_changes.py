@@ -82,7 +82,7 @@ class JobChanges:
 
     def _ends_suspended_run(self, before: Workload, after: Workload) -> bool:
         """Return whether a suspended run cannot go on after a change: with other GPUs, or in another pool."""
-        pools = {queue.name: queue.pool for queue in self._context.queues()}
+        pools = {queue.name: queue.pool for queue in self._context.settings.training_tree()}
         return before.request != after.request or pools.get(before.queue) != pools.get(after.queue)
 
     def _hold_changes(self, caller: Caller, record: Record, held: bool | None, now: Instant) -> list[Change]:
