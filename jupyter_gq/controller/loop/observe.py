@@ -123,7 +123,9 @@ class Observer:
         changes = [*corrections, *interpret(record, seen, now, forgetful=able.forgetful)]
         if changes or seen is None:
             return changes
-        return interpret_share(record, seen.share, now) or interpret_job_share(record, seen, now)
+        if workload.kind is Kind.TRAINING:
+            return interpret_job_share(record, seen, now)
+        return interpret_share(record, seen.share, now)
 
     def _explain_end(self, record: Record, seen: Observation | None) -> Observation | None:
         """Return an observation whose sentence begins with the interrupt or the end of a program by the watchdog.

@@ -149,7 +149,14 @@ def _suspended(record: Record, intent: Suspension, share: ShareState, now: Insta
         workload=workload.id,
         event=Event.REQUEUED,
         fields=WorkloadChange(
-            placement=(), leaving=(), stop=None, requeued_at=now, **count_running_time(workload, now)
+            placement=(),
+            leaving=(),
+            stop=None,
+            requeued_at=now,
+            # A place that was kept for a new run may be at a device to which this run cannot return.
+            reserved=(),
+            nominated=False,
+            **count_running_time(workload, now),
         ),
         detail=DetailChange(
             suspension=replace(intent, since=now, memory=memory, seconds=share.seconds), unsuspendable=None

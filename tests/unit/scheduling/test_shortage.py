@@ -146,3 +146,14 @@ def test_who_is_told_the_most_that_there_is_may_ask_for_it():
     """15.626 GiB is 15.62 and not 15.63."""
     assert describe_memory(16_001) == "15.62 GiB"
     assert parse_memory(describe_memory(16_001)) <= 16_001
+
+
+def test_a_job_whose_only_device_takes_no_work_says_so():
+    made = cluster()
+    lost = made.nodes[0]
+    made.nodes[0] = replace(lost, devices=(replace(lost.devices[0], healthy=False), lost.devices[1]))
+    waiting = job(only_devices=(lost.devices[0].id,))
+    decision = explained(made.add(waiting).snapshot(), Policy(), NOW)
+    sentence = reveal(why(decision, "j").why.sentence)
+    assert "the GPU on which the job was paused" in sentence
+    assert "that GPU takes no new work now" in sentence
