@@ -181,11 +181,6 @@ class RunShares:
         self._note_ended(share)
         return share.state
 
-    def is_unknown(self, workload: str, run: int) -> bool:
-        """Return whether the share of a run has no phase yet, since the suspender has not recovered."""
-        share = self._shares.get((workload, run))
-        return share is not None and share.state is None
-
     def describe_loss(self, workload: str, run: int) -> str:
         """Return why a job cannot go on, since its GPU state is gone, as a sentence; "" if it can."""
         share = self._shares.get((workload, run))

@@ -95,16 +95,11 @@ class RunSuspension:
         return True
 
     def complete(self, seen: Observation) -> Observation:
-        """Return the observation of a live run with its share: it is STARTING until the share is on its devices.
-
-        So is a run whose share is not known yet, right after a start of the service.
-        """
+        """Return the observation of a live run with its share: it is STARTING while the share is not on its devices."""
         key = (seen.workload, seen.run)
         share = None if self._shares is None else self._shares.state(*key)
-        if self._shares is None:
+        if self._shares is None or share is None:
             return seen
-        if share is None:
-            return replace(seen, phase=Phase.STARTING) if self._shares.is_unknown(*key) else seen
         seen = replace(seen, share=share, sentence=seen.sentence or self._shares.describe_trouble(*key))
         if share.phase is SharePhase.RESUMING:
             return replace(seen, phase=Phase.STARTING)

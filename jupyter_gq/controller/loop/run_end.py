@@ -88,7 +88,8 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
             changes.append(Change(workload=workload.id, event=Event.STOP_REQUESTED))
             state = State.STOPPING
         return [*changes, _end_run(record, state, result)]
-    if state is State.STARTING and seen.phase is Phase.RUNNING:
+    is_unknown = seen.share is None and has_suspended_run(record)  # right after a start of the service
+    if state is State.STARTING and seen.phase is Phase.RUNNING and not is_unknown:
         changes.append(_start_run(record, seen, now))
     return changes
 

@@ -191,8 +191,8 @@ def _has_memory(context: Context, workload: Workload, by: str | None) -> bool:
         for task in each.workload.held_places
         if task.node in places
     )
-    used += sum(context.kept_memory().values())
-    return all(node.memory is None or used + need <= node.memory for node in context.nodes() if node.name in places)
+    whole = used + need + sum(context.kept_memory().values())
+    return all(node.memory is None or whole <= node.memory for node in context.nodes() if node.name in places)
 
 
 def _has_memory_quota(context: Context, workload: Workload) -> bool:

@@ -195,7 +195,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         return _append_trouble(workload.stop.sentence, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
-        return f"Starting on {place}{_tasks_phrase(workload)}."
+        return _append_trouble(f"Starting on {place}{_tasks_phrase(workload)}.", context.trouble)
     # Of a job that can shrink, the sentence says how its number of tasks changed last.
     changed = told if workload.can_shrink else ""
     runs = f"Running on {place}." if changed else f"Running on {place}{_tasks_phrase(workload)}."

@@ -299,11 +299,3 @@ async def test_a_job_whose_state_is_lost_at_its_return_cannot_go_on(jobs):
     state = await comes_to(shares, SharePhase.IN_USE)
     assert "Restart the kernel (" not in state.failure
     assert "could not be brought back" in shares.describe_loss(*KEY)
-
-
-async def test_the_share_of_a_job_is_unknown_until_the_suspender_has_recovered(jobs):
-    shares = jobs.shares()
-    assert shares.is_unknown(*KEY)
-    shares.recover()
-    await comes_to(shares, SharePhase.IN_USE)
-    assert not shares.is_unknown(*KEY)
