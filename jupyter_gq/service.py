@@ -331,17 +331,14 @@ class SchedulerService(Application):
     @contextlib.asynccontextmanager
     async def _on_this_machine(self, listener: Listener) -> AsyncIterator[_Parts]:
         """Yield the parts of a service that runs notebooks and jobs as processes; close the store after the block."""
-        clock = SystemClock()
-        state = self._state()
+        clock, state, wake = SystemClock(), self._state(), _LateCallback()
         listener.socket = SocketPlace.own(os.environ.get(SOCKET_VARIABLE, ""), self.socket_dir, state)
         probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
-        local = LocalBackend(parent=self)
-        wake, journal = _LateCallback(), state / "suspensions.json"
+        local, url = LocalBackend(parent=self), listener.service_url
+        journal = state / "suspensions.json"
         suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
         shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
-        jobs = local.backend(
-            state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url, shares=shares
-        )
+        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares)
         names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
         settings = await self._read_policy(listener, jobs.nodes, names)
         expect_database(self._url(), state, jobs_with_files(state))

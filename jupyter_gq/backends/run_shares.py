@@ -161,7 +161,7 @@ class RunShares:
     def add_job(self, key: RunKey, target: SuspensionTarget) -> None:
         """Know the share of a launched job; does nothing for a job without a device.
 
-        Its `find_processes` may be called in threads.
+        The function `find_processes` of the target may be called in threads.
         """
         if target.devices:
             share = self._shares[key] = _Share(name=target.name, target=target, record=State.RUNNING, freezes=True)

@@ -43,7 +43,7 @@ RUN_IS_GONE: Final = "The paused run has ended, and its GPU memory with it. The 
 def plan_job_suspension(context: Context, record: Record, stop: Stop) -> DetailChange:
     """Return the change that lets a job be suspended, which is told to stop; an empty one if it is to end."""
     present = record.detail.suspension
-    if present is not None and has_suspended_run(record):  # it has not come back from the last pause yet
+    if present is not None and has_suspended_run(record):  # the job has not come back from its last pause yet
         return DetailChange(suspension=replace(present, decided_at=stop.at))
     if stop.reason not in _REASONS or not stop.requeue or record.workload.state is not State.RUNNING:
         return DetailChange()
