@@ -204,8 +204,16 @@ describe('the cost of a pause', () => {
     ['suspended', 'pausing', /^Its GPU memory is being moved to host memory/],
     ['suspended', 'starting', /^Its GPU memory is coming back/],
     ['suspended', 'running', /^Nothing would be lost/],
-    ['checkpoint', 'paused', /^It continues from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/],
-    ['checkpoint', 'running', /^It would continue from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/],
+    [
+      'checkpoint',
+      'paused',
+      /^It continues from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/
+    ],
+    [
+      'checkpoint',
+      'running',
+      /^It would continue from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/
+    ],
     ['restart', 'paused', /^It starts again from the beginning/],
     ['restart', 'running', /^It would start again from the beginning/]
   ] as const)('%s, of a job that is %s', (way, phase, sentence) => {
