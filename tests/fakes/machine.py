@@ -343,7 +343,7 @@ class SuspendsJobs(SuspendingDriver, FakeBackend):
     def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
         FakeBackend.__init__(self, clock, nodes, fuse)
         SuspendingDriver.__init__(self)
-        self.capabilities = Capabilities(suspension=self)
+        self.capabilities = Capabilities(suspension=self, keeps_unknown=True)
 
     def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         found = self.runs.get((workload, run))
