@@ -13,10 +13,7 @@ from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.processes import is_running, read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem
-
-
-from jupyter_gq.devices.suspension import SuspensionTarget
+from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.states import State
