@@ -31,6 +31,7 @@ from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend, check_folder, describe_unwritable, jobs_with_files, lock_folder
 from jupyter_gq.backends.notifications.settings import Notifications
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.client.log_styles import describe_log
@@ -330,21 +331,20 @@ class SchedulerService(Application):
     @contextlib.asynccontextmanager
     async def _on_this_machine(self, listener: Listener) -> AsyncIterator[_Parts]:
         """Yield the parts of a service that runs notebooks and jobs as processes; close the store after the block."""
-        clock = SystemClock()
-        state = self._state()
+        clock, state, wake = SystemClock(), self._state(), _LateCallback()
         listener.socket = SocketPlace.own(os.environ.get(SOCKET_VARIABLE, ""), self.socket_dir, state)
         probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
-        local = LocalBackend(parent=self)
-        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url)
+        local, url = LocalBackend(parent=self), listener.service_url
+        journal = state / "suspensions.json"
+        suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
+        shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
+        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares)
         names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
         settings = await self._read_policy(listener, jobs.nodes, names)
         expect_database(self._url(), state, jobs_with_files(state))
         with lock_folder(state), contextlib.closing(self._open_store()) as store:
-            wake, journal = _LateCallback(), state / "suspensions.json"
-            suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
             stopper = HubServerStopper(*_hub_api())
-            build = ServersBackend(parent=self).backend
-            servers = build(stopper=stopper, now=clock.now, suspender=suspender, on_change=wake)
+            servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now, shares=shares)
             controller = Controller(
                 store=store,
                 backends=(servers, jobs),

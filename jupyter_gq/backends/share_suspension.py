@@ -1,4 +1,4 @@
-"""The suspension of shares as the controller sees it: a backend that has it moves idle GPU state to host memory.
+"""The suspension of shares as the controller sees it: a backend that has it moves GPU state to host memory.
 
 Rules
 -----
@@ -12,6 +12,7 @@ Rules
 See docs/decisions/0121-suspend-shares-level-triggered.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -56,9 +57,14 @@ class ShareSuspension(Protocol):
         """Begin to suspend a share that is IN_USE; do nothing in any other phase, or if the run is unknown."""
         ...
 
-    def resume(self, workload: str, run: int) -> None:
-        """Begin to resume a SUSPENDED share, or undo a suspension under way; else do nothing.
+    @property
+    def can_move(self) -> bool:
+        """Whether a share can be resumed on another device of the same model; False until that is known."""
+        ...
 
-        The devices of the share must be reserved for it.
+    def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
+        """Begin to resume a SUSPENDED share on these devices, or undo a suspension under way; else do nothing.
+
+        No devices means those on which the share was. The devices must be reserved for the share.
         """
         ...

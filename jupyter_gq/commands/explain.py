@@ -45,13 +45,16 @@ async def _look_up(client: ServiceClient, text: str) -> tuple[JobView, Sequence[
 def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[str]:
     """Yield sentences: the state and its reason, the GPU use of a running job, what it says of itself, and its queue.
 
-    A waiting job has its place and its start; a job that was paused has its last pause.
+    A waiting job has its place and its start; a job that was paused has its last pause. A job that runs or is paused
+    has what its pause costs.
     """
     yield f"{describe_job(job)} is {job.phase}, {format_duration(max(0.0, now - job.submitted_at))} after it was sent."
     if job.sentence:
         yield job.sentence
     if job.phase == "running":
         yield from _describe_run(job, now)
+    if job.pause is not None:
+        yield job.pause.sentence
     if job.position is not None:
         yield f"Place in the queue: {job.position}."
     if job.expected_start is not None:

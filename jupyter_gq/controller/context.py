@@ -36,6 +36,7 @@ from .records.records import Records
 from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
 from .settings.topology import make_topologies, with_levels
+from .suspended_runs import bind_request, sum_kept_memory, waits_suspended, without_memory
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ class Context:
         """Index the backends by the kinds of workload that they run, and load the stored drains."""
         self.drains = load_drains(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
-        self._core_view = CoreView(self.durations, self._by_kind, self._can_suspend, self._is_closed)
+        self._core_view = CoreView(self.durations, self._by_kind, self._can_suspend, self._is_closed, self._bind)
 
     @property
     def set_aside(self) -> SetAside:
@@ -241,8 +242,9 @@ class Context:
         workloads = hold_beyond_limits(records, self._core_view.views_of(records))
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
+        kept = self.kept_memory()
         snapshot = Snapshot(
-            nodes=self.nodes(),
+            nodes=without_memory(self.nodes(), kept) if kept else self.nodes(),
             queues=queues,
             workloads=workloads,
             usage=self.past_usage,
@@ -267,6 +269,20 @@ class Context:
         if port is None or (refusal is not None and self.clock.now() < refusal.until):
             return False
         return not port.describe_refusal(workload.id, workload.run)
+
+    def _bind(self, record: Record) -> Workload:
+        """Return the workload of a record; a job that waits suspended has the request that its run can go on with."""
+        if not waits_suspended(record):
+            return record.workload
+        port = self.backend_of(record.workload.kind).capabilities.suspension
+        devices = {device.id: device for node in self.nodes() for device in node.devices}
+        return bind_request(record, devices, can_move=port is not None and port.can_move)
+
+    def kept_memory(self) -> Mapping[str, MiB]:
+        """Return the memory of the machine that suspended runs of waiting jobs keep, by node; empty without any."""
+        if self.backend_of(Kind.TRAINING).capabilities.suspension is None:
+            return {}
+        return sum_kept_memory(self.records.unfinished())
 
     def _is_closed(self, workload: Workload) -> bool:
         """Tell whether no task can be added to the present run of a workload."""

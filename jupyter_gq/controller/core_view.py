@@ -56,14 +56,15 @@ class CoreView:
         backends: Mapping[Kind, Backend],
         can_suspend: Callable[[Record], bool],
         is_closed: Callable[[Workload], bool],
+        bind: Callable[[Record], Workload],
     ) -> None:
         """Create views.
 
         `can_suspend` tells whether the share of a workload can be suspended now, and `is_closed` whether no task can be
-        added to its run.
+        added to its run. `bind` returns the workload of a record with a suspension, with the request that can be met.
         """
         self._durations, self._backends, self._can_suspend = durations, backends, can_suspend
-        self._is_closed = is_closed
+        self._is_closed, self._bind = is_closed, bind
         self._shown: dict[str, _Shown] = {}
 
     def views_of(self, records: Iterable[Record]) -> tuple[Workload, ...]:
@@ -74,7 +75,8 @@ class CoreView:
 
     def _show(self, record: Record, revision: int) -> _Shown:
         """Return the view of a record with its inputs; an equal view stays the same object."""
-        workload, backoff = record.workload, record.detail.backoff
+        workload = record.workload if record.detail.suspension is None else self._bind(record)
+        backoff = record.detail.backoff
         before, suspendable, closed = self._shown.get(workload.id), self._can_suspend(record), self._is_closed(workload)
         if (
             before is not None

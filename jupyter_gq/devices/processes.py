@@ -16,6 +16,8 @@ from pathlib import Path
 _PROC = Path("/proc")
 #: States of dead processes in /proc/<pid>/stat.
 _DEAD = frozenset("ZXx")
+#: States of processes that a signal has stopped.
+_STOPPED = frozenset("Tt")
 #: Inode of the first namespace of process ids, which the kernel fixes (PROC_PID_INIT_INO).
 _HOST_PIDS = 0xEFFFFFFC
 
@@ -43,6 +45,8 @@ class Process:
     parent: int
     session: int
     dead: bool
+    #: Whether a signal has stopped the process, until another one lets it go on.
+    stopped: bool = False
     #: Name of the program as the kernel keeps it, of 15 bytes at most.
     name: str = ""
 
@@ -75,6 +79,7 @@ def read_process(pid: int, proc: Path = _PROC) -> Process | None:
         parent=int(fields[1]),
         session=int(fields[3]),
         dead=fields[0] in _DEAD,
+        stopped=fields[0] in _STOPPED,
         name=stat[start + 1 : end],
     )
 

@@ -108,13 +108,14 @@ class FileJournal:
     """The journal in a file, which each change replaces as a whole."""
 
     def __init__(self, path: Path, *, boot: str) -> None:
-        """Open the journal; `boot` is the id of the machine's start. Entries of another start are dropped.
+        """Choose the file, which is read at the first use; `boot` is the id of the machine's start.
 
-        A damaged file is moved aside to `<name>.damaged` and logged.
+        Entries of another start are dropped. A damaged file is moved aside to `<name>.damaged` and logged.
         """
         self._path, self._boot = path, boot
         self._lock = threading.Lock()
-        self._entries = {entry.name: entry for entry in self._load()}
+        #: The entries by name; None before the first use.
+        self._known: dict[str, JournalEntry] | None = None
 
     def find(self, name: str) -> JournalEntry | None:
         """Return the entry of a share; None if there is none."""
@@ -148,7 +149,14 @@ class FileJournal:
         temporary.replace(self._path)
         with suppress(OSError):  # some file systems cannot flush a folder on request
             _sync_folder(self._path.parent)
-        self._entries = entries
+        self._known = entries
+
+    @property
+    def _entries(self) -> dict[str, JournalEntry]:
+        """The entries by name; the lock must be held."""
+        if self._known is None:
+            self._known = {entry.name: entry for entry in self._load()}
+        return self._known
 
     def _load(self) -> tuple[JournalEntry, ...]:
         """Return the entries of the file; none if it is missing, of another start of the machine, or damaged."""

@@ -35,6 +35,8 @@ class Action(StrEnum):
     JOB_RELEASE = "job.release"
     JOB_MOVE = "job.move"
     JOB_CHANGE = "job.change"
+    JOB_SUSPEND = "job.suspend"
+    JOB_RESUME = "job.resume"
     NOTEBOOK_REQUEST = "notebook.request"
     NOTEBOOK_KEEP = "notebook.keep"
     NOTEBOOK_RELEASE = "notebook.release"

@@ -31,6 +31,8 @@ class Request:
     models: tuple[str, ...] = ()
     #: Models that are tried first, in that order; others are taken if these have no room.
     preferred_models: tuple[str, ...] = ()
+    #: Ids of the only devices that will do; empty = any. A paused job whose GPU state can go nowhere else needs them.
+    only_devices: tuple[str, ...] = ()
     #: CPU of the node, in thousandths of a core.
     cpu_milli: int = 0
     #: Memory of the node (host memory).

@@ -188,7 +188,8 @@ export function computeRunSeconds(job: JobSummary, now: number): number | null {
  *
  * A finished job: what it trained, where and how long. A running job: that it uses no GPU, or else the progress text of
  * its code, if there is one.
- * Any other job: its place in the queue, the service's sentence and the expected start, as far as known.
+ * Any other job: its place in the queue, the service's sentence, what a pause costs and the expected start, as far as
+ * known.
  */
 export function describeJob(job: JobSummary, now: number, trans: TranslationBundle): string {
   if (isFinal(job.phase)) {
@@ -205,9 +206,49 @@ export function describeJob(job: JobSummary, now: number, trans: TranslationBund
   const parts = [
     hasPlace ? trans.__('%1 in line.', formatOrdinal(job.position ?? 0, trans)) : '',
     job.sentence,
+    hasPaused(job) ? describePauseCost(job, now, trans) : '',
     describeExpectedStart(job, now, trans)
   ];
   return parts.filter(part => part !== '').join(' ');
+}
+
+/** Return whether a job is paused, or about to be. */
+export function hasPaused({ phase }: Pick<JobSummary, 'phase'>): boolean {
+  return phase === 'paused' || phase === 'pausing';
+}
+
+/** Return a sentence about what the pause of a job costs, or would cost; "" if the service does not say. */
+export function describePauseCost(job: JobSummary, now: number, trans: TranslationBundle): string {
+  // An earlier release of the service does not send the field.
+  switch (job.pause?.way) {
+    case 'suspended':
+      return describeSuspension(job, trans);
+    case 'checkpoint': {
+      const time = job.saved_at === null ? '' : formatClock(job.saved_at, now);
+      return hasPaused(job)
+        ? trans.__('It continues from its checkpoint of %1, or from a later one.', time)
+        : trans.__('It would continue from its checkpoint of %1, or from a later one.', time);
+    }
+    case 'restart':
+      return hasPaused(job)
+        ? trans.__('It starts again from the beginning, since it has saved no checkpoint.')
+        : trans.__('It would start again from the beginning, since it has saved no checkpoint.');
+    default:
+      return '';
+  }
+}
+
+function describeSuspension({ phase }: JobSummary, trans: TranslationBundle): string {
+  switch (phase) {
+    case 'paused':
+      return trans.__('Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was.');
+    case 'pausing':
+      return trans.__('Its GPU memory is being moved to host memory, so that nothing is lost.');
+    case 'starting':
+      return trans.__('Its GPU memory is coming back from host memory, and it goes on where it was.');
+    default:
+      return trans.__('Nothing would be lost: its GPU memory would be moved to host memory.');
+  }
 }
 
 /** Return a sentence about a running job that uses none of its GPUs; "" for any other job. */

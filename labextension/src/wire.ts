@@ -509,6 +509,8 @@ export interface components {
             progress: components["schemas"]["Progress-Output"] | null;
             /** @description When a file in the folder of checkpoints was last written; None = unknown. */
             saved_at: number | null;
+            /** @description What a pause costs, or would cost, as far as known; None = the job has not run, or has ended. */
+            pause: components["schemas"]["PauseView"] | null;
             /** @description Use of its GPUs at the last sample, 0 to 100, the highest of any process and GPU; None = unknown. */
             utilisation: number | null;
             /** @description GPU memory that its processes hold together; None = unknown. */
@@ -614,6 +616,8 @@ export interface components {
             progress: components["schemas"]["Progress-Output"] | null;
             /** @description When a file in the folder of checkpoints was last written; None = unknown. */
             saved_at: number | null;
+            /** @description What a pause costs, or would cost, as far as known; None = the job has not run, or has ended. */
+            pause: components["schemas"]["PauseView"] | null;
             /** @description Use of its GPUs at the last sample, 0 to 100, the highest of any process and GPU; None = unknown. */
             utilisation: number | null;
             /** @description GPU memory that its processes hold together; None = unknown. */
@@ -796,6 +800,16 @@ export interface components {
             last_seq: number;
             /** @description The job is final and nothing more will come after last_seq. */
             finished: boolean;
+        };
+        /** @description The cost of a pause of a job, now or in future. */
+        PauseView: {
+            /**
+             * @description `suspended`: nothing is lost; `checkpoint`: the work since the last checkpoint is done again; `restart`: all work is done again.
+             * @enum {string}
+             */
+            way: "suspended" | "checkpoint" | "restart";
+            /** @description One sentence about that. */
+            sentence: string;
         };
         /** @description The answer of POST check. */
         Plan: {
@@ -1343,6 +1357,7 @@ export type NotebookView = components['schemas']['NotebookView'];
 export type OutputEvent = components['schemas']['OutputEvent'];
 export type OutputNotice = components['schemas']['OutputNotice'];
 export type OutputPage = components['schemas']['OutputPage'];
+export type PauseView = components['schemas']['PauseView'];
 export type Plan = components['schemas']['Plan'];
 export type PlannedAssignment = components['schemas']['PlannedAssignment'];
 export type PlannedCell = components['schemas']['PlannedCell'];

@@ -50,9 +50,9 @@ def test_a_home_that_is_unset_is_no_home(tmp_path, monkeypatch):
 def test_the_values_of_a_section_are_its_settings(section):
     cls = SECTIONS[section]
     written = {snake(key) for key in schema()["properties"][section]["properties"]}
-    # Entries by name are values of their own. On a cluster pods have limits of disk, and shares are not suspended.
+    # Entries by name are values of their own. On a cluster pods have limits of disk, and nothing is suspended.
     elsewhere = {
-        "TrainingQueues": {"queues", "max_job_disk", "max_user_disk"},
+        "TrainingQueues": {"queues", "max_job_disk", "max_user_disk", "suspend"},
         "Pools": {"pools"},
         "IdlePolicy": {"suspend", "return_within", "suspended_memory"},
     }.get(cls.__name__, set())

@@ -248,17 +248,14 @@ class FakeServers(FakeBackend):
         self.processes.difference_update(run.pids)
 
 
-class SuspendsShares(FakeServers):
-    """The driver moves a share at the second look, if nothing refuses; that outlives the service.
+class SuspendingDriver:
+    """The driver moves a share at the second look, if nothing refuses; that outlives the service."""
 
-    A service that is killed during a suspension or a resume leaves it to the recovery, which undoes or finishes it.
-    """
+    can_move = True
+    _clock: FixedClock
+    _fuse: Fuse
 
-    def __init__(
-        self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None
-    ) -> None:
-        super().__init__(clock, nodes, fuse, processes)
-        self.capabilities = replace(self.capabilities, suspension=self)
+    def __init__(self) -> None:
         #: The phase of each share that was ever suspended, by workload, as the driver knows it.
         self.shares: dict[str, ShareState] = {}
         #: Why a suspension fails; "" = it succeeds. Likewise for a resume, which then loses the GPU state.
@@ -267,14 +264,6 @@ class SuspendsShares(FakeServers):
         self._under_way: set[str] = set()
         #: Each call, as (what, workload).
         self.calls: list[tuple[str, str]] = []
-
-    def restarted(self, nodes: Sequence[Node]) -> "FakeServers":
-        fresh = type(self)(self._clock, nodes, self._fuse, self.processes)
-        recovered = {SharePhase.SUSPENDING: SharePhase.IN_USE, SharePhase.RESUMING: SharePhase.SUSPENDED}
-        fresh.shares = {
-            name: replace(share, phase=recovered.get(share.phase, share.phase)) for name, share in self.shares.items()
-        }
-        return fresh
 
     def describe_refusal(self, workload: str, run: int) -> str:
         return ""
@@ -286,7 +275,7 @@ class SuspendsShares(FakeServers):
             self.shares[workload] = ShareState(phase=SharePhase.SUSPENDING)
         self._fuse.burn()
 
-    def resume(self, workload: str, run: int) -> None:
+    def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
         self._fuse.burn()
         self.calls.append(("resume", workload))
         phase = self._state(workload).phase
@@ -321,6 +310,72 @@ class SuspendsShares(FakeServers):
             )
         self.shares[run.workload] = share
         return share
+
+
+class SuspendsShares(SuspendingDriver, FakeServers):
+    """Notebook servers whose shares the driver can suspend.
+
+    A service that is killed during a suspension or a resume leaves it to the recovery, which undoes or finishes it.
+    """
+
+    def __init__(
+        self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None
+    ) -> None:
+        FakeServers.__init__(self, clock, nodes, fuse, processes)
+        SuspendingDriver.__init__(self)
+        self.capabilities = replace(self.capabilities, suspension=self)
+
+    def restarted(self, nodes: Sequence[Node]) -> "FakeServers":
+        fresh = type(self)(self._clock, nodes, self._fuse, self.processes)
+        recovered = {SharePhase.SUSPENDING: SharePhase.IN_USE, SharePhase.RESUMING: SharePhase.SUSPENDED}
+        fresh.shares = {
+            name: replace(share, phase=recovered.get(share.phase, share.phase)) for name, share in self.shares.items()
+        }
+        return fresh
+
+
+class SuspendsJobs(SuspendingDriver, FakeBackend):
+    """Runs of jobs that the driver can suspend. A suspended run is at no place, and is killed at once if it is to end.
+
+    A run whose state is lost at its resume ends.
+    """
+
+    def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
+        FakeBackend.__init__(self, clock, nodes, fuse)
+        SuspendingDriver.__init__(self)
+        self.capabilities = Capabilities(suspension=self, keeps_unknown=True)
+
+    def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
+        found = self.runs.get((workload, run))
+        if found is not None and devices and self._state(workload).phase is SharePhase.SUSPENDED:
+            found.placement = (replace(found.placement[0], devices=tuple(devices)),)
+        super().resume(workload, run, devices)
+
+    async def observe(self) -> Sequence[Observation]:
+        seen = [self._away(each) for each in await super().observe()]
+        for run in self.runs.values():
+            if run.phase is Phase.RUNNING and self.loses and self._state(run.workload).failure == self.loses:
+                self._end(run, Outcome.LOST, self.loses)
+        return seen
+
+    def is_away(self, workload: str) -> bool:
+        return self._state(workload).phase in {SharePhase.SUSPENDED, SharePhase.RESUMING}
+
+    def _away(self, seen: Observation) -> Observation:
+        match seen.share:
+            case ShareState(phase=SharePhase.SUSPENDED):
+                return replace(seen, phase=Phase.STARTING, placement=())
+            case ShareState(phase=SharePhase.RESUMING):
+                return replace(seen, phase=Phase.STARTING)
+        return seen
+
+    def _told_to_stop(self, run: FakeRun) -> None:
+        self._end(run, Outcome.KILLED if self.is_away(run.workload) else Outcome.PAUSED, "")
+
+    def _end(self, run: FakeRun, outcome: Outcome, sentence: str) -> None:
+        super()._end(run, outcome, sentence)
+        self.shares.pop(run.workload, None)
+        self._under_way.discard(run.workload)
 
 
 class ServersArePods(FakeServers):

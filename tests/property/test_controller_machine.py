@@ -164,7 +164,7 @@ class ControllerMachine(RuleBasedStateMachine):
                 workload = places[key]
                 if self.is_away(key):
                     continue
-                for task in workload.placement:
+                for task in backend.runs[key].placement:
                     for device in task.devices:
                         used[device] += workload.request.milli_per_device
         assert all(milli <= 1000 for milli in used.values()), used
@@ -205,8 +205,9 @@ class ControllerMachine(RuleBasedStateMachine):
             self.runner.run(self.world.step(seconds=7))
             if not self.world.sql.unfinished():
                 return
-            for job, _ in self.world.backend.alive():
-                self.world.backend.end(job)
+            for key in self.world.backend.alive():
+                if not self.is_away(key):
+                    self.world.backend.end(key[0])
         left = [(each.workload.id, each.workload.state) for each in self.world.sql.unfinished()]
         raise AssertionError(f"never came to an end: {left}")
 

@@ -7,6 +7,7 @@ Rules
 - Devices until the end: a run holds its devices until its last process has ended (see `members`).
 - Stop, then kill: `stop` sends SIGTERM to the runners and sets a deadline; `observe` kills the processes that are left
   after it. The processes of tasks are killed last, because the others are found below them.
+- Suspended runs: a run that is suspended holds no device and stands still, so it is killed at once if it is to end.
 - Folder of a run: a run without its folder cannot report its result, so the run is stopped and has failed.
 """
 
@@ -20,6 +21,7 @@ from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase, hash_token
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.processes import ProcessId, boot_id
 from jupyter_gq.devices.signals import send_signal
@@ -49,6 +51,7 @@ from .ports import find_free_port
 from .results import Result, combine_results, explain_missing_result, read_log_end, read_result
 from .secrets import LocalSecrets
 from .size_changes import SizeChanges, make_elasticity
+from .suspension import RunSuspension
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +65,18 @@ class LocalRuns:
     kinds = frozenset({Kind.TRAINING})
 
     def __init__(
-        self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
+        self,
+        options: LocalOptions,
+        *,
+        probe: DeviceProbe,
+        now: Callable[[], float],
+        service_url: str = "",
+        shares: RunShares | None = None,
     ) -> None:
         """Make the folders of the service, and read the runs of an earlier service from the ledger.
 
-        `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report.
+        `now` returns the time in seconds since the epoch; `service_url` is the URL to which runners report. `shares`
+        suspends runs; None = they cannot be suspended.
         """
         self._options = options
         self._probe = probe
@@ -82,6 +92,7 @@ class LocalRuns:
         self._parent_group = prepare_parent(find_own_group())
         limits = describe_limits(self._parent_group)
         log.info("%s", limits)
+        self._suspension = RunSuspension(shares, self._ledger, self._members, self._record_if_possible)
         self.capabilities = Capabilities(
             keeps_unknown=True,
             limits=limits,
@@ -89,6 +100,7 @@ class LocalRuns:
             secrets=LocalSecrets(self._accounts),
             process_signals=self,
             resizing=self,
+            suspension=None if shares is None else self._suspension,
         )
         self._sizes = SizeChanges(
             root=self._root,
@@ -164,6 +176,7 @@ class LocalRuns:
         except (BackendError, StorageFull):
             await self._clean_up(self._ledger.get(*run.key) or run)
             raise
+        self._suspension.add(run)
         tasks = len(run.numbers)
         log.info("run launched: job=%s run=%d tasks=%d", run.job, run.number, tasks, extra=workload.log_fields)
 
@@ -184,11 +197,13 @@ class LocalRuns:
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Send SIGTERM to the runners of a run; `observe` kills what is left of it after `grace` seconds.
 
-        A second call never adds time. Nothing happens if the run is unknown or has ended.
+        A suspended run has no grace. A second call never adds time. Nothing happens if the run is unknown or has ended.
         """
         found = self._ledger.get(workload, run)
         if found is None or found.key in self._ended:
             return
+        if self._suspension.stands_still(found.key):
+            grace = Seconds(0)
         deadline = self._now() + max(0.0, grace)
         if found.kill_at is not None:
             deadline = min(deadline, found.kill_at)
@@ -196,6 +211,7 @@ class LocalRuns:
 
     async def observe(self) -> Sequence[Observation]:
         """Return all runs of the ledger as they are now, until `forget` also ended ones; signal what is due."""
+        self._suspension.recover()
         runs = [run for run in self._ledger.all() if run.key not in self._ended]
         # A task without a known process counts as dead, so that the table is read anew and may show its process.
         tasks = [run.tasks[number] for run in runs for number in run.members]
@@ -215,6 +231,7 @@ class LocalRuns:
         self._members.forget((workload, run))
         self._sizes.forget((workload, run))
         self._observer.forget((workload, run))
+        self._suspension.remove((workload, run))
 
     def signal_process(self, workload: str, run: int, process: ProcessId, number: signal.Signals) -> bool:
         """Send a signal to a process of the run, if it belongs to the run now; return whether it was sent."""
@@ -309,7 +326,7 @@ class LocalRuns:
         if not left:
             return self._observe_end(run)
         self._end_due_processes(run, gone, left, table)
-        return Observation(
+        seen = Observation(
             workload=run.job,
             run=run.number,
             phase=Phase.RUNNING,
@@ -322,6 +339,7 @@ class LocalRuns:
             closed=self._is_closed(run, gone),
             sentence="" if run.elastic is None else run.elastic.closed,
         )
+        return self._suspension.complete(seen)
 
     def _is_closed(self, run: Run, gone: Sequence[int]) -> bool:
         """Return whether no task can join the run: its work is done in part, it stops, or a task could not join."""
@@ -334,6 +352,8 @@ class LocalRuns:
     def _observe_end(self, run: Run) -> Observation:
         """Return the observation of a run without processes, with the result of its tasks; keep it until `forget`."""
         result = combine_results(run, {task: self._task_result(run, task) for task in run.numbers})
+        if loss := self._suspension.describe_loss(run.key):
+            result = Result(outcome=Outcome.LOST, sentence=loss)
         ended = Observation(
             workload=run.job,
             run=run.number,
@@ -343,6 +363,7 @@ class LocalRuns:
             sentence=result.sentence,
         )
         self._ended[run.key] = ended
+        self._suspension.remove(run.key)
         remove_group(run.group)
         log.info(
             "run ended: job=%s run=%d outcome=%s",
@@ -356,13 +377,17 @@ class LocalRuns:
     def _end_due_processes(self, run: Run, gone: Sequence[int], left: set[int], table: ProcessTable) -> None:
         """Signal the processes `left` of a run that should have ended; `gone` are the numbers of dead tasks.
 
-        After the deadline of the run they are killed. Once every task is dead or has a result, they have
-        `linger_timeout` seconds; if all tasks are dead, they get SIGTERM meanwhile. If a task has failed, or has lost
-        its folder, all tasks are stopped.
+        After the deadline of the run, or once it cannot go on, they are killed. Once every task is dead or has a
+        result, they have `linger_timeout` seconds; if all tasks are dead, they get SIGTERM meanwhile. If a task has
+        failed, or has lost its folder, all tasks are stopped.
         """
         now = self._now()
         if run.kill_at is not None and now >= run.kill_at:
             self._kill(run, left, table, run.kill_at)
+            return
+        stands_still = run.kill_at is not None and self._suspension.stands_still(run.key)
+        if stands_still or self._suspension.describe_loss(run.key):
+            self._stop_by(run, now)
             return
         if all(task in gone or self._read_result(run, task) is not None for task in run.numbers):
             # The result of the run is known, but the processes that are left still hold devices.

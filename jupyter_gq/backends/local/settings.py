@@ -8,6 +8,7 @@ from pathlib import Path
 from traitlets import Bool, Float, Integer, List, TraitError, TraitType, Unicode, default
 from traitlets.config import LoggingConfigurable
 
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
@@ -97,8 +98,19 @@ class LocalBackend(LoggingConfigurable):
     def _default_node_name(self) -> str:
         return socket.gethostname() or "localhost"
 
-    def backend(self, *, state_dir: Path, probe: DeviceProbe, now: Callable[[], float], service_url: str) -> LocalRuns:
-        """Build the backend; `now` returns the time in seconds since the epoch, and runners report to `service_url`."""
+    def backend(
+        self,
+        *,
+        state_dir: Path,
+        probe: DeviceProbe,
+        now: Callable[[], float],
+        service_url: str,
+        shares: RunShares | None = None,
+    ) -> LocalRuns:
+        """Build the backend; `now` returns the time in seconds since the epoch, and runners report to `service_url`.
+
+        `shares` suspends runs; None = they cannot be suspended.
+        """
         options = LocalOptions(
             state_dir=state_dir,
             command=tuple(self.command),
@@ -111,7 +123,7 @@ class LocalBackend(LoggingConfigurable):
             cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
             memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )
-        return LocalRuns(options, probe=probe, now=now, service_url=service_url)
+        return LocalRuns(options, probe=probe, now=now, service_url=service_url, shares=shares)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
         """Build the store of the jobs' files below `state_dir`."""

@@ -21,6 +21,7 @@ from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import ProcessTable, ProcessTableCache, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.devices.processes import Process, ProcessId, read_process
 from jupyter_gq.devices.signals import send_signal
@@ -30,7 +31,6 @@ from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
 
 from .server_process import find_hub_processes, find_process, may_belong_to
-from .shares import ServerShares
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class ServerRuns:
         now: Callable[[], float],
         attach_timeout: float = 180.0,
         hub_processes: Callable[[], Collection[int]] = find_hub_processes,
-        shares: ServerShares | None = None,
+        shares: RunShares | None = None,
     ) -> None:
         """Create a backend without servers.
 

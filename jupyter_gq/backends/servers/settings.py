@@ -5,11 +5,10 @@ from collections.abc import Callable
 from traitlets import Float
 from traitlets.config import LoggingConfigurable
 
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.devices.suspension import Suspender
 
 from .backend import ServerRuns
-from .shares import ServerShares
 
 
 class ServersBackend(LoggingConfigurable):
@@ -26,12 +25,10 @@ class ServersBackend(LoggingConfigurable):
         *,
         stopper: ServerStopper,
         now: Callable[[], float],
-        suspender: Suspender,
-        on_change: Callable[[], None],
+        shares: RunShares | None = None,
     ) -> ServerRuns:
         """Build the backend; `stopper` stops servers, and `now` returns the time in seconds since the epoch.
 
-        `suspender` suspends idle shares, and `on_change` is called after a share was suspended or resumed.
+        `shares` suspends idle shares; None = they cannot be suspended.
         """
-        shares = ServerShares(suspender=suspender, now=now, on_change=on_change)
         return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout, shares=shares)

@@ -24,6 +24,8 @@ from .jobs import (
     JobSubmission,
     JobSummary,
     JobView,
+    PauseView,
+    PauseWay,
     Preview,
     Progress,
 )
@@ -113,6 +115,8 @@ __all__ = [
     "OutputPage",
     "OutputReport",
     "PartsQuestion",
+    "PauseView",
+    "PauseWay",
     "PoolView",
     "Preview",
     "Problem",

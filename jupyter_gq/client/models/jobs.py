@@ -20,6 +20,8 @@ ModelName = Annotated[Name, Field(min_length=1, max_length=MAX_NAME)]
 
 #: Which number of the jobs of a group is the best.
 GroupMode = Literal["max", "min"]
+#: What keeps the work of a paused job: its GPU memory in host memory, its checkpoint, or nothing.
+PauseWay = Literal["suspended", "checkpoint", "restart"]
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 
 
@@ -171,6 +173,16 @@ class ExpectedStart(BaseModel):
     outcomes: int = Field(description="Number of earlier forecasts behind this one; 0 = a guess.")
 
 
+class PauseView(BaseModel):
+    """The cost of a pause of a job, now or in future."""
+
+    way: PauseWay = Field(
+        description="`suspended`: nothing is lost; `checkpoint`: the work since the last checkpoint is done again; "
+        "`restart`: all work is done again."
+    )
+    sentence: str = Field(description="One sentence about that.")
+
+
 class JobSummary(BaseModel):
     """A job as lists show it, without its cells."""
 
@@ -226,6 +238,10 @@ class JobSummary(BaseModel):
     progress: Progress | None = None
     saved_at: float | None = Field(
         default=None, description="When a file in the folder of checkpoints was last written; None = unknown."
+    )
+    pause: PauseView | None = Field(
+        default=None,
+        description="What a pause costs, or would cost, as far as known; None = the job has not run, or has ended.",
     )
     utilisation: int | None = Field(
         default=None,

@@ -19,10 +19,12 @@ from dataclasses import replace
 from functools import partial
 
 from jupyter_gq.backends.protocol import Launch, hash_token
+from jupyter_gq.backends.share_suspension import ShareState
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import remember_eviction
+from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable, Superseded
@@ -53,6 +55,7 @@ from .other_runs import STOP_AGAIN
 from .resizing import needs_resize, plan_resize, stops_of_leaving
 from .run_end import make_backoff_change
 from .shares import act_on_share, admit_resume, plan_suspension
+from .suspended_jobs import act_on_job_share, grace_began, plan_job_suspension, resume_job, suspend_instead
 
 log = logging.getLogger(__name__)
 
@@ -117,8 +120,11 @@ class Executor:
     def _admission(self, record: Record, admit: Admit) -> Change:
         """Return the change that begins a new run of a job or notebook on the devices of the instruction.
 
-        For a job, make the token of the run as well, and keep it until the launch.
+        For a job, make the token of the run as well, and keep it until the launch. A job with a suspended run goes on
+        with that run.
         """
+        if has_suspended_run(record):
+            return _readmission(record, admit, self._context.clock.now())
         workload = self._context.with_memory_part(record.workload)
         run = workload.run + 1
         fields = WorkloadChange(
@@ -168,6 +174,7 @@ class Executor:
             action, workload, now, reason=evict.reason.value, for_workload=evict.by, sentence=reveal(evict.sentence)
         )
         detail = DetailChange(eviction=eviction, sentence=evict.sentence)
+        detail |= plan_job_suspension(self._context, record, stop)
         return [make_stop_change(workload, stop, detail, audit)]
 
     # --- from the records to the backends
@@ -228,14 +235,16 @@ class Executor:
         await self._resize(record, observed)
         ends_suspended = record.workload.state is State.SUSPENDED and record.workload.stop is not None
         if record.workload.state is State.STOPPING or ends_suspended:
-            await self._stop(record)
+            seen = observed.find(record.workload.id, record.workload.run)
+            await self._stop(record, None if seen is None else seen.share)
 
     def _act_on_share(self, record: Record, observed: ObservedRuns) -> None:
-        """Tell a backend that can suspend what the record of a notebook wants of its share."""
+        """Tell a backend that can suspend what the record of a notebook or a job wants of its share."""
         port = self._context.backend_of(record.workload.kind).capabilities.suspension
         seen = observed.find(record.workload.id, record.workload.run)
         if port is not None and seen is not None:
-            act_on_share(record, seen.share, port)
+            act = act_on_share if record.workload.kind is Kind.NOTEBOOK else act_on_job_share
+            act(record, seen.share, port)
 
     async def _resize(self, record: Record, observed: ObservedRuns) -> None:
         """Tell a backend that can resize runs which tasks an elastic run is to have, if it has others."""
@@ -256,11 +265,16 @@ class Executor:
     async def _launch(self, record: Record) -> None:
         """Launch the run of an ADMITTED workload, with its token; if the backend refuses, the workload has failed.
 
-        A job whose token was lost in a restart gets another one, which is saved at once. The launch itself is recorded
-        later, by `_record_launches`.
+        A suspended run is resumed instead. A job whose token was lost in a restart gets another one, which is saved at
+        once. The launch itself is recorded later, by `_record_launches`.
         """
         workload = record.workload
         key = (workload.id, workload.run)
+        port = self._context.backend_of(workload.kind).capabilities.suspension
+        if port is not None and has_suspended_run(record):
+            resume_job(workload, port)
+            self._launched.append(workload.id)
+            return
         if key not in self._tokens and workload.kind is Kind.TRAINING:
             # The token of the admission is lost after a restart: the run gets another one.
             hashed = self._new_token(workload, workload.run)
@@ -314,9 +328,10 @@ class Executor:
         event = Event.REQUEUED if requeue else Event.CANCELLED
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 
-    async def _stop(self, record: Record) -> None:
+    async def _stop(self, record: Record, share: ShareState | None) -> None:
         """Tell the backend to stop a STOPPING run: once, and after the grace period again every `STOP_AGAIN` seconds.
 
+        A job that can be suspended is suspended instead; `share` is the present state of its share, if that is known.
         If a ticket was given back, its spawner ends the server; then only an unused share is released.
         """
         workload = record.workload
@@ -328,15 +343,16 @@ class Executor:
             await self._release_unused(record)
             return
         now, key = self._context.clock.now(), (workload.id, workload.run)
-        grace = self._grace(stop)
+        grace, backend = self._grace(stop), self._context.backend_of(workload.kind)
+        if suspend_instead(record, share, backend.capabilities.suspension, grace, now):
+            return
         # The grace begins when the run can be told, which is later than `stop.at` if its backend could not be observed.
-        first, last = self._stopped.get(key, (now, None))
+        first, last = self._stopped.get(key, (grace_began(record, stop, now), None))
         if last is not None and last < stop.at:
             first, last = now, None
         if last is not None and now < max(last, first + grace) + STOP_AGAIN:
             return
         left = Seconds(max(0.0, first + grace - now))
-        backend = self._context.backend_of(workload.kind)
         if await self._attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
             self._stopped[key] = (first, now)
 
@@ -426,6 +442,16 @@ class Executor:
         """Return whether that run is the present one of an unfinished workload."""
         record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
+
+
+def _readmission(record: Record, admit: Admit, now: Instant) -> Change:
+    """Return the change that gives a job devices on which its suspended run goes on, with its number and its token."""
+    return Change(
+        workload=record.workload.id,
+        event=Event.ADMITTED,
+        fields=WorkloadChange(placement=admit.placement, reserved=(), nominated=False, started_at=now),
+        detail=DetailChange(place=Place.of(admit.placement), over_quota=admit.over_quota, sentence=""),
+    )
 
 
 def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:

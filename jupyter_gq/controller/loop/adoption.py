@@ -19,6 +19,7 @@ See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
@@ -45,6 +46,8 @@ def can_adopt(record: Record, own: Observation | None, seen: Observation, *, for
     `forgetful`, the backend may show the own run later, so only a later run is taken over.
     """
     workload = record.workload
+    if has_suspended_run(record) and seen.run == workload.run:
+        return False
     if seen.phase is Phase.ENDED or workload.state not in {State.PENDING, *_LEAVES}:
         return False
     if workload.holds and (own is not None or (forgetful and seen.run < workload.run)):
@@ -90,10 +93,10 @@ def correct_place(record: Record, seen: Observation) -> list[Change]:
     """Return the change by which a record takes the place that the backend remembers for its present run.
 
     Returns [] if the places agree, if the run has ended or the workload is leaving, or if the remembered place does not
-    have the requested numbers of tasks and devices.
+    have the requested numbers of tasks and devices. A suspended run has no place until it is resumed.
     """
     workload = record.workload
-    if seen.phase is Phase.ENDED or seen.placement == workload.placement:
+    if seen.phase is Phase.ENDED or seen.placement == workload.placement or has_suspended_run(record):
         return []
     if workload.leaving or not _is_place_of(workload, seen.placement):
         return []

@@ -9,6 +9,7 @@ from jupyter_gq.backends.protocol import Backend, Observation, Outcome, Phase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change
 from jupyter_gq.controller.records.last_evictions import remember_eviction
+from jupyter_gq.controller.suspended_runs import waits_suspended
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.plain_text import strip_controls
@@ -22,6 +23,7 @@ from .other_runs import OtherRuns
 from .resizing import correct_size
 from .run_end import interpret
 from .shares import interpret_share
+from .suspended_jobs import interpret_job_share
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ class Observer:
         adopted = self._other_runs.adopt(observed)
         changes = [
             change
-            for record in self._context.records.holding()
+            for record in (*self._context.records.holding(), *self._suspended())
             if record.workload.kind not in observed.unobserved and record.workload.id not in adopted
             for change in self._changes_alone(record, observed, now)
         ]
@@ -97,6 +99,12 @@ class Observer:
         if not observed.unobserved:
             self._strays &= {stray.pod for stray in strays}
 
+    def _suspended(self) -> list[Record]:
+        """Return the records of jobs that wait with a suspended run."""
+        if self._context.backend_of(Kind.TRAINING).capabilities.suspension is None:
+            return []
+        return [record for record in self._context.records.unfinished() if waits_suspended(record)]
+
     def _changes_alone(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
         """Return the changes of one record; if they cannot be computed, set the workload aside and return none."""
         set_aside = self._context.set_aside
@@ -106,6 +114,8 @@ class Observer:
         """Return the changes of one record that follow from the observation of its present run."""
         workload = record.workload
         able, seen = self._context.backend_of(workload.kind).capabilities, observed.find(workload.id, workload.run)
+        if waits_suspended(record):
+            return interpret_job_share(record, seen, now)
         seen = self._explain_end(record, seen)
         corrections = [] if seen is None else correct_place(record, seen)
         if seen is not None and able.resizing is not None and workload.can_shrink:
@@ -113,6 +123,8 @@ class Observer:
         changes = [*corrections, *interpret(record, seen, now, forgetful=able.forgetful)]
         if changes or seen is None:
             return changes
+        if workload.kind is Kind.TRAINING:
+            return interpret_job_share(record, seen, now)
         return interpret_share(record, seen.share, now)
 
     def _explain_end(self, record: Record, seen: Observation | None) -> Observation | None:
@@ -157,7 +169,9 @@ class Observer:
         told = {
             name: observation.sentence
             for (name, run), (_, observation) in observed.runs.items()
-            if observation.phase is Phase.RUNNING and observation.sentence and self._is_present(name, run)
+            if (observation.phase is Phase.RUNNING or observation.share is not None)
+            and observation.sentence
+            and self._is_present(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
             log.warning("%s: %s", name, told[name], extra={"workload": name})

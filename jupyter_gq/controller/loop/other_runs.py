@@ -7,6 +7,9 @@ Adopted: the record of the workload takes over a live run if that is possible; s
 Kept: another live run of a waiting workload, or of a workload that the store never heard of, goes on and is reported,
 if its backend keeps unknown runs. The devices of that run take nothing new. A waiting workload backs off meanwhile.
 
+Suspended: the suspended run of a waiting job is left alone. A suspended run that no record names is stopped, because it
+cannot go on by itself; so is the run of such a job that goes on without devices.
+
 Stopped: a live run beside the present one of its workload, or of a workload that has ended, is told to end with the
 usual grace.
 """
@@ -15,8 +18,10 @@ import logging
 from collections.abc import Mapping
 
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
+from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspended
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import Event, State
@@ -39,6 +44,20 @@ def describe_unknown_run(run: Observation) -> str:
     owner = f" of {run.owner}" if run.owner else ""
     pids = f" (processes {', '.join(map(str, run.pids))})" if run.pids else ""
     return f"{run.workload}{owner} runs and is in no record; it is left alone, with its devices{pids}"
+
+
+def _is_away(seen: Observation) -> bool:
+    """Return whether the GPU state of the run is in host memory, so that the run cannot go on by itself."""
+    return seen.share is not None and seen.share.phase is not SharePhase.IN_USE
+
+
+def _is_named(record: Record, seen: Observation) -> bool:
+    """Return whether a run with the number of the record's own is the record's: it holds devices, or is suspended.
+
+    A run whose share is not known yet, right after a start of the service, counts as suspended if the record says so.
+    """
+    is_away = seen.share is None or _is_away(seen)
+    return record.workload.holds or (waits_suspended(record) and seen.phase is not Phase.ENDED and is_away)
 
 
 class OtherRuns:
@@ -83,7 +102,7 @@ class OtherRuns:
         unknown = {(run.workload, run.run): run for run in self._context.unknown_runs if observed.unobserved}
         for (workload, run), (backend, observation) in observed.runs.items():
             record = self._context.records.find_unfinished(workload)
-            if record is not None and record.workload.holds and record.workload.run == run:
+            if record is not None and record.workload.run == run and _is_named(record, observation):
                 continue
             if self._is_kept(backend, observation, observed):
                 unknown[(workload, run)] = observation
@@ -128,8 +147,10 @@ class OtherRuns:
         if not backend.capabilities.keeps_unknown or seen.phase is Phase.ENDED:
             return False
         record = self._context.records.get(seen.workload)
-        if record is None or record.workload.state is State.PENDING:
+        if record is None:
             return True
+        if record.workload.state is State.PENDING:
+            return not (has_suspended_run(record) or _is_away(seen))
         return record.workload.holds and observed.find(seen.workload, record.workload.run) is None
 
     def _hold_back(self, record: Record | None, seen: Observation) -> None:

@@ -29,8 +29,11 @@ See docs/decisions/0043-give-up-after-consecutive-lost-runs.md.
 from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
+from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.domain.workload_detail import ENDED, Eviction
@@ -85,11 +88,29 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
             changes.append(Change(workload=workload.id, event=Event.STOP_REQUESTED))
             state = State.STOPPING
         return [*changes, _end_run(record, state, result)]
-    if state is State.STARTING and seen.phase is Phase.RUNNING:
-        detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()
-        fields = WorkloadChange(running_since=Instant(min(seen.since, now)))
-        changes.append(Change(workload=workload.id, event=Event.STARTED, fields=fields, detail=detail))
+    is_unknown = seen.share is None and has_suspended_run(record)  # right after a start of the service
+    if state is State.STARTING and seen.phase is Phase.RUNNING and not is_unknown:
+        changes.append(_start_run(record, seen, now))
     return changes
+
+
+def _start_run(record: Record, seen: Observation, now: Instant) -> Change:
+    """Return the change by which a run runs from now on, with an entry in the audit log if it was suspended."""
+    workload, suspension = record.workload, record.detail.suspension
+    detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()
+    since, audit = Instant(min(seen.since, now)), None
+    if suspension is not None and has_suspended_run(record):
+        since, detail["suspension"] = now, None
+        audit = act_of_scheduler(
+            Action.JOB_RESUME,
+            workload,
+            now,
+            memory_mib=suspension.memory,
+            seconds=None if seen.share is None else seen.share.seconds,
+            suspended_seconds=None if suspension.since is None else round(now - suspension.since, 1),
+        )
+    fields = WorkloadChange(running_since=since)
+    return Change(workload=workload.id, event=Event.STARTED, fields=fields, detail=detail, audit=audit)
 
 
 def _end_run(record: Record, state: State, result: RunEnd) -> Change:
@@ -195,7 +216,7 @@ def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) ->
             requeued_at=at,
             **count_running_time(record.workload, at),
         ),
-        detail=detail,
+        detail={**_end_suspension(record), **detail},
     )
 
 
@@ -207,8 +228,14 @@ def _finish(record: Record, event: Event, result: RunEnd, sentence: str | None) 
         fields=WorkloadChange(
             placement=(), leaving=(), finished_at=result.at, **count_running_time(record.workload, result.at)
         ),
-        detail=DetailChange() if sentence is None else DetailChange(sentence=sentence),
+        detail={**_end_suspension(record), **(DetailChange() if sentence is None else DetailChange(sentence=sentence))},
     )
+
+
+def _end_suspension(record: Record) -> DetailChange:
+    """Return the change by which a job whose run has ended has no suspension; an empty one if it has none."""
+    is_job = record.workload.kind is Kind.TRAINING
+    return DetailChange(suspension=None) if is_job and record.detail.suspension is not None else DetailChange()
 
 
 def count_running_time(workload: Workload, at: Instant) -> WorkloadChange:

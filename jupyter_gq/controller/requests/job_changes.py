@@ -24,9 +24,11 @@ from jupyter_gq.client.models import JobChange, JobView
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
+from jupyter_gq.controller.loop.suspended_jobs import plan_job_suspension
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.run_time_limits import find_own_limit, set_run_time_limit
+from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_gpus
 from jupyter_gq.domain.audit import Action
@@ -68,12 +70,33 @@ class JobChanges:
             self._check_release(caller, before)
         if after.queue != before.queue:
             self._check_move(caller, before)
-        changes = [*_request_changes(caller, before, after, now), *_hold_changes(caller, after, wanted.held, now)]
+        changes = _request_changes(caller, before, after, now)
+        if has_suspended_run(record) and self._ends_suspended_run(before, after):
+            changes.append(Change(workload=job, detail=DetailChange(suspension=None)))
+        changes += self._hold_changes(caller, replace(record, workload=after), wanted.held, now)
         if changes:
             self._context.pending.pop(job, None)  # what the last cycle said is no longer true
             self._context.records.commit(changes)
             self._context.wake()
         return self._presenter.job(find_changeable_job(self._context, caller, job))
+
+    def _ends_suspended_run(self, before: Workload, after: Workload) -> bool:
+        """Return whether a suspended run cannot go on after a change: with other GPUs, or in another pool."""
+        pools = {queue.name: queue.pool for queue in self._context.settings.training_tree()}
+        return before.request != after.request or pools.get(before.queue) != pools.get(after.queue)
+
+    def _hold_changes(self, caller: Caller, record: Record, held: bool | None, now: Instant) -> list[Change]:
+        """Return the changes that hold or release a job; none if that is not asked for, or is so already.
+
+        A hold of the owner becomes the hold of somebody else who asks for it, so that the owner cannot release it.
+        """
+        workload, hold = record.workload, record.workload.hold
+        takes_over = held and hold is not None and hold.by == workload.owner != caller.user
+        if held is None or (held is (hold is not None) and not takes_over):
+            return []
+        if held:
+            return [_make_hold_change(self._context, caller, record, now)]
+        return [_make_release_change(caller, workload, now)]
 
     def _check_unfinished(self, record: Record) -> None:
         """Raise `Conflict` if the job has ended, or was told to end for good."""
@@ -190,20 +213,9 @@ def _forget_backoff(fields: WorkloadChange) -> DetailChange:
     return DetailChange(backoff=None) if "request" in fields else DetailChange()
 
 
-def _hold_changes(caller: Caller, workload: Workload, held: bool | None, now: Instant) -> list[Change]:
-    """Return the changes that hold or release a job; none if that is not asked for, or is so already.
-
-    A hold of the owner becomes the hold of somebody else who asks for it, so that the owner cannot release it.
-    """
-    hold = workload.hold
-    takes_over = held and hold is not None and hold.by == workload.owner != caller.user
-    if held is None or (held is (hold is not None) and not takes_over):
-        return []
-    return [_make_hold_change(caller, workload, now) if held else _make_release_change(caller, workload, now)]
-
-
-def _make_hold_change(caller: Caller, workload: Workload, now: Instant) -> Change:
+def _make_hold_change(context: Context, caller: Caller, record: Record, now: Instant) -> Change:
     """Return the change that holds a job; a job that has devices is told to stop and comes back to its queue."""
+    workload = record.workload
     hold = WorkloadChange(hold=Hold(by=caller.user, at=now), reserved=(), nominated=False)
     runs = workload.holds and workload.stop is None
     audit = act_of(caller, Action.JOB_HOLD, workload, now, paused=True if runs else None)
@@ -216,7 +228,8 @@ def _make_hold_change(caller: Caller, workload: Workload, now: Instant) -> Chang
         at=now,
         requeue=True,
     )
-    change = make_stop_change(workload, stop, DetailChange(sentence=""), audit)
+    detail = DetailChange(sentence="") | plan_job_suspension(context, record, stop)
+    change = make_stop_change(workload, stop, detail, audit)
     return replace(change, fields={**change.fields, **hold})
 
 

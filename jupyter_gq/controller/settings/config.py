@@ -54,10 +54,12 @@ DEFAULT_KEEP_AUDIT = Seconds(365 * DAY)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuspensionRule:
-    """Whether idle shares are suspended, and what that may cost."""
+    """Whether idle shares and paused jobs are suspended, and what that may cost."""
 
     #: True = wherever the driver can, False = never, None = on simulated devices only.
     enabled: bool | None = None
+    #: The same for paused jobs; None = as for idle shares.
+    jobs: bool | None = None
     #: Time within which a suspended notebook that is used again has its devices back.
     return_within: Seconds = DEFAULT_RETURN
     #: Host memory that all suspended shares may take; None = only the free memory limits it.
@@ -70,6 +72,10 @@ class SuspensionRule:
         See docs/decisions/0144-suspend-on-real-gpus-only-when-told.md.
         """
         return all(map(is_simulated, devices)) if self.enabled is None else self.enabled
+
+    def allows_job(self, devices: Iterable[str]) -> bool:
+        """Return whether a paused job on these devices may be suspended."""
+        return self.allows(devices) if self.jobs is None else self.jobs
 
     def borrower_grace(self, grace: Seconds, restore: Seconds | None = None) -> Seconds:
         """Return the time that borrowers have to save their state, at most `grace` and at least one second.
@@ -338,6 +344,7 @@ def build_settings(
         policy=policy,
         suspension=SuspensionRule(
             enabled=idle.suspend,
+            jobs=training.suspend,
             return_within=Seconds(idle.return_within),
             host_memory=MiB(int(idle.suspended_memory * 1024)) if idle.suspended_memory else None,
         ),

@@ -83,6 +83,13 @@ class TrainingQueues(Configurable):
         help="Seconds that a job has to save its state when it is paused, at most an hour. Then it is ended. The "
         "workload for which it is paused waits so long for the GPUs. Default: 30.",
     ).tag(config=True)
+    suspend = FlagOrNone(
+        None,
+        help="""True: wherever the driver can do it, the GPU memory of a job on one GPU, or a part of one, is moved to
+        the memory of the machine when the job is paused, and back when it goes on, so that nothing is lost. False: a
+        paused job is ended, and goes on from its checkpoint if it has one. None: as c.IdlePolicy.suspend. Ignored on
+        Kubernetes, where a paused job is always ended. Default: None.""",
+    ).tag(config=True)
     cancel_grace = Number(
         5,
         maximum=LONGEST_GRACE,
@@ -339,8 +346,8 @@ class IdlePolicy(Configurable):
     suspended_memory = Number(
         0,
         unit="GiB",
-        help="""GiB of the machine's memory that the GPU memory of all suspended notebooks may take. More notebooks are
-        not suspended then. 0: only the free memory of the machine limits it. Default: 0.""",
+        help="""GiB of the machine's memory that the GPU memory of all suspended notebooks and jobs may take. No more
+        of them are suspended then. 0: only the free memory of the machine limits it. Default: 0.""",
     ).tag(config=True)
     always = Flag(False, help="True: idle notebooks lose their share even if nobody waits for it. Default: False.").tag(
         config=True

@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 from jupyter_gq.client.models import JobSummary, JobUsage, JobView, MemoryExcessView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.loop.suspended_jobs import can_suspend_job
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.controller.run_time_limits import find_run_time_limit
 from jupyter_gq.domain.cluster import Device
@@ -149,6 +150,7 @@ class Presenter:
             devices=devices,
             idle=context.settings.policy.idle,
             is_borrower=context.is_borrower(workload),
+            suspendable=workload.state is State.RUNNING and can_suspend_job(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.job_use(workload) if is_job else context.usage.get(workload.id),
             unused=unused_view(workload, context.unused.get(workload.id)),

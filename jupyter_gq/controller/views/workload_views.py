@@ -35,6 +35,7 @@ from jupyter_gq.store.protocol import Record
 
 from .durations import format_duration
 from .gpu_use_views import memory_limit
+from .pause_views import pause_view
 from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
 
 #: The sentence of a workload that the last decision did not know.
@@ -82,6 +83,8 @@ class ViewContext:
     trouble: str = ""
     #: Whether a job runs on devices that a suspended notebook has lent.
     is_borrower: bool = False
+    #: Whether a job that runs would be suspended if it were paused.
+    suspendable: bool = False
     #: The level at which the memory limit of the share is enforced.
     level: ShareLevel = ShareLevel.ADVISORY
     #: What is done about a share that holds too much memory; None = nothing.
@@ -139,6 +142,7 @@ def job_summary(record: Record, context: ViewContext) -> JobSummary:
         notebook_path=detail.notebook_path,
         progress=_progress_view(detail.progress),
         saved_at=workload.checkpointed_at,
+        pause=pause_view(record, phase, suspendable=context.suspendable),
         utilisation=context.usage.utilisation if context.usage else None,
         gpu_memory_used_mib=context.usage.memory if context.usage else None,
         gpu_memory_limit_mib=memory_limit(workload, context.devices),
@@ -191,7 +195,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         return _append_trouble(workload.stop.sentence, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
-        return f"Starting on {place}{_tasks_phrase(workload)}."
+        return _append_trouble(f"Starting on {place}{_tasks_phrase(workload)}.", context.trouble)
     # Of a job that can shrink, the sentence says how its number of tasks changed last.
     changed = told if workload.can_shrink else ""
     runs = f"Running on {place}." if changed else f"Running on {place}{_tasks_phrase(workload)}."

@@ -33,13 +33,16 @@ class Filter(NamedTuple):
     memory: int = 0
     labels: tuple[tuple[str, str], ...] = ()
     domains: tuple[Domain, ...] = ()
+    #: Ids of the only allowed devices; empty = any.
+    devices: tuple[str, ...] = ()
 
     def takes_device(self, device: Device) -> bool:
-        """Tell whether the device is in the pool, of an allowed model, and has enough memory."""
+        """Tell whether the device is in the pool, allowed by its id and model, and has enough memory."""
         return (
             device.pool == self.pool
             and (not self.models or device.model in self.models)
             and device.memory >= self.memory
+            and (not self.devices or device.id in self.devices)
         )
 
     def takes_node(self, labels: Mapping[str, str]) -> bool:
@@ -57,7 +60,8 @@ def filter_of(pool: str, request: Request, domains: tuple[Domain, ...] = ()) -> 
     """Return the filter for the places that tasks of this request may use, in the pool and in all these domains."""
     if not request.devices:
         return Filter(pool, bare=True, labels=request.node_labels, domains=domains)
-    return Filter(pool, False, request.models, request.device_memory or 0, request.node_labels, domains)
+    memory, labels = request.device_memory or 0, request.node_labels
+    return Filter(pool, False, request.models, memory, labels, domains, request.only_devices)
 
 
 class Index:

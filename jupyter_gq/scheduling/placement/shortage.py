@@ -77,10 +77,17 @@ def _steps(request: Request) -> Iterator[Request]:
     The first one asks for the devices alone.
     """
     step = replace(
-        request, device_memory=None, models=(), preferred_models=(), cpu_milli=0, memory=NO_MEMORY, node_labels=()
+        request,
+        device_memory=None,
+        models=(),
+        preferred_models=(),
+        only_devices=(),
+        cpu_milli=0,
+        memory=NO_MEMORY,
+        node_labels=(),
     )
     yield step
-    for name in ("models", "device_memory", "node_labels", "cpu_milli", "memory"):
+    for name in ("models", "device_memory", "node_labels", "cpu_milli", "memory", "only_devices"):
         following = replace(step, **{name: getattr(request, name)})
         if following != step:
             step = following
@@ -93,6 +100,14 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     largest = max(map(len, devices), default=0)
     there = f"{describe_gpus(step.milli)} on one node" if step.devices else "a node"
     numbers = {"largest_node": 1000 * largest}
+    if step.only_devices:
+        return Shortage(
+            asked="the GPU on which the job was paused, the only one to which its GPU memory can return",
+            have=f"that GPU takes no new work{_in_brackets(_drained(pool, nodes))}",
+            fix="Ask your administrator, or cancel the job and send it again.",
+            numbers=numbers,
+            devices=step.devices,
+        )
     if step.memory:
         most: int = max((node.memory for node in nodes if node.memory is not None), default=NO_MEMORY)
         return Shortage(

@@ -58,6 +58,7 @@ export function aJob(given: Partial<JobView> = {}): JobView {
     prefix: [],
     progress: null,
     saved_at: null,
+    pause: null,
     utilisation: null,
     gpu_memory_used_mib: null,
     gpu_memory_limit_mib: null,

@@ -9,6 +9,7 @@ import {
   hasCells,
   isCancellable,
   describeJob,
+  describePauseCost,
   listActiveJobs,
   listMemberQueues,
   formatMemory,
@@ -187,5 +188,52 @@ describe('queues', () => {
       aQueue({ name: 'x', member: false })
     ];
     expect(listMemberQueues(queues).map(queue => queue.name)).toEqual(['leaf']);
+  });
+});
+
+describe('the cost of a pause', () => {
+  const withPause = (way: 'suspended' | 'checkpoint' | 'restart', phase: JobPhase): string =>
+    describePauseCost(
+      aJob({ phase, pause: { way, sentence: 'As the service says.' }, saved_at: 1000 }),
+      1300,
+      ENGLISH
+    );
+
+  it.each([
+    ['suspended', 'paused', /^Nothing is lost: its GPU memory is kept in host memory/],
+    ['suspended', 'pausing', /^Its GPU memory is being moved to host memory/],
+    ['suspended', 'starting', /^Its GPU memory is coming back/],
+    ['suspended', 'running', /^Nothing would be lost/],
+    [
+      'checkpoint',
+      'paused',
+      /^It continues from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/
+    ],
+    [
+      'checkpoint',
+      'running',
+      /^It would continue from its checkpoint of \d+:\d\d( [AP]M)?, or from a later one\.$/
+    ],
+    ['restart', 'paused', /^It starts again from the beginning/],
+    ['restart', 'running', /^It would start again from the beginning/]
+  ] as const)('%s, of a job that is %s', (way, phase, sentence) => {
+    expect(withPause(way, phase)).toMatch(sentence);
+  });
+
+  it('follows the reason of a pause, and is a detail of a job that runs', () => {
+    const pause = { way: 'suspended', sentence: 'As the service says.' } as const;
+    const paused = aJob({ phase: 'paused', sentence: 'Paused: nlp needed it back.', pause });
+    expect(describeJob(paused, 1300, ENGLISH)).toBe(
+      'Paused: nlp needed it back. Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was.'
+    );
+    expect(listDetails(paused, 1300, ENGLISH).map(([term]) => term)).not.toContain('If paused');
+    expect(Object.fromEntries(listDetails(aJob({ pause }), 1300, ENGLISH))).toMatchObject({
+      'If paused': 'Nothing would be lost: its GPU memory would be moved to host memory.'
+    });
+  });
+
+  it('is not told by an earlier release of the service', () => {
+    expect(describePauseCost(aJob({ phase: 'paused', pause: undefined }), 1300, ENGLISH)).toBe('');
+    expect(describePauseCost(aJob({ phase: 'paused' }), 1300, ENGLISH)).toBe('');
   });
 });

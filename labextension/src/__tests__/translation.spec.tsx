@@ -42,6 +42,7 @@ const MUCH = { quota: '2', limit: '4', used: '1', default: '1' };
 const WARNING = { expire_at: NOW + 300, sentence: SAID, keep_seconds: 1800 };
 
 /** A job in each phase, with all that a job can have. */
+const WAYS = ['suspended', 'checkpoint', 'restart'] as const;
 const JOBS = PHASES.map((phase, index) =>
   aJob({
     id: `job-${index}`,
@@ -73,6 +74,7 @@ const JOBS = PHASES.map((phase, index) =>
     progress: phase === 'running' ? { fraction: 0.5, text: '' } : null,
     running_since: phase === 'running' ? NOW - 600 : null,
     saved_at: NOW - 240,
+    pause: { way: WAYS[index % WAYS.length], sentence: SAID },
     unused_gpu: index === 2 ? { since: NOW - 1000, sentence: SAID } : null,
     eviction: { at: NOW, reason: 'RECLAIMED', sentence: SAID } as never,
     error: phase === 'failed' ? { ename: '«E»', evalue: '' } : null,

@@ -2,7 +2,14 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { computeRunSeconds, formatAmount, formatOrdinal, hasDevices } from '../jobs';
+import {
+  computeRunSeconds,
+  describePauseCost,
+  formatAmount,
+  formatOrdinal,
+  hasDevices,
+  hasPaused
+} from '../jobs';
 import { stripControls } from '../plain';
 import { describeRequest } from '../send/values';
 import { formatAge, formatEstimate, formatInstant, formatSpan } from '../times';
@@ -25,6 +32,7 @@ export function listDetails(job: JobSummary, now: number, trans: TranslationBund
         : trans.__('%1 GPU, may be paused when its owner needs it', job.over_quota)
     ],
     [trans.__('Paused'), describePause(job)],
+    [trans.__('If paused'), hasPaused(job) ? null : describePauseCost(job, now, trans) || null],
     [trans.__('Runs'), job.run > 1 ? String(job.run) : null],
     [trans.__('Progress'), describeProgress(job)],
     [trans.__('Time'), describeTime(job, now, trans)],

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.backends.servers.shares import ServerShares
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.host_memory import SimulatedHostMemory
 from jupyter_gq.devices.processes import ProcessId
@@ -120,7 +120,7 @@ class Service:
             waiting=Waiting(monotonic=time.monotonic, sleep=time.sleep, poll=Seconds(0.01)),  # noqa: TID251
             limits=limits,
         )
-        self._shares = ServerShares(suspender=suspender, now=time.time, on_change=lambda: None)  # noqa: TID251
+        self._shares = RunShares(suspender=suspender, now=time.time, on_change=lambda: None)  # noqa: TID251
         self._device = machine.device
         self._orders: Any = None
         self._known: set[str] = set()

@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, make_policy, resolved
 from jupyter_gq.scheduling.placement.gang_placement import place
 from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
-from tests.builders import NOW, Cluster, a_device, a_job, a_node, a_notebook, admitted, running, stopping
+from tests.builders import NOW, Cluster, a_device, a_job, a_node, a_notebook, admitted, evicted, running, stopping
 
 HALF = Request(devices=1, milli_per_device=MilliGpu(500), cpu_milli=4000)
 ONE = Request(devices=1, cpu_milli=4000, memory=MiB(1000))
@@ -226,3 +226,22 @@ def test_what_is_suspended_keeps_its_cpu_and_gives_up_its_devices():
     assert made.total("train", View.FUTURE) == 2000
     assert made.undo_release(running(notebook, "a-0"), nominated=False)
     assert (made.resources.room(View.FUTURE)[0][0], made.total("train", View.FUTURE)) == (4000, 1000)
+
+
+@pytest.mark.parametrize("milli", [1000, 500])
+def test_only_the_named_devices_are_taken(milli):
+    made = ledger(a_node("a", 2), a_node("b", 2))
+    device = made.layout.devices[2].id
+    request = Request(devices=1, milli_per_device=MilliGpu(milli), only_devices=(device,))
+    assert made.slots("train", request, View.NOW) == 1000 // milli
+    found = [made.place("train", request, View.NOW) for _ in range(3)]
+    assert {task.devices for task in found if task is not None} == {(device,)}
+    assert made.slots("train", Request(devices=1), View.NOW) == 3
+    assert made.slots("train", request, View.NOW) == 0
+
+
+def test_a_job_for_a_named_device_waits_for_it_and_makes_room_there_only():
+    cluster = Cluster().node("a", 2).queue("p", 1).queue("q", 0)
+    cluster.add(running(a_job("old", "q"), "a-0"), running(a_job("new", "q"), "a-1", since=5))
+    wanted = replace(a_job("back", "p"), request=Request(devices=1, only_devices=("a-0",)))
+    assert evicted(run_cycle(cluster.add(wanted).snapshot(), Policy(), NOW)) == ["old"]

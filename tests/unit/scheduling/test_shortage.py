@@ -10,6 +10,7 @@ from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint
+from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.preview.admission import check_fits
 from jupyter_gq.scheduling.wording import describe_memory
@@ -146,3 +147,14 @@ def test_who_is_told_the_most_that_there_is_may_ask_for_it():
     """15.626 GiB is 15.62 and not 15.63."""
     assert describe_memory(16_001) == "15.62 GiB"
     assert parse_memory(describe_memory(16_001)) <= 16_001
+
+
+def test_a_job_whose_only_device_takes_no_work_says_so():
+    made = cluster()
+    lost = made.nodes[0]
+    made.nodes[0] = replace(lost, devices=(replace(lost.devices[0], healthy=False), lost.devices[1]))
+    waiting = job(only_devices=(lost.devices[0].id,))
+    decision = run_cycle(made.add(waiting).snapshot(), Policy(), NOW)
+    sentence = reveal(why(decision, "j").why.sentence)
+    assert "the GPU on which the job was paused" in sentence
+    assert sentence.endswith("but that GPU takes no new work at present.")

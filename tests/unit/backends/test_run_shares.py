@@ -1,4 +1,4 @@
-"""Shares of servers are suspended beside the loop of the service, whatever the driver does meanwhile."""
+"""Shares of servers and jobs are suspended beside the loop of the service, whatever the driver does meanwhile."""
 
 import asyncio
 import os
@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.servers.shares import ServerShares
+from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
 from jupyter_gq.devices.processes import is_running, read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
-from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem
+from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
 from jupyter_gq.devices.tree_steps import SuspensionLimits, Waiting
 from jupyter_gq.domain.states import State
@@ -45,7 +45,7 @@ class Machine:
     def driver_or_system_has(self, process):
         return process in {each.id for each in self.driver.processes.values()} or is_running(process)
 
-    def shares(self, notebook=NOTEBOOK) -> ServerShares:
+    def shares(self, notebook=NOTEBOOK) -> RunShares:
         """The shares of a service that has just started, with the notebook launched."""
         suspender = ShareSuspender(
             checkpointer=self.driver,
@@ -55,7 +55,7 @@ class Machine:
             waiting=Waiting(monotonic=self.clock.now, sleep=self.clock.forward),
             limits=SuspensionLimits(),
         )
-        shares = ServerShares(
+        shares = RunShares(
             suspender=suspender, now=self.clock.now, on_change=self.changed, is_alive=self.driver_or_system_has
         )
         shares.add(notebook, lambda: [process.id for process in self.driver.processes.values()])
@@ -227,3 +227,72 @@ async def test_a_server_that_has_ended_is_forgotten(machine):
 async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
     support = choose_suspender(FakeProbe(), tmp_path / "journal", FixedClock().now, lambda: None).support()
     assert not support.available or "driver" in support.detail
+
+
+class JobMachine(Machine):
+    """The same with a job: its runner, which uses no device, and its kernel."""
+
+    def shares(self, notebook=NOTEBOOK) -> RunShares:
+        shares = super().shares(notebook)
+        shares.remove(*KEY)
+        shares.sleep = lambda _: None
+        shares.add_job(
+            KEY,
+            SuspensionTarget(
+                name="job-1",
+                devices=("GPU-0",),
+                find_processes=lambda: [process.id for process in self.driver.processes.values()],
+            ),
+        )
+        return shares
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    return JobMachine(tmp_path / "journal")
+
+
+async def test_a_job_without_gpu_memory_is_not_suspended(tmp_path):
+    machine = JobMachine(tmp_path / "journal", memory=0)
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+
+    async def failed():
+        return shares.state(*KEY).failure
+
+    assert await eventually(failed, lambda: "a failure") == "No program of this share uses a GPU."
+    assert shares.state(*KEY).phase is SharePhase.IN_USE
+
+
+async def test_a_job_comes_back_at_another_device(jobs):
+    shares = await recovered(jobs)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    assert jobs.driver.used("GPU-0") == 0
+    shares.resume(*KEY, ("GPU-1",))
+    await comes_to(shares, SharePhase.IN_USE)
+    assert (jobs.driver.used("GPU-0"), jobs.driver.used("GPU-1")) == (0, 1000)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    assert jobs.driver.used("GPU-1") == 0, "the share is looked for where it is now"
+
+
+async def test_a_suspended_job_whose_kernel_has_ended_cannot_go_on(jobs):
+    shares = await recovered(jobs)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    assert shares.describe_loss(*KEY) == ""
+    del jobs.driver.processes[KERNEL]
+    assert shares.state(*KEY).ended
+    assert shares.describe_loss(*KEY) == "The job's program on the GPU ended while the job was paused."
+
+
+async def test_a_job_whose_state_is_lost_at_its_return_cannot_go_on(jobs):
+    shares = await recovered(jobs)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    jobs.driver.processes[KERNEL].fails["restore"] = CheckpointProblem.LOST
+    shares.resume(*KEY)
+    state = await comes_to(shares, SharePhase.IN_USE)
+    assert "Restart the kernel (" not in state.failure
+    assert "could not be brought back" in shares.describe_loss(*KEY)

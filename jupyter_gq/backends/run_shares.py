@@ -1,4 +1,4 @@
-"""The suspension of the shares of notebook servers, by the suspender of this machine.
+"""The suspension of the shares of notebook servers and jobs, by the suspender of this machine.
 
 Rules
 -----
@@ -9,6 +9,9 @@ Rules
   nothing has to be moved, and the devices are lent all the same. A share that was about to come back is in use then:
   its resume was finished, by an earlier service or by its recovery.
 - Never a loop: a resume that failed for an unknown reason is repeated `_MOST_ATTEMPTS` times at most.
+- Jobs stand still: the processes of a suspended job are stopped, since a job would go on computing. They go on before
+  the driver is asked anything about them, because it may need their help to answer.
+- Jobs without GPU state run on: a process that opens its device later would open the one that the job had before.
 
 See `backends.share_suspension` for the guarantees.
 """
@@ -16,12 +19,14 @@ See `backends.share_suspension` for the guarantees.
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState
+from jupyter_gq.devices.freezing import freeze, thaw
 from jupyter_gq.devices.processes import ProcessId, is_running
 from jupyter_gq.devices.suspension import (
     Recovered,
@@ -33,7 +38,7 @@ from jupyter_gq.devices.suspension import (
 )
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +49,7 @@ _SLOW_AFTER = 120.0
 #: Attempts of a resume that fails for an unknown reason.
 _MOST_ATTEMPTS = 3
 _RESTART = 'Restart the kernel ("Kernel > Restart Kernel") to use the GPU again.'
+_TOO_SLOW = "The work of the job on the GPU could not be suspended in time."
 
 RunKey = tuple[str, int]
 T = TypeVar("T")
@@ -51,7 +57,7 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True, slots=True)
 class _Share:
-    """The share of one launched server."""
+    """The share of one launched server or job."""
 
     name: str
     target: SuspensionTarget
@@ -69,13 +75,15 @@ class _Share:
     suspended: tuple[ProcessId, ...] = ()
     #: Processes that lost their GPU state; their kernels need a restart.
     lost: tuple[ProcessId, ...] = ()
-    #: Whether the server has ended, so that the suspender forgets the share after the call under way.
+    #: Whether the processes are those of a job, and are stopped while the share is suspended.
+    freezes: bool = False
+    #: Whether the server or job has ended, so that the suspender forgets the share after the call under way.
     ended: bool = False
 
 
 @dataclass(kw_only=True)
-class ServerShares:
-    """The shares of notebook servers; the port `capabilities.suspension` of their backend."""
+class RunShares:
+    """The shares of notebook servers and jobs; the port `capabilities.suspension` of the backend of servers."""
 
     suspender: Suspender
     #: Returns the time in seconds since the epoch.
@@ -84,6 +92,8 @@ class ServerShares:
     on_change: Callable[[], None]
     #: Returns whether a process of this machine runs.
     is_alive: Callable[[ProcessId], bool] = is_running
+    #: Waits for so many seconds, in a thread.
+    sleep: Callable[[float], None] = time.sleep
     _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
     #: What the suspender found after the start, by name; None before.
     _recovered: Mapping[str, Recovered] | None = field(init=False, default=None)
@@ -92,6 +102,7 @@ class ServerShares:
     _recovery_failed: bool = field(init=False, default=False)
     #: Why this machine cannot suspend; None = not known yet, "" = it can.
     _unsupported: str | None = field(init=False, default=None)
+    _can_move: bool = field(init=False, default=False)
 
     # --- the port
 
@@ -114,14 +125,22 @@ class ServerShares:
             share.wanted, share.lost = False, ()
             self._start(share, SharePhase.SUSPENDING, lambda: self._suspend(share))
 
-    def resume(self, workload: str, run: int) -> None:
-        """Begin to resume a suspended share in a thread, or let a suspension under way be undone."""
+    @property
+    def can_move(self) -> bool:
+        """Whether the driver can resume a share on another device of the same model; False until that is known."""
+        return self._can_move
+
+    def resume(self, workload: str, run: int, devices: Sequence[str] = ()) -> None:
+        """Begin to resume a suspended share in a thread, or let a suspension under way be undone.
+
+        `devices` are the devices to resume on; empty = those on which the share was.
+        """
         share = self._shares.get((workload, run))
         if share is None or share.state is None:
             return
         share.wanted = True
         if share.state.phase is SharePhase.SUSPENDED and share.began is None:
-            self._start(share, SharePhase.RESUMING, lambda: self._resume(share))
+            self._start(share, SharePhase.RESUMING, lambda: self._resume(share, tuple(devices)))
 
     # --- for the backend
 
@@ -132,14 +151,21 @@ class ServerShares:
         """
         if not workload.request.devices:
             return
-        devices = tuple(device for task in workload.placement for device in task.devices)
-        share = _Share(
-            name=workload.id,
-            target=SuspensionTarget(name=workload.id, devices=devices, find_processes=find_processes),
-            record=workload.state,
+        target = SuspensionTarget(
+            name=workload.id, devices=devices_of(workload.placement), find_processes=find_processes
         )
+        share = _Share(name=workload.id, target=target, record=workload.state)
         self._shares[(workload.id, workload.run)] = share
         self._settle(share)
+
+    def add_job(self, key: RunKey, target: SuspensionTarget) -> None:
+        """Know the share of a launched job; does nothing for a job without a device.
+
+        The function `find_processes` of the target may be called in threads.
+        """
+        if target.devices:
+            share = self._shares[key] = _Share(name=target.name, target=target, record=State.RUNNING, freezes=True)
+            self._settle(share)
 
     def recover(self) -> None:
         """Let the suspender finish or undo what a crash interrupted, once and in a thread; does nothing after that."""
@@ -155,13 +181,22 @@ class ServerShares:
         self._note_ended(share)
         return share.state
 
+    def describe_loss(self, workload: str, run: int) -> str:
+        """Return why a job cannot go on, since its GPU state is gone, as a sentence; "" if it can."""
+        share = self._shares.get((workload, run))
+        if share is None or share.state is None or share.began is not None or not share.freezes:
+            return ""
+        if share.state.ended:
+            return "The job's program on the GPU ended while the job was paused."
+        return "The GPU state of the job could not be brought back from host memory." if share.lost else ""
+
     def describe_trouble(self, workload: str, run: int) -> str:
         """Return what is wrong with a share, as a sentence for its owner; "" if nothing is."""
         share = self._shares.get((workload, run))
         if share is None or share.state is None:
             return ""
         share.lost = tuple(filter(self.is_alive, share.lost))
-        if share.lost:
+        if share.lost and not share.freezes:
             return f"The GPU state of a program was lost. {_RESTART}"
         if share.began is not None and self.now() - share.began > _SLOW_AFTER:
             return "The GPU driver takes unusually long to move the memory of this share."
@@ -185,26 +220,46 @@ class ServerShares:
         try:
             found = self.suspender.suspend(share.target, lambda: share.wanted)
         except SuspensionError as error:
-            if error.problem is SuspensionProblem.NOTHING_TO_SUSPEND and not share.wanted:
-                return ShareState(phase=SharePhase.SUSPENDED, memory=MiB(0), seconds=self._since(began))
-            if error.problem is SuspensionProblem.LOST:
-                share.lost = _find_programs(share)
-            if error.problem is SuspensionProblem.WANTED:
-                return ShareState(phase=SharePhase.IN_USE)
-            return self._failed(SharePhase.IN_USE, error.sentence)
+            return self._failed_suspension(share, error, began)
+        if share.freezes:
+            freeze(share.target.find_processes, self.sleep)
         share.suspended = found.processes
         return ShareState(phase=SharePhase.SUSPENDED, memory=found.total, seconds=self._since(began))
 
-    def _resume(self, share: _Share) -> ShareState:
+    def _failed_suspension(self, share: _Share, error: SuspensionError, began: float) -> ShareState:
+        """Return the state after a suspension that was refused or undone, and that began at `began`.
+
+        The share of a server that has nothing on its devices is suspended all the same.
+        """
+        match error.problem:
+            case SuspensionProblem.NOTHING_TO_SUSPEND if not (share.wanted or share.freezes):
+                return ShareState(phase=SharePhase.SUSPENDED, memory=MiB(0), seconds=self._since(began))
+            case SuspensionProblem.WANTED if share.freezes:
+                return self._failed(SharePhase.IN_USE, _TOO_SLOW)
+            case SuspensionProblem.WANTED:
+                return ShareState(phase=SharePhase.IN_USE)
+            case SuspensionProblem.LOST:
+                share.lost = _find_programs(share)
+        return self._failed(SharePhase.IN_USE, error.sentence)
+
+    def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
         """Resume the share and return its state; without room on the devices, the share stays suspended."""
         began, suspended = self.now(), self._find_suspension(share)
+        if share.freezes:
+            thaw(share.target.find_processes())
         if suspended is None:
             return ShareState(phase=SharePhase.IN_USE, seconds=self._since(began))
+        moves = {old: new for old, new in zip(suspended.memory, devices, strict=False) if old != new}
         try:
-            self.suspender.resume(share.name, timeout=_ROOM_TIMEOUT)
+            self.suspender.resume(share.name, timeout=_ROOM_TIMEOUT, moves=moves)
         except SuspensionError as error:
-            return self._failed_resume(share, suspended, error)
+            state = self._failed_resume(share, suspended, error)
+            if share.freezes and state.phase is SharePhase.SUSPENDED:
+                freeze(share.target.find_processes, self.sleep)
+            return state
         share.attempts = 0
+        if devices:
+            share.target = replace(share.target, devices=devices)
         return ShareState(phase=SharePhase.IN_USE, memory=suspended.total, seconds=self._since(began))
 
     def _failed_resume(self, share: _Share, suspended: Suspension, error: SuspensionError) -> ShareState:
@@ -217,7 +272,7 @@ class ServerShares:
         if error.problem is not SuspensionProblem.LOST and share.attempts < _MOST_ATTEMPTS:
             return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
         share.attempts, share.lost = 0, suspended.processes
-        return self._failed(SharePhase.IN_USE, f"{error.sentence} {_RESTART}")
+        return self._failed(SharePhase.IN_USE, error.sentence if share.freezes else f"{error.sentence} {_RESTART}")
 
     def _find_suspension(self, share: _Share) -> Suspension | None:
         """Return what the suspender has suspended of a share; None if there is nothing to bring back."""
@@ -236,10 +291,16 @@ class ServerShares:
         The states are None if they could not be read.
         """
         support = self.suspender.support()
+        self._can_move = support.available and support.can_move
+        for suspension in self.suspender.suspensions():
+            thaw(suspension.processes)
         try:
             recovered = self.suspender.recover()
         except SuspensionError as error:
             return error.sentence, None
+        for share in tuple(self._shares.values()):
+            if share.freezes and recovered.get(share.name) is Recovered.SUSPENDED:
+                freeze(share.target.find_processes, self.sleep)
         return "" if support.available else support.detail, recovered
 
     # --- inside: in the loop
@@ -303,8 +364,13 @@ class ServerShares:
         _run_in_thread(f"forget {share.name}", lambda: self.suspender.forget(share.name), lambda _: None)
 
 
+def devices_of(placement: Iterable[TaskPlacement]) -> tuple[str, ...]:
+    """Return the ids of the devices of all tasks."""
+    return tuple(device for task in placement for device in task.devices)
+
+
 def _find_programs(share: _Share) -> tuple[ProcessId, ...]:
-    """Return the processes of a share without its server, which uses no GPU itself."""
+    """Return the processes of a share without its server, or the job's runner, which use no GPU themselves."""
     return tuple(share.target.find_processes())[1:]
 
 

@@ -1,0 +1,46 @@
+"""The view of what a pause of a job costs: nothing, the work since its checkpoint, or all of its work."""
+
+from datetime import UTC, datetime
+
+from jupyter_gq.client.models import JobPhase, PauseView, PauseWay
+from jupyter_gq.controller.suspended_runs import has_suspended_run
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.store.protocol import Record
+
+
+def pause_view(record: Record, phase: JobPhase, *, suspendable: bool) -> PauseView | None:
+    """Return what the pause of a job costs, or would cost; None for a job that has not run, or has ended.
+
+    `suspendable` tells whether a running job would be suspended, as far as that is known now.
+    """
+    if phase not in {"starting", "running", "pausing", "paused"} or not record.workload.run:
+        return None
+    way = _way_of(record, phase, suspendable)
+    return PauseView(way=way, sentence=_describe(way, phase, record.workload.checkpointed_at))
+
+
+def _way_of(record: Record, phase: JobPhase, suspendable: bool) -> PauseWay:
+    """Return how a job is, was or would be paused."""
+    is_being_suspended = phase == "pausing" and record.detail.suspension is not None
+    if has_suspended_run(record) or is_being_suspended or (phase == "running" and suspendable):
+        return "suspended"
+    return "restart" if record.workload.checkpointed_at is None else "checkpoint"
+
+
+def _describe(way: PauseWay, phase: JobPhase, saved_at: Instant | None) -> str:
+    """Return the sentence about a pause in this way, of a job in this phase."""
+    if way == "suspended":
+        match phase:
+            case "paused":
+                return "Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was."
+            case "pausing":
+                return "Its GPU memory is being moved to host memory, so that nothing is lost."
+            case "starting":
+                return "Its GPU memory is coming back from host memory, and it goes on where it was."
+            case _:
+                return "If it is paused, nothing is lost: its GPU memory is moved to host memory."
+    begin = "It" if phase in {"pausing", "paused"} else "If it is paused, it"
+    if way == "restart" or saved_at is None:
+        return f"{begin} starts again from the beginning, since it has saved no checkpoint."
+    time = datetime.fromtimestamp(saved_at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{begin} continues from its checkpoint of {time}, or from a later one."
