@@ -61,7 +61,7 @@ class SyntaxFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedCell:
-    """The syntax of a cell, as far as it is known. A cell that is too deep for this process has neither tree nor fault."""
+    """The syntax of a cell, as far as it is known. What is too deep for this process has neither tree nor fault."""
 
     #: Not too deep for visitors. Shared, so it must not be changed.
     tree: ast.Module | None = None
