@@ -207,11 +207,13 @@ kernels: .venv-ipykernel-6.17.1/.installed .venv-ipykernel-6.29.5/.installed .ve
 	.venv-ipykernel-$*/bin/pip install -q ipykernel==$*
 	@touch $@
 
-benchmarks: setup chromium peer ## Measure time to first output, spawn, list requests, scheduling cycles (see benchmarks/ for traces)
+benchmarks: setup chromium peer ## Measure first output, spawn, what goes along, long output, list requests, scheduling cycles (see benchmarks/ for traces)
 	$(BIN)/python -m benchmarks.first_output
 	$(BIN)/python -m benchmarks.spawn
 	$(BIN)/python -m benchmarks.waiting_kernel
 	$(BIN)/python -m benchmarks.agent
+	$(BIN)/python -m benchmarks.capture
+	$(BIN)/python -m benchmarks.long_output
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.cycle
 

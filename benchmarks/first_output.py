@@ -4,6 +4,9 @@ Ours is timed in the browser: from the click on "Send to training" in the dialog
 jupyter-scheduler shows output only when a job is complete, so its time is from the creation of the job until its
 status is COMPLETED, asked every 50 ms from its server (its own page asks every 10 s; that is left out in its favour).
 The two take turns. jupyter-scheduler runs from a virtual environment of its own (`--peer-python`).
+
+A second cell imports a module of the notebook's folder, so its code is frozen at the click: the job runs in a folder of
+its own with a copy of the module. It is measured beside the trivial cell, in turn.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
@@ -23,8 +27,12 @@ from tests.browser.page import LabPage
 from . import table
 from .hub import running_hub
 
-#: Its text stands nowhere before it has run.
+#: Texts that stand nowhere before their cells have run.
 _CODE = 'print("seen", 6 * 7)'
+_FROZEN = 'from answer import multiply\nprint("frozen", multiply(6, 7))'
+_MODULE = "def multiply(one, other):\n    return one * other\n"
+#: Seconds from the click to the first output.
+_GOAL = 1.5
 
 
 class PeerServer:
@@ -75,7 +83,7 @@ class PeerServer:
     async def first_output(self, number: int) -> float:
         """Seconds from the creation of a job until its output can be seen."""
         name = f"cell{number}.ipynb"
-        (self.folder / name).write_text(json.dumps(_notebook()))
+        (self.folder / name).write_text(json.dumps(_notebook(_CODE)))
         loop = asyncio.get_running_loop()
         began = loop.time()
         body = {
@@ -103,40 +111,44 @@ class PeerServer:
         self._process.wait()
 
 
-async def measure(runs: int, peer_python: str) -> list[table.Row]:
-    """Time both in turn; return the medians."""
+async def measure(runs: int, peer_python: str | None) -> list[table.Row]:
+    """Time the cells, and jupyter-scheduler if its interpreter is given, in turn; return the medians."""
     ours: list[float] = []
+    frozen: list[float] = []
     peers: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
-        async with running_hub() as hub:
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        hub = await stack.enter_async_context(running_hub())
+        peer = None
+        if peer_python is not None:
             peer = PeerServer(peer_python, Path(folder))
+            stack.push_async_callback(peer.close)
             await peer.ready()
-            home = hub.hub.folder / "homes" / "ann" / "hello.ipynb"
-            home.write_text(json.dumps(_notebook()))
-            async with LabPage.opened(hub.hub.url, "ann", "0.25", "hello.ipynb") as page:
-                for number in range(runs + 1):
-                    mine = await page.time_to_first_output("seen 42", queue="vision", gpus="0.5")
-                    theirs = await peer.first_output(number)
-                    if number:  # the first of each is not counted
-                        ours.append(mine)
-                        peers.append(theirs)
-            await peer.close()
+        home = hub.hub.folder / "homes" / "ann"
+        (home / "answer.py").write_text(_MODULE)
+        (home / "hello.ipynb").write_text(json.dumps(_notebook(_CODE, _FROZEN)))
+        page = await stack.enter_async_context(LabPage.opened(hub.hub.url, "ann", "0.25", "hello.ipynb"))
+        for number in range(runs + 1):
+            times = [
+                await page.time_to_first_output("seen 42", queue="vision", gpus="0.5"),
+                await page.time_to_first_output("frozen 42", queue="vision", gpus="0.5", place=1),
+            ]
+            theirs = None if peer is None else await peer.first_output(number)
+            if number:  # the first of each is not counted
+                ours.append(times[0])
+                frozen.append(times[1])
+                peers += [] if theirs is None else [theirs]
     return [
-        table.Row(
-            case="click to first output, trivial cell",
-            figure="p50",
-            unit="s",
-            ours=statistics.median(ours),
-            peer=statistics.median(peers),
-            goal=1.5,
-        ),
-        table.Row(
-            case="click to first output, trivial cell",
-            figure="worst",
-            unit="s",
-            ours=max(ours),
-            peer=max(peers),
-        ),
+        *_make_rows("click to first output, trivial cell", ours, peers),
+        *_make_rows("click to first output, frozen code", frozen, ours),
+    ]
+
+
+def _make_rows(case: str, ours: list[float], peers: list[float]) -> list[table.Row]:
+    middle, theirs = statistics.median(ours), statistics.median(peers) if peers else None
+    return [
+        table.Row(case=case, figure="p50", unit="s", ours=middle, peer=theirs, goal=_GOAL),
+        table.Row(case=case, figure="worst", unit="s", ours=max(ours), peer=max(peers, default=None)),
     ]
 
 
@@ -144,17 +156,20 @@ def _environment_name() -> str:
     return "benchmark"
 
 
-def _notebook() -> dict[str, object]:
-    cell: dict[str, object] = {
-        "cell_type": "code",
-        "id": "hello",
-        "source": _CODE,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
+def _notebook(*sources: str) -> dict[str, object]:
+    cells: list[dict[str, object]] = [
+        {
+            "cell_type": "code",
+            "id": f"hello{number}",
+            "source": source,
+            "metadata": {},
+            "outputs": [],
+            "execution_count": None,
+        }
+        for number, source in enumerate(sources)
+    ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
 
 
 def main() -> None:
@@ -166,11 +181,13 @@ def main() -> None:
         default=".venv-peer/bin/python",
         help="interpreter with jupyter-scheduler and ipykernel (default: %(default)s)",
     )
+    parser.add_argument("--no-peer", action="store_true", help="measure without jupyter-scheduler")
     arguments = parser.parse_args()
-    if not Path(arguments.peer_python).exists():
+    peer_python = None if arguments.no_peer else arguments.peer_python
+    if peer_python is not None and not Path(peer_python).exists():
         sys.exit(f"{arguments.peer_python} is missing; make it with: make peer")
     try:
-        rows = asyncio.run(measure(arguments.runs, arguments.peer_python))
+        rows = asyncio.run(measure(arguments.runs, peer_python))
     finally:
         end_descendants()
     table.show("First output", rows, arguments.json)

@@ -12,12 +12,12 @@ See docs/decisions/0136-vary-literals-by-their-position.md.
 import ast
 import itertools
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import cells
 from .bundle import Step
+from .parsing import MOST_CHARACTERS, compile_quietly
 from .refusal import RefusedRequest
 from .requests import PlannedAssignment
 
@@ -119,16 +119,13 @@ def _refuse(message: str) -> RefusedRequest:
 
 def _parse(source: str) -> ast.Module | None:
     """Return the syntax tree of a cell, in which magics and commands are empty statements; None if it has an error."""
-    if source.lstrip().startswith("%%"):
+    if source.lstrip().startswith("%%") or len(source) > MOST_CHARACTERS:
         return None
     for text in (source, _NO_PYTHON.sub(r"\1pass", source)):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # such as an invalid escape
-                tree = compile(text, "<cell>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            return compile_quietly(text)
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             continue
-        return tree if isinstance(tree, ast.Module) else None
     return None
 
 

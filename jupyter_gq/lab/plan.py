@@ -40,6 +40,10 @@ _ALWAYS_TOLD = {
     "asks_for_input": "asks for input; nobody can answer in a job, so it will fail",
     "installs_packages": "installs packages; it does so in every run, in the same environment",
 }
+_UNREAD = (
+    "is too large to be looked at, so the files, variables and results that it names are not seen: add patterns for "
+    "its files, or split the cell"
+)
 
 
 def describe_plan(
@@ -109,7 +113,9 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
         ran = request.prefix[step.index] if step.index is not None else None
         if ran is not None:
             yield from _describe_run(ran, step, present)
-        if python:
+        if python and cells.is_unread(step.source):
+            yield _warn(step, "not_checked", _UNREAD)
+        elif python:
             for effect in find_effects(step.source):
                 if not (in_memory and effect.kind == "writes_database"):
                     yield from _describe_effect(effect, step, ran is not None and ran.ran)

@@ -159,7 +159,7 @@ class ServiceConnection:
         """
         request = parse(CaptureRequest, body)
         source = await self._find_origin(request)
-        steps = bundle.plan_steps(request, source.kernel)
+        steps = await _plan_steps(request, source)
         return await self._captures.take(self.service, request, steps, source)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
@@ -185,7 +185,7 @@ class ServiceConnection:
         group = f"sweep-{hashlib.sha256(request.key.encode()).hexdigest()[:8]}"  # the same when it is sent twice
         request = request.model_copy(update={"group": group})
         source = await self._find_origin(request)
-        points = list_points(request.grid, bundle.plan_steps(request, source.kernel))
+        points = list_points(request.grid, await _plan_steps(request, source))
         send = await self._prepare(request)
         sent: list[SweptJob] = []
         try:
@@ -208,7 +208,7 @@ class ServiceConnection:
     async def _prepare(self, request: SendRequest) -> SendPoint:
         """Return a function that submits the job of a checked request; its files have been sent to the service."""
         source = await self._find_origin(request)
-        steps = bundle.plan_steps(request, source.kernel)
+        steps = await _plan_steps(request, source)
         here = self._environment_for(source)
         variables = here.choose(list_python_sources(steps, source.kernel), request.variables)
         source = replace(source, environment=variables, secrets=request.secrets)
@@ -254,9 +254,10 @@ class ServiceConnection:
     async def describe(self, request: CellsRequest) -> Plan:
         """Return the cells that would run for a checked request, with warnings; for the rest see `check`."""
         source = await self._find_origin(request)
-        steps = bundle.plan_steps(request, source.kernel)
+        steps = await _plan_steps(request, source)
         project = await self._find_project(request, steps, source)
-        return describe_plan(request, steps, source, self._environment_for(source), project.describe())
+        here, files = self._environment_for(source), project.describe()
+        return await asyncio.to_thread(describe_plan, request, steps, source, here, files)
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""
@@ -320,3 +321,11 @@ class ServiceConnection:
             self._log.info("the state of the share could not be fetched: %s", error.problem.message)
         else:
             self._share.note_notebooks([notebook.model_dump() for notebook in found.notebooks], now())
+
+
+async def _plan_steps(request: CellsRequest, source: bundle.Origin) -> list[bundle.Step]:
+    """Return the cells that the job will run, in order; read in a thread, since there may be many large ones.
+
+    Raises `RefusedRequest` if one of them cannot run.
+    """
+    return await asyncio.to_thread(bundle.plan_steps, request, source.kernel)

@@ -172,14 +172,25 @@ def find_own_modules(cwd: str) -> Iterator[ModuleType]:
     """Yield the imported modules whose files lie below `cwd`, without those of an environment that lies there."""
     folder = os.path.realpath(cwd) + os.sep
     environments = [os.path.realpath(prefix) + os.sep for prefix in (sys.prefix, sys.base_prefix)]
+    real: dict[str, str] = {}  # a kernel has thousands of modules in a few folders
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name == "__main__" or not isinstance(module, ModuleType) or not isinstance(file, str):
             continue
-        path = os.path.realpath(file)
+        path = _resolve(file, real)
         inside = path.startswith(folder) and os.sep + "site-packages" + os.sep not in path
         if inside and not any(path.startswith(each) for each in environments):
             yield module
+
+
+def _resolve(file: str, real: dict[str, str]) -> str:
+    """Return the path of a file without links; `real` has the paths of folders that were resolved before."""
+    folder, name = os.path.split(file)
+    if not folder or os.path.islink(file):
+        return os.path.realpath(file)
+    if folder not in real:
+        real[folder] = os.path.realpath(folder)
+    return os.path.join(real[folder], name)
 
 
 def _name_type(value: object) -> str:

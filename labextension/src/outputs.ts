@@ -63,10 +63,16 @@ function appendOutput(outputs: readonly IOutput[], output: IOutput): readonly IO
   }
   const last = outputs.length > 0 ? outputs[outputs.length - 1] : null;
   if (last !== null && last.output_type === 'stream' && last.name === output.name) {
-    const text = collapseText(readStreamText(last) + readStreamText(output));
+    const text = appendText(readStreamText(last), readStreamText(output));
     return [...outputs.slice(0, -1), { ...last, text }];
   }
   return [...outputs, { ...output, text: collapseText(readStreamText(output)) }];
+}
+
+/** Return `collapseText(before + more)`; `before` is collapsed already, so only its last line is processed again. */
+function appendText(before: string, more: string): string {
+  const line = before.lastIndexOf('\n') + 1;
+  return before.slice(0, line) + collapseText(before.slice(line) + more);
 }
 
 /** Return the text of a stream output, which a file may hold as a list of lines; "" if there is none. */
@@ -134,7 +140,8 @@ export function toModelOutputs(outputs: readonly IOutput[]): IOutput[] {
 }
 
 function toModelText(output: IOutput): string {
-  return readStreamText(output).replace(/\r+$/gm, '');
+  const text = readStreamText(output);
+  return text.includes('\r') ? text.replace(/\r+$/gm, '') : text;
 }
 
 /** One change to the outputs in a notebook model. */
@@ -169,6 +176,59 @@ export function planSteps(present: readonly IOutput[], wanted: readonly IOutput[
     }
   }
   return plan;
+}
+
+/** The beginning of a plan. */
+export interface IPortion {
+  readonly steps: readonly Step[];
+  /** Whether this is the whole plan. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Return the first steps of a plan, with outputs of about `most` characters, and at least one.
+ *
+ * Of a rewriting, the outputs at the beginning are taken; a later plan adds the rest. The page can answer its user
+ * between two portions.
+ */
+export function takePortion(plan: readonly Step[], most: number): IPortion {
+  const steps: Step[] = [];
+  let left = most;
+  for (const step of plan) {
+    if (step.kind === 'rewrite') {
+      const count = countWithin(step.outputs, left);
+      steps.push({ ...step, outputs: step.outputs.slice(0, count) });
+      return { steps, isWhole: count === step.outputs.length };
+    }
+    left -= step.kind === 'text' ? step.text.length : measure(step.output);
+    if (left < 0 && steps.length > 0) {
+      return { steps, isWhole: false };
+    }
+    steps.push(step);
+  }
+  return { steps, isWhole: true };
+}
+
+/** Return how many outputs at the beginning have `most` characters together; two at least: the placeholder and one more. */
+function countWithin(outputs: readonly IOutput[], most: number): number {
+  let [count, left] = [0, most];
+  for (const output of outputs) {
+    left -= measure(output);
+    if (left < 0 && count >= 2) {
+      break;
+    }
+    count++;
+  }
+  return count;
+}
+
+/** Return about how many characters an output has. */
+function measure(output: IOutput): number {
+  const data = Object.values((output.data ?? {}) as Record<string, unknown>);
+  return data.reduce<number>(
+    (sum, value) => sum + (typeof value === 'string' ? value.length : 1000),
+    readStreamText(output).length
+  );
 }
 
 /** Return the change from one output to another at the same place; null if all outputs must be rewritten. */

@@ -238,9 +238,9 @@ class LabPage:
         await expect(panel).to_be_visible()
         return panel
 
-    async def time_to_first_output(self, text: str, *, queue: str, gpus: str) -> float:
-        """Seconds from the click in the dialog until `text` stands under the first code cell; clears it before."""
-        cell = self.page.locator(".jp-Notebook:visible .jp-CodeCell").first
+    async def time_to_first_output(self, text: str, *, queue: str, gpus: str, place: int = 0) -> float:
+        """Seconds from the click in the dialog until `text` stands under the code cell at `place`; clears it before."""
+        cell = self.page.locator(".jp-Notebook:visible .jp-CodeCell").nth(place)
         await self.select(cell)
         await self.page.get_by_role("menuitem", name="Edit").click()
         await self.page.get_by_role("menuitem", name="Clear Cell Output").click()

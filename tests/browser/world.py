@@ -13,6 +13,7 @@ import jupyter_gq
 from jupyter_gq.demo.command import USERS
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
 from jupyter_gq.demo.story import set_epochs, write_story_config
+from jupyter_gq.domain.json_types import JsonObject
 from tests.kept_logs import LOGS
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
@@ -67,3 +68,12 @@ def show_extension_of_checkout(home: Path) -> None:
     config = home / ".jupyter/jupyter_lab_config.py"
     config.parent.mkdir(exist_ok=True)
     config.write_text(f"c.LabApp.extra_labextensions_path = [{str(extensions)!r}]\n")
+
+
+def read_cells(notebook: Path) -> list[JsonObject]:
+    """Return the cells of a notebook that a server saves; none while the server writes the file."""
+    try:
+        cells: list[JsonObject] = json.loads(notebook.read_text())["cells"]
+    except (ValueError, FileNotFoundError):  # a server moves the file away for a moment
+        return []
+    return cells

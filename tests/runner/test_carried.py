@@ -158,3 +158,10 @@ def test_relative_paths_lead_to_the_files_of_the_job(job: Job) -> None:
     job.files = {"data/rows.txt": b"frozen"}
     job.target("print(read())").run()
     assert shown(job) == "frozen\n"
+
+
+def test_plain_containers_are_shared_in_the_job_as_they_were(job: Job) -> None:
+    code = "rows = [1, 2]; alias = rows; names = {'a': 'x'}; both = {'rows': rows}; text = 'long'; none = None"
+    take_along(job, code, "rows", "alias", "names", "both", "text", "none")
+    job.target("print(alias is rows, both['rows'] is rows, rows, names, text, none)").run()
+    assert shown(job) == "True True [1, 2] {'a': 'x'} long None\n"

@@ -162,6 +162,14 @@ async def test_a_kernel_that_is_not_python_is_replayed_unchecked(on_hub, service
     assert service.bodies[-1]["bundle"]["manifest"]["kernel"]["language"] == "echo"
 
 
+async def test_a_cell_that_is_too_large_to_be_looked_at_is_sent_and_its_user_is_told(on_hub, fetch):
+    large = code("train", "words = [" + "'word', " * 160_000 + "]")
+    status, plan = await fetch("POST", "check", body=a_request(notebook=a_notebook(large)))
+    assert status == 200
+    (said,) = [each["message"] for each in plan["warnings"] if each["code"] == "not_checked"]
+    assert said.startswith("is too large to be looked at, so the files, variables and results that it names are not")
+
+
 async def test_the_check_sends_nothing(on_hub, service, fetch):
     status, answer = await fetch("POST", "check", body=a_request())
     assert status == 200

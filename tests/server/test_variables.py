@@ -73,6 +73,7 @@ async def test_variables_of_a_kernel_reach_the_target_of_a_job(kernel, service, 
     assert status == 201, problem
     bundle = service.bodies[-1]["bundle"]
     assert [cell["source"] for cell in bundle["notebook"]["cells"]] == [before[3], target]
+    assert "cloudpickle" in bundle["manifest"]["carried"]["packages"], "the job checks the versions"
     # The module is not on the machine of the job.
     (jp_root_dir / "work" / "nets.py").unlink()
     outputs = run_job(tmp_path / "job", bundle, service.parts)

@@ -123,7 +123,7 @@ class Captures:
         if store is None:
             raise _refuse("The scheduler service takes no variables along.")
         limit = min(self._max_bytes, store.max_job_bytes)
-        wanted = Wanted.read(request, steps)
+        wanted = await asyncio.to_thread(Wanted.read, request, steps)
         capture = Capture(
             id=uuid.uuid4().hex, kernel_id=kernel_id, folder=Path(tempfile.mkdtemp(prefix="gq-variables-")), report={}
         )

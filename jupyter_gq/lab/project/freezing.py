@@ -55,9 +55,12 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
 def _read(path: Path, most: int) -> bytes:
     """Return at most so many bytes of a regular file; raise `OSError` for what is none by now, such as a pipe."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        return file.read(most)
+        # Python takes memory for all that is asked for, so no more is asked for than the file has.
+        content = file.read(min(most, found.st_size + 1))
+        return content if len(content) <= found.st_size else content + file.read(most - len(content))
 
 
 def _refuse(why: str) -> RefusedRequest:

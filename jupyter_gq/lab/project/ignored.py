@@ -46,6 +46,7 @@ class Ignored:
         self.problem = problem
         self._all = _parse([*_MADE, *map(_widen, own)])
         self._secrets = _parse([*SECRETS, *(line.lower() for line in own if line.startswith("!"))])
+        self._judged: dict[str, bool] = {}
 
     @classmethod
     def read(cls, folder: Path) -> "Ignored":
@@ -59,7 +60,10 @@ class Ignored:
 
     def is_secret(self, path: str) -> bool:
         """Return whether a file probably holds secrets; `path` is relative, with slashes."""
-        return self._secrets.match_file(path.lower())
+        lower = path.lower()
+        if lower not in self._judged:
+            self._judged[lower] = self._secrets.match_file(lower)
+        return self._judged[lower]
 
     def covers(self, path: str) -> bool:
         """Return whether a file stays; `path` is relative, with slashes, and ends with one for a folder."""

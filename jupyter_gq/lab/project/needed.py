@@ -14,7 +14,6 @@ Rules
 import ast
 import os
 import stat
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -22,17 +21,15 @@ from typing import Literal
 
 from jupyter_gq.client.frozen_files import MOST_FILES, explain_unsafe_path
 from jupyter_gq.domain.errors import MachineError
-from jupyter_gq.lab.cells import limit_depth
 from jupyter_gq.lab.clock import monotonic
 
 from .ignored import Ignored, match_patterns
+from .modules import ReadModules
 from .references import Import, References, find_references
 
 Why = Literal["imported", "opened", "pattern"]
-_SECONDS = 0.8
+_SECONDS = 2.0
 _MOST_ENTRIES = 50_000
-#: Largest source that is parsed, in bytes.
-_LARGEST_SOURCE = 2 * 1024 * 1024
 #: Most files that stay and are named.
 _MOST_STAYING = 100
 _MIB = 1024 * 1024
@@ -115,6 +112,9 @@ def find_needed(folder: Path, code: Code, patterns: Sequence[str], caps: Caps) -
     return search.found
 
 
+_READ = ReadModules()
+
+
 class _Enough(MachineError):
     """The early end of a search that has taken too long or has looked at too many entries."""
 
@@ -130,6 +130,12 @@ class _Search:
         self._entries = 0
         self._until = monotonic() + _SECONDS
         self._modules: list[str] = []
+        #: Packages and folders of data that were looked at. Many modules name the same ones.
+        self._packages: set[str] = set()
+        self._folders: set[str] = set()
+        #: What was found at a path, and where the folder of a path is without links; asked for many times.
+        self._stats: dict[str, os.stat_result | None] = {}
+        self._real_folders: dict[str, str] = {}
         self.found = Needed(ignore_problem=self._ignored.problem)
 
     def add_references(self, references: References, package: tuple[str, ...]) -> None:
@@ -146,9 +152,9 @@ class _Search:
             path = self._modules.pop()
             if path not in read:
                 read.add(path)
-                tree = self._parse(path)
-                if tree is not None:
-                    self.add_references(find_references(tree), PurePosixPath(path).parts[:-1])
+                references = self._read(path)
+                if references is not None:
+                    self.add_references(references, PurePosixPath(path).parts[:-1])
 
     def add_patterns(self, patterns: Sequence[str]) -> None:
         """Add the files that the user's patterns name, also ignored ones, but no secrets.
@@ -174,13 +180,20 @@ class _Search:
             for name in names:
                 place = f"{place}/{name}" if place else name
                 if self._is_file(f"{place}/__init__.py"):
-                    for path in self._walk(place):
-                        if path.endswith(".py"):
-                            self._add_file(path, "imported", path)
+                    self._add_package(place)
                     break
                 if self._is_file(f"{place}.py"):
                     self._add_file(f"{place}.py", "imported", f"{place}.py")
                     break
+
+    def _add_package(self, place: str) -> None:
+        """Add all modules of the package in a folder, unless that was done before."""
+        if place in self._packages:
+            return
+        self._packages.add(place)
+        for path in self._walk(place):
+            if path.endswith(".py"):
+                self._add_file(path, "imported", path)
 
     def _add_text(self, text: str, is_argument: bool, beside: str) -> None:
         """Add the file or folder at a path that the code names, in the folder or beside the module of the code."""
@@ -213,6 +226,9 @@ class _Search:
 
     def _add_folder(self, path: str, shown: str) -> None:
         """Add the files of a folder that the code names, if all of them together are within the cap of a file."""
+        if path in self._folders:
+            return
+        self._folders.add(path)
         if not self._real_path(path).is_relative_to(self._root):
             self._stay(shown, None, _LINK_OUT, path)
             return
@@ -249,7 +265,7 @@ class _Search:
         real = self._real_path(path)
         if not real.is_relative_to(self._root):
             return _LINK_OUT
-        if self._ignored.is_secret(path) or self._ignored.is_secret(real.relative_to(self._root).as_posix()):
+        if self._ignored.is_secret(path) or self._ignored.is_secret(str(real.relative_to(self._root))):
             return "it may hold secrets"
         if self._root == Path("/") and real.parts[:2] in _OF_THE_MACHINE:
             return "it belongs to the machine"
@@ -289,31 +305,32 @@ class _Search:
             raise _Enough
 
     def _stat(self, path: str) -> os.stat_result | None:
-        self._count()
-        try:
-            return os.stat(self._folder / path)
-        except (OSError, ValueError):
-            return None
+        """Return what is at a path, as it was when this search first asked."""
+        if path not in self._stats:
+            self._count()
+            try:
+                self._stats[path] = os.stat(os.path.join(self._folder, path))
+            except (OSError, ValueError):
+                self._stats[path] = None
+        return self._stats[path]
 
     def _real_path(self, path: str) -> Path:
-        return Path(os.path.realpath(self._folder / path))
+        """Return where a file is, without links on the way."""
+        folder, _, name = os.path.join(self._folder, path).rpartition("/")
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder or "/")
+        place = os.path.join(self._real_folders[folder], name)
+        return Path(os.path.realpath(place) if os.path.islink(place) else place)
 
     def _is_file(self, path: str) -> bool:
         found = self._stat(path)
         return found is not None and stat.S_ISREG(found.st_mode)
 
-    def _parse(self, path: str) -> ast.AST | None:
-        """Return the syntax tree of a module; None if it is no Python."""
-        place = self._folder / path
+    def _read(self, path: str) -> References | None:
+        """Return the references of a module; None if it is no Python."""
+        found = self._stat(path)
         self._count()
-        try:
-            if place.stat().st_size > _LARGEST_SOURCE:
-                return None
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return limit_depth(ast.parse(place.read_bytes()))
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        return None if found is None else _READ.read(os.path.join(self._folder, path), found)
 
 
 def _show(size: int) -> str:

@@ -8,7 +8,7 @@ Rules
    its pickle; their names are told, so that they go along as variables.
 3. Refused, not guessed: an open file is refused even where cloudpickle would copy its content.
 4. Noticed: each object that code may change, by its identity, whether a value is in the memory of a GPU, and which
-   modules the loading will import.
+   modules the loading will import. In a flat container of numbers and texts there is nothing to notice.
 
 See docs/decisions/0137-pickle-each-variable-and-keep-shared-objects-together.md.
 """
@@ -18,10 +18,10 @@ from __future__ import annotations
 import enum
 import io
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from .names import find_globals
 
@@ -35,6 +35,9 @@ _PLAIN = frozenset(
         *(CodeType, BuiltinFunctionType, ModuleType, pickle.PickleBuffer),
     }
 )
+#: Types whose values hold nothing, and types of values that hold others and nothing else.
+_ATOMS = frozenset({int, float, complex, bool, type(None), str, bytes})
+_SEQUENCES = frozenset({list, tuple, set, frozenset})
 #: Types whose values are imported by their module and name.
 _IMPORTED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 #: What stands in a pickle for the namespace of the job.
@@ -98,6 +101,11 @@ def pickle_together(names: Sequence[str], file: Writable, variables: Variables) 
     """
     values = {name: variables.namespace[name] for name in names}
     watch = _Watch(variables, values)
+    if all(map(_is_flat, values.values())):
+        for value in values.values():
+            _notice(value, watch.noticed)
+        pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(values)
+        return watch.noticed
     cloudpickle = import_cloudpickle()
     base: type[pickle.Pickler] = pickle.Pickler if cloudpickle is None else cloudpickle.Pickler
 
@@ -165,6 +173,19 @@ def _forget_globals(reduced: object) -> None:
     slots = state[1] if isinstance(state, tuple) and len(state) == 2 else None
     if isinstance(slots, dict) and "__globals__" in slots:
         slots["__globals__"] = {}
+
+
+def _is_flat(value: object) -> bool:
+    """Return whether a value is a number, a text or a container of nothing else, in which there is nothing to notice.
+
+    The pickler alone writes millions of them while our say on each would take seconds.
+    """
+    kind = type(value)
+    if kind in _SEQUENCES:
+        return _ATOMS.issuperset(map(type, cast("Iterable[object]", value)))
+    if isinstance(value, dict) and kind is dict:
+        return _ATOMS.issuperset(map(type, value)) and _ATOMS.issuperset(map(type, value.values()))
+    return kind in _ATOMS
 
 
 def _notice(value: object, noticed: Noticed) -> None:

@@ -3,7 +3,7 @@ import type { IOutput } from '@jupyterlab/nbformat';
 import type { YCodeCell } from '@jupyter/ydoc';
 import { YNotebook } from '@jupyter/ydoc';
 
-import { BoundCell } from '../attach/cell';
+import { BoundCell, PORTION } from '../attach/cell';
 import { JOB_MIME, METADATA_KEY, makePlaceholder } from '../attach/metadata';
 import { hashSource } from '../bundle/hash';
 import type { JobView } from '../wire';
@@ -60,6 +60,33 @@ describe.each([
       seq: 0,
       path: 'digits.ipynb'
     });
+  });
+
+  it('writes long outputs in portions, each of which the lab can draw', () => {
+    const model = aCell();
+    const job = aJobOf(model);
+    const cell = BoundCell.bind(model, job);
+    const wanted = Array.from({ length: 40 }, (_, index) =>
+      index % 2 === 0 ? stream('x'.repeat(PORTION / 4)) : display(`picture ${index}`)
+    );
+    let calls = 0;
+    do {
+      const before = JSON.stringify(below(model)).length;
+      cell.write(job, wanted, 40);
+      calls++;
+      expect(JSON.stringify(below(model)).length - before).toBeLessThan(1.1 * PORTION);
+    } while (cell.isBehind && calls < 100);
+    expect(calls).toBe(7);
+    expect(below(model)).toEqual(wanted);
+    expect(model.getMetadata(METADATA_KEY)).toMatchObject({ seq: 40 });
+    // The beginning was left out by the job: what remains is written in portions too.
+    const rest = wanted.slice(7);
+    cell.write(job, rest, 41);
+    expect([cell.isBehind, model.getMetadata(METADATA_KEY)]).toMatchObject([true, { seq: 40 }]);
+    while (cell.isBehind) {
+      cell.write(job, rest, 41);
+    }
+    expect(below(model)).toEqual(rest);
   });
 
   it('never trusts an output of the file, in no moment', () => {

@@ -50,6 +50,21 @@ class FakeDocument {
   }
 }
 
+/** A notebook whose saves take a while. */
+class SlowDocument extends FakeDocument {
+  underWay = 0;
+  most = 0;
+
+  async save(): Promise<void> {
+    this.saveState.emit('started');
+    this.underWay++;
+    this.most = Math.max(this.most, this.underWay);
+    await new Promise(resolve => setTimeout(resolve, 20));
+    this.underWay--;
+    await super.save();
+  }
+}
+
 async function aSaver(document: FakeDocument): Promise<Saver> {
   const contents = {
     get: () => Promise.resolve({ last_modified: new Date(document.onDisk).toISOString() })
@@ -133,5 +148,13 @@ describe('a notebook is saved', () => {
     saver.dispose();
     await saver.saveOwnChanges();
     expect(document.done).toEqual([]);
+  });
+
+  it('saves one after the other when several jobs end at the same time, and after a save of the user', async () => {
+    const document = new SlowDocument();
+    const saver = await aSaver(document);
+    saver.runOwnChange(() => document.edit());
+    await Promise.all([document.save(), saver.save(), saver.saveOwnChanges(), saver.save()]);
+    expect([document.most, document.done]).toEqual([1, ['save', 'save', 'save']]);
   });
 });

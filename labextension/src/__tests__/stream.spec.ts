@@ -1,6 +1,6 @@
 import type { Signal } from '@lumino/signaling';
 
-import { JobStream } from '../attach/stream';
+import { JobStream, SLOWEST } from '../attach/stream';
 import type { OutputEvent, OutputPage } from '../wire';
 
 const text = (seq: number, role: OutputEvent['role'] = 'target'): OutputEvent => ({
@@ -103,6 +103,22 @@ describe('the stream of a job', () => {
     expect(stream.isFinished).toBe(true);
     await settled(stream);
     expect(service.asked).toEqual([0]);
+  });
+
+  it('shows more pieces together if the page needs long to show them', async () => {
+    const service = new FakeService();
+    service.events = [text(1)];
+    const stream = new JobStream(service.fetch);
+    stream.changed.connect(() => {
+      jest.advanceTimersByTime(300);
+    });
+    await settled(stream);
+    service.events.push(text(2), text(3));
+    stream.fetchMore();
+    await jest.advanceTimersByTimeAsync(100);
+    expect(shownText(stream)).toBe('1 ');
+    await jest.advanceTimersByTimeAsync(SLOWEST);
+    expect(shownText(stream)).toBe('1 2 3 ');
   });
 
   it('asks no more once it is disposed', async () => {

@@ -3,7 +3,7 @@ import type { IOutput } from '@jupyterlab/nbformat';
 
 import { hashSource } from '../bundle/hash';
 import type { Step } from '../outputs';
-import { toModelOutputs, planSteps } from '../outputs';
+import { toModelOutputs, planSteps, takePortion } from '../outputs';
 import { isFinal } from '../jobs';
 import type { JobView } from '../wire';
 import type { IBinding } from './metadata';
@@ -12,6 +12,9 @@ import { changeAtOnce, planSharedSteps, showSharedOutputs } from './shared';
 
 /** The reason why a cell is not written: its source changed, its outputs changed, or it is no target of the job. */
 export type Refusal = 'edited' | 'replaced' | 'foreign';
+
+/** Characters of outputs that are written at once. The lab draws what is new before the page answers its user again. */
+export const PORTION = 64 * 1024;
 
 /**
  * One cell that shows the output of one job.
@@ -25,9 +28,11 @@ export type Refusal = 'edited' | 'replaced' | 'foreign';
  * 5. Only outputs that the service delivered are trusted. The outputs of the file are removed before the cell is trusted,
  *    and stay untrusted as long as the outputs of the job are not known.
  * 6. If other pages share the notebook, the outputs in the shared document count, whoever wrote them.
+ * 7. Many outputs are written in portions, one for each call of `write`, unless the notebook is shared.
  *
  * See docs/decisions/0003-merge-results-in-the-browser.md.
  * See docs/decisions/0156-let-one-page-write-a-shared-notebook.md.
+ * See docs/decisions/0168-write-long-outputs-in-portions.md.
  */
 export class BoundCell {
   constructor(
@@ -81,20 +86,31 @@ export class BoundCell {
    * Show the job's state and outputs up to piece `seq`; return whether something changed.
    *
    * With `outputs` null, which means not known yet, the outputs stay as they are. In a shared notebook, call `showShared`
-   * before.
+   * before. If `isBehind` is true afterwards, another call writes the next outputs.
    */
   write(job: JobView, outputs: readonly IOutput[] | null, seq: number): boolean {
     const present = this._readOutputs();
     const wanted = [makePlaceholder(job), ...(outputs === null ? present.slice(1) : toModelOutputs(outputs))];
     const plan = this._isShared ? planSharedSteps(present, wanted) : planSteps(present, wanted);
     const isDelivered = outputs !== null && !this.model.trusted;
+    const whole = isDelivered && plan.length > 0 ? [{ kind: 'rewrite', outputs: wanted } as const] : plan;
+    const portion = this._isShared ? { steps: whole, isWhole: true } : takePortion(whole, PORTION);
+    this._isBehind = !portion.isWhole;
+    this._written = portion.isWhole ? wanted : null;
     if (isDelivered && plan.length > 0) {
-      trustOnly(this.model, wanted);
-    } else if (!plan.every(step => applyStep(this.model, step))) {
+      const [first] = portion.steps;
+      trustOnly(this.model, first.kind === 'rewrite' ? first.outputs : wanted);
+    } else if (!portion.steps.every(step => applyStep(this.model, step))) {
       rewrite(this.model, wanted);
+      this._isBehind = false;
+      this._written = wanted;
     }
-    this._written = wanted;
-    return this._writeSeq(outputs === null ? this._seq : seq) || plan.length > 0;
+    return this._writeSeq(outputs === null || this._isBehind ? this._seq : seq) || plan.length > 0;
+  }
+
+  /** Whether the last call of `write` left outputs for the next one. */
+  get isBehind(): boolean {
+    return this._isBehind;
   }
 
   /** Show the outputs of the shared document, where the page shows others. Does nothing if the notebook is not shared. */
@@ -157,6 +173,7 @@ export class BoundCell {
   }
 
   private _written: readonly IOutput[] | null = null;
+  private _isBehind = false;
 }
 
 /** Trust the cell with these outputs only: to trust the outputs that it has would run their scripts. */

@@ -60,6 +60,7 @@ export class NotebookBindings implements IDisposable {
     }
     this._isDisposed = true;
     window.clearTimeout(this._scanTimer);
+    this._frames.forEach(frame => window.cancelAnimationFrame(frame));
     this._writer.dispose();
     this._cells.forEach((_, id) => this._drop(id));
     if (!this.panel.context.isDisposed) {
@@ -327,8 +328,24 @@ export class NotebookBindings implements IDisposable {
       return;
     }
     cells.forEach(cell => this._writeCell(cell, job, stream));
-    if (isFinal(job.phase) && stream.isFinished) {
+    if (cells.some(cell => cell.isBehind)) {
+      this._continueSoon(job.id);
+    } else if (isFinal(job.phase) && stream.isFinished) {
       void this._saver.saveOwnChanges();
+    }
+  }
+
+  /** Write the next portion of a job's outputs when the page has shown the last one. */
+  private _continueSoon(id: string): void {
+    if (!this._frames.has(id)) {
+      const frame = window.requestAnimationFrame(() => {
+        this._frames.delete(id);
+        const job = this._jobs.get(id);
+        if (job !== undefined) {
+          this._write(job);
+        }
+      });
+      this._frames.set(id, frame);
     }
   }
 
@@ -379,6 +396,8 @@ export class NotebookBindings implements IDisposable {
   private readonly _told = new Set<string>();
   /** Ids of cells whose outputs another page may have changed. */
   private readonly _suspects = new Set<string>();
+  /** Frames in which a job's next outputs are written, by the job. */
+  private readonly _frames = new Map<string, number>();
   private _scanTimer: number | undefined;
   private _isDisposed = false;
 }

@@ -1,6 +1,7 @@
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
+import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 /**
@@ -10,6 +11,9 @@ import type { IDisposable } from '@lumino/disposable';
  * without a dialog about a conflict that does not exist.
  *
  * A notebook that several pages share is saved by its server, and here only when the user asks for it.
+ *
+ * Saves follow one another, also those of the user: one that begins during another finds a file that has changed, and the
+ * lab asks the user what to do about it. Many jobs of one notebook may end at the same time.
  */
 export class Saver implements IDisposable {
   constructor(
@@ -32,6 +36,7 @@ export class Saver implements IDisposable {
 
   dispose(): void {
     this._isDisposed = true;
+    this._present?.resolve();
     if (!this._context.isDisposed) {
       this._context.model.metadataChanged.disconnect(this._onMetadata, this);
       this._context.model.contentChanged.disconnect(this._onContent, this);
@@ -51,7 +56,22 @@ export class Saver implements IDisposable {
   }
 
   /** Save the notebook if all unsaved changes are those of this extension. */
-  async saveOwnChanges(): Promise<void> {
+  saveOwnChanges(): Promise<void> {
+    return this._enqueue(() => this._saveOwnChanges());
+  }
+
+  /** Save the notebook. The document itself shows failures to the user. */
+  save(): Promise<void> {
+    return this._enqueue(() => this._save());
+  }
+
+  /** Run `save` when all saves before it are over. */
+  private _enqueue(save: () => Promise<void>): Promise<void> {
+    this._last = this._last.then(() => this._present?.promise).then(save);
+    return this._last;
+  }
+
+  private async _saveOwnChanges(): Promise<void> {
     const { model } = this._context;
     if (
       this._isDisposed ||
@@ -63,13 +83,12 @@ export class Saver implements IDisposable {
     ) {
       return;
     }
-    await this.save();
+    await this._save();
   }
 
-  /** Save the notebook. The document itself shows failures to the user. */
-  async save(): Promise<void> {
+  private async _save(): Promise<void> {
     const context = this._context;
-    if (context.model.readOnly || context.contentsModel?.writable === false) {
+    if (context.isDisposed || context.model.readOnly || context.contentsModel?.writable === false) {
       return;
     }
     try {
@@ -109,12 +128,25 @@ export class Saver implements IDisposable {
   }
 
   private _onSave(_: unknown, state: DocumentRegistry.SaveState): void {
+    this._underWay = Math.max(0, this._underWay + (state === 'started' ? 1 : -1));
+    if (this._underWay > 0) {
+      this._present ??= new PromiseDelegate<void>();
+    } else {
+      this._present?.resolve();
+      this._present = null;
+    }
     if (state === 'completed') {
       this._hasUserEdits = false;
       this._hasOwnChanges = false;
     }
   }
 
+  /** The last save that was asked for here. */
+  private _last: Promise<void> = Promise.resolve();
+  /** The number of saves that are under way, whoever began them; the lab does not wait for one before the next. */
+  private _underWay = 0;
+  /** Fulfilled when none is under way any more; null if none is. */
+  private _present: PromiseDelegate<void> | null = null;
   private _depth = 0;
   private _isMetadataChange = false;
   private _hasOwnChanges = false;

@@ -8,6 +8,10 @@ import type { OutputPage } from '../wire';
 
 /** Least milliseconds between two fetches of one job. Pieces that arrive meanwhile are fetched together. */
 const PACE = 120;
+/** Most milliseconds between two fetches while pieces arrive, however long the page needs to show them. */
+export const SLOWEST = 2000;
+/** Milliseconds until the next fetch for each millisecond that the page needed to show the last pieces. */
+const REST = 4;
 
 /** The outputs of one job, fetched once and in order, from the first piece on. */
 export class JobStream implements IDisposable {
@@ -55,7 +59,7 @@ export class JobStream implements IDisposable {
     }
     this._wanted = true;
     if (this._timer === undefined && !this._busy) {
-      const wait = Math.max(0, this._last + PACE - performance.now());
+      const wait = Math.max(0, this._last + this._pace - performance.now());
       this._timer = window.setTimeout(() => void this._fetchAll(), wait);
     }
   }
@@ -96,9 +100,25 @@ export class JobStream implements IDisposable {
     if (!more) {
       this._caughtUp = true;
       this._finished = page.finished && this._seq >= page.last_seq;
-      this._changed.emit();
+      this._show();
     }
     return more;
+  }
+
+  /**
+   * Let the cells show the pieces, and measure how long the page needs until they are on the screen.
+   *
+   * The lab draws a long text anew for each change. So the longer that takes, the more pieces are shown together.
+   */
+  private _show(): void {
+    const began = performance.now();
+    this._changed.emit();
+    window.requestAnimationFrame(() => {
+      window.setTimeout(() => {
+        const needed = performance.now() - began;
+        this._pace = Math.min(SLOWEST, Math.max(PACE, REST * needed));
+      });
+    });
   }
 
   private _cells: CellOutputs = new Map();
@@ -108,6 +128,7 @@ export class JobStream implements IDisposable {
   private _wanted = false;
   private _busy = false;
   private _last = -Infinity;
+  private _pace = PACE;
   private _timer: number | undefined;
   private _isDisposed = false;
   private readonly _changed = new Signal<JobStream, void>(this);

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from jupyter_gq.lab import cells
+from jupyter_gq.lab import cells, parsing
 from jupyter_gq.lab.effects import find_effects
 from jupyter_gq.lab.names import find_free_names, find_made_names
 from jupyter_gq.lab.project.references import find_references
@@ -111,3 +111,49 @@ def test_a_cell_that_is_too_deep_for_this_process_is_not_judged():
     source = "x = " + "-" * 100_000 + "1"
     assert cells.find_syntax_error(source) is None
     assert cells.parse_cell(source) is None
+
+
+def test_the_tree_of_a_cell_is_made_once_for_many_questions_and_kept_within_bounds(monkeypatch):
+    monkeypatch.setattr(parsing, "_MOST_KEPT", 100)
+    first = cells.parse_cell("first = 1")
+    assert cells.find_syntax_error("first = 1") is None
+    assert cells.parse_cell("first = 1") is first
+    for number in range(20):
+        cells.parse_cell(f"other = {number}")
+    assert cells.parse_cell("first = 1") is not first, "the oldest trees are forgotten"
+
+
+def test_a_cell_with_a_megabyte_of_data_is_not_read_and_its_user_is_told():
+    source = "words = [" + "'word', " * 160_000 + "]"
+    assert cells.is_unread(source)
+    assert (cells.find_syntax_error(source), cells.parse_cell(source)) == (None, None)
+    assert find_effects(source) == []
+
+
+def test_python_is_read_in_one_pass_and_magics_in_as_many_as_there_is_time_for(monkeypatch):
+    """IPython's transformer goes through the whole cell once more for each magic."""
+    monkeypatch.setattr(parsing, "_MOST_TRANSFORMED", 5000)
+    plain = "x = 1\n" * 1000
+    assert not cells.is_unread(plain)
+    assert not cells.is_unread("!echo a\n" * 10)
+    assert cells.is_unread("!echo b\n" * 100)
+
+
+def test_a_cell_with_more_commands_than_ipython_runs_is_refused():
+    fault = cells.find_syntax_error("!echo\n" * 501)
+    assert fault is not None
+    assert "more than 500 magics and commands" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("  # a comment\n  x = 1\n  y = 2", ["x", "y"]),
+        ("In [1]: x = 1\nIn [2]: y = 2", ["x", "y"]),
+        ("\n \n  x = 1", ["x"]),
+        ("%matplotlib inline\nx = 1", ["x"]),
+        ("x = !ls", ["x"]),
+    ],
+)
+def test_a_cell_is_read_as_ipython_runs_it(source, names):
+    assert find_made_names([source]) == names

@@ -193,6 +193,26 @@ def test_a_search_that_takes_too_long_ends_and_says_so(folder, monkeypatch):
     assert "many/29.txt" in found.going, "what the code names is found before what patterns name"
 
 
+def test_a_package_or_folder_that_many_modules_name_is_searched_once(folder, monkeypatch):
+    names = [f"m{number}" for number in range(20)]
+    for name in names:
+        write(folder, f"pack/{name}.py", f"import pack\nopen({name!r})\nload('data')\n")
+        write(folder, f"data/{name}.csv")
+    write(folder, "pack/__init__.py")
+    monkeypatch.setattr("jupyter_gq.lab.project.needed._MOST_ENTRIES", 200)
+    found = find(folder, "import pack")
+    assert (len(found.going), found.cut_short) == (41, False)
+
+
+def test_a_module_that_was_changed_is_read_again(folder):
+    write(folder, "net.py", "import one")
+    for name in ("one.py", "two.py"):
+        write(folder, name)
+    assert going(folder, "import net") == ["net.py", "one.py"]
+    write(folder, "net.py", "import two")
+    assert going(folder, "import net") == ["net.py", "two.py"]
+
+
 @pytest.mark.parametrize("pattern", ["[z-a]", "*a" * 25 + "b", "[b-a] runs/", "x" * 5000])
 def test_a_pattern_that_is_invalid_or_too_costly_does_no_harm(folder, pattern):
     name = "a" * 200 + ".csv"
@@ -218,6 +238,14 @@ def test_frozen_files_have_the_digests_of_their_parts(folder):
     frozen, parts = freeze(folder, find(folder, "load('a.txt', 'empty.txt')").going.values(), 100)
     assert [(file.path, file.bytes, len(file.parts)) for file in frozen] == [("a.txt", 1, 1), ("empty.txt", 0, 0)]
     assert list(parts.values()) == [b"x"]
+
+
+def test_a_file_that_grew_within_the_cap_is_frozen_whole(folder):
+    write(folder, "a.txt", "x" * 10)
+    needed = find(folder, "load('a.txt')").going.values()
+    write(folder, "a.txt", "y" * 20)
+    frozen, parts = freeze(folder, needed, 100)
+    assert (frozen[0].bytes, list(parts.values())) == (20, [b"y" * 20])
 
 
 def test_a_file_that_grew_or_went_away_is_named(folder):

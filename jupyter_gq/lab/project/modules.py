@@ -1,0 +1,55 @@
+"""The references of modules in files, kept for the next plan as long as the files are unchanged."""
+
+import os
+import threading
+from collections import OrderedDict
+
+from jupyter_gq.lab.parsing import compile_quietly, limit_depth
+
+from .references import References, find_references
+
+#: Largest source that is parsed, in bytes.
+_LARGEST_SOURCE = 2 * 1024 * 1024
+#: Most bytes of all sources whose references are kept.
+_MOST_KEPT = 32 * 1024 * 1024
+#: What tells two states of a file apart.
+_State = tuple[int, int, int, int, int]
+
+
+class ReadModules:
+    """The modules that were read last, by their paths. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[_State, References | None]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def read(self, path: str, found: os.stat_result) -> References | None:
+        """Return the references of the module at a path, whose state is `found`; None if it is no Python."""
+        state = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        with self._lock:
+            known = self._kept.get(path)
+            if known is not None and known[0] == state:
+                self._kept.move_to_end(path)
+                return known[1]
+        references = _read(path) if found.st_size <= _LARGEST_SOURCE else None
+        with self._lock:
+            self._forget(path)
+            self._kept[path] = (state, references)
+            self._size += found.st_size
+            while self._size > _MOST_KEPT:
+                self._forget(next(iter(self._kept)))
+        return references
+
+    def _forget(self, path: str) -> None:
+        earlier = self._kept.pop(path, None)
+        if earlier is not None:
+            self._size -= earlier[0][-1]
+
+
+def _read(path: str) -> References | None:
+    try:
+        with open(path, "rb") as file:
+            return find_references(limit_depth(compile_quietly(file.read(_LARGEST_SOURCE))))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

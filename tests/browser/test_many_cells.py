@@ -1,0 +1,89 @@
+"""Many cells of one notebook, sent at once: each result comes back under its own cell, also after a reload."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from jupyter_gq.demo.person import Person
+from jupyter_gq.demo.story import make_notebook
+from jupyter_gq.domain.json_types import JsonObject
+from tests.patience import eventually
+
+from .page import LabPage
+from .world import read_cells, running_demo
+
+#: The cells, and what each of them alone prints.
+CELLS = 20
+#: More jobs run at once than the demo's two GPUs take whole, and the rest waits for its turn.
+SOURCE = "%%train --queue vision --gpus 0.25 --name cell-{number}\nprint('result', {number} * 1001)"
+
+#: Returns the number in the source and the output of each cell that is in sight.
+_READ_SHOWN = r"""
+cells => cells
+  .map(cell => [cell.querySelector(".jp-InputArea-editor"), cell.querySelector(".jp-Cell-outputArea")])
+  .filter(([editor, output]) => editor !== null && output !== null && / \* 1001/.test(editor.innerText))
+  .map(([editor, output]) => [/(\d+) \* 1001/.exec(editor.innerText)[1], output.innerText])
+"""
+
+
+def test_twenty_cells_sent_at_once_come_back_under_their_own_cells(tmp_path):
+    asyncio.run(many_cells(tmp_path))
+
+
+async def many_cells(pictures: Path) -> None:
+    """Run all cells, each of which sends itself; reload the page when the first results are there."""
+    sources = [SOURCE.format(number=number) for number in range(CELLS)]
+    async with running_demo(epochs=10) as hub:
+        file = hub.folder / "homes/ann/many.ipynb"
+        file.write_text(json.dumps(_make_notebook(sources)))
+        async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
+            await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
+            await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            await eventually(lambda: _count_ended(ann), "the first results", seconds=120, every=0.5)
+            await lab.kernel_is_idle()
+            await lab.page.keyboard.press("Control+S")
+            await eventually(lambda: len(_list_jobs(file)) == CELLS, "a job for each cell in the saved notebook")
+            assert await _count_ended(ann) < CELLS, "the page is reloaded in the middle"
+            await lab.page.reload()
+            await lab.notebook_is_open()
+            await eventually(lambda: _is_complete(file), "results in the saved notebook", seconds=120, every=0.5)
+            shown = await lab.cells().evaluate_all(_READ_SHOWN)
+            await lab.picture(pictures / "many.png")
+        results, jobs = [_read_results(cell) for cell in read_cells(file)], _list_jobs(file)
+    assert len(shown) >= 3, "cells out of sight are not in the page"
+    for source, output in shown:
+        assert f"result {int(source) * 1001}" in output.splitlines()
+    assert results == [[f"result {number * 1001}"] for number in range(CELLS)]
+    assert len(jobs) == CELLS
+
+
+def _make_notebook(sources: list[str]) -> JsonObject:
+    notebook = make_notebook("")
+    (cell,) = notebook["cells"]
+    notebook["cells"] = [{**cell, "id": f"cell{number}", "source": source} for number, source in enumerate(sources)]
+    return notebook
+
+
+async def _count_ended(person: Person) -> int:
+    """Return how many jobs of a user are done."""
+    page = await person.ask_service("GET", "jobs?limit=100")
+    assert isinstance(page, dict)
+    return sum(job["phase"] == "done" for job in page["jobs"])
+
+
+def _list_jobs(file: Path) -> set[str]:
+    """Return the jobs to which the cells of the saved notebook are bound."""
+    bound = [cell["metadata"].get("jupyter_gq") for cell in read_cells(file)]
+    return {binding["job"] for binding in bound if binding is not None}
+
+
+def _is_complete(file: Path) -> bool:
+    """Return whether each cell of the saved notebook has results."""
+    cells = read_cells(file)
+    return bool(cells) and all(_read_results(cell) for cell in cells)
+
+
+def _read_results(cell: JsonObject) -> list[str]:
+    """Return the lines that the job of a cell has printed."""
+    texts = ["".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream"]
+    return "".join(texts).splitlines()
