@@ -2,7 +2,7 @@
 
 from IPython.core.inputtransformer2 import TRANSFORM_LOOP_LIMIT, TransformerManager
 
-from .parsing import TooMuchWork
+from .work_limit import TooMuchWork
 
 
 def transform(source: str, most: int) -> str:

@@ -17,7 +17,7 @@ import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from jupyter_gq.domain.errors import MachineError
+from .work_limit import TooMuchWork
 
 #: Largest source that is read, in characters. A larger one holds data, and reading it takes seconds.
 MOST_CHARACTERS = 1024 * 1024
@@ -34,10 +34,6 @@ _READ_OTHERWISE = re.compile(r"(?:[ \t\f]*\r?\n)*(?:[ \t\f]|(?:.*\n)?In \[\d+\]:
 _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 #: Held while the warnings of the process are silenced, which is not safe in two threads at once.
 _SILENCE = threading.Lock()
-
-
-class TooMuchWork(MachineError):
-    """A cell whose magics need too much work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
