@@ -86,7 +86,8 @@ class JupyterServer:
         self.kernel = AsyncKernelClient()
         self.kernel.load_connection_info(json.loads(file.read_text()))
         self.kernel.start_channels(hb=False)
-        await self.kernel.kernel_info(reply=True, timeout=scaled(PATIENCE))
+        # Until then, outputs and the end of a cell may be missed.
+        await self.kernel.wait_for_ready(timeout=scaled(PATIENCE))
 
     async def run(self, code: str) -> str:
         """Execute code as a cell, and return what it printed."""

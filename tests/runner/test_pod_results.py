@@ -95,7 +95,7 @@ folder = jupyter_gq.results_dir()
         "It does not fit: at most 12 MiB come back from one job (c.TrainingQueues.max_result_mib)."
     )
     assert (second["path"], second["reason"]) == ("b.txt", "")
-    assert read(cluster, job, "files/a.bin") == b""
+    assert cluster.ask(f"jobs/{job}/results/content?path=files/a.bin&start=0")[0] == 404
     assert read(cluster, job, "files/b.txt") == b"small"
 
 
