@@ -90,7 +90,7 @@ test: test-unit test-lab test-server test-hub test-demo test-soak test-browser t
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
-	$(PYTEST) -n 2 --dist loadfile tests/contract tests/api tests/runner
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/contract tests/api tests/runner
 
 # A test that is given much to do is not stuck when it takes longer than the others may.
 UNHURRIED := -o faulthandler_timeout=0

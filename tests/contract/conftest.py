@@ -7,6 +7,21 @@ from .small_disk import mounted
 from .worlds import LocalWorld, ServersWorld
 
 
+#: The modules that wait longest. They begin first, so that no process works alone on one of them in the end.
+_LONGEST = (
+    "test_suspended_share.py",
+    "test_killed_service.py",
+    "test_suspended_job.py",
+    "test_cell_and_share.py",
+    "test_elastic_job.py",
+    "test_libraries.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
 @pytest.fixture
 def local(tmp_path):
     world = LocalWorld(tmp_path)
