@@ -6,7 +6,6 @@ from .postgresql import PostgresServer, programs_or_skip
 from .small_disk import mounted
 from .worlds import LocalWorld, ServersWorld
 
-
 #: The modules that wait longest. They begin first, so that no process works alone on one of them in the end.
 _LONGEST = (
     "test_suspended_share.py",
