@@ -35,6 +35,7 @@ from jupyter_gq.lab.project.needed import NeededFile
 
 from . import table
 from .hub import running_hub
+from .kernels import start_kernel
 
 _MB = 1_000_000
 #: Seconds for which a kernel may pickle.
@@ -210,7 +211,7 @@ async def measure_variables(runs: int, scale: float) -> list[table.Row]:
     samples: dict[str, list[_Busy]] = {"ours": [], "plain": []}
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gq-capture-")))
-        client = await _start_kernel(stack)
+        client = await start_kernel(stack, AsyncKernelManager(kernel_name="python3", transport="ipc"), os.environ)
         await _execute(client, _VARIABLES.format(scale=scale))
         calls = {
             "ours": make_carry_call("save", _save_request(folder / "ours")),
@@ -298,18 +299,6 @@ def _save_request(folder: Path) -> JsonObject:
         "makers": {},
         "staying": {},
     }
-
-
-async def _start_kernel(stack: AsyncExitStack) -> AsyncKernelClient:
-    """Start a kernel of this Python and return a client of it; both end with `stack`."""
-    manager = AsyncKernelManager(kernel_name="python3", transport="ipc")
-    await manager.start_kernel(extra_arguments=[], env={**os.environ})
-    stack.push_async_callback(manager.shutdown_kernel, now=True)
-    client: AsyncKernelClient = manager.client()
-    client.start_channels()
-    stack.callback(client.stop_channels)
-    await client.wait_for_ready(timeout=60)
-    return client
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

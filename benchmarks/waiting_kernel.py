@@ -18,6 +18,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_gq.client.kernel import prepare
 
 from . import table
+from .kernels import start_kernel
 
 #: Milliseconds that our kernel may add to a cell.
 _GOAL = 2.0
@@ -39,13 +40,7 @@ async def _start(stack: AsyncExitStack, command: list[str], environment: dict[st
     """Start a kernel; return a client of it. Both end with `stack`."""
     manager = _Manager(transport="ipc")
     manager.command = command
-    await manager.start_kernel(env=environment)
-    stack.push_async_callback(manager.shutdown_kernel, now=True)
-    client: AsyncKernelClient = manager.client()
-    client.start_channels()
-    stack.callback(client.stop_channels)
-    await client.wait_for_ready(timeout=60)
-    return client
+    return await start_kernel(stack, manager, environment)
 
 
 async def _execute(client: AsyncKernelClient) -> float:

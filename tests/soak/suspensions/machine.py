@@ -1,6 +1,7 @@
 """The machine of the soak: its driver and the programs that hold device memory. Both outlive every service."""
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,28 +28,28 @@ class Program:
     number: int
 
 
-class Machine:
+class Machine(ABC):
     """A machine with one device that is used; `start_program` and `kill` are the only acts on it."""
 
     probe: DeviceProbe
     checkpointer: Checkpointer
     device: str
 
+    @abstractmethod
     def start_program(self, mib: int, number: int) -> Program:
         """Start a program that holds so much memory with this number in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kill(self, program: Program) -> None:
         """Kill a program unless it is dead already, and wait until the system has forgotten it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def content_of(self, program: Program) -> int:
         """Return the number in the memory of a program that runs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """End all programs."""
-        raise NotImplementedError
 
     def state_of(self, program: Program) -> CheckpointState | None:
         """Return the state of a program as the driver knows it; None if it has ended."""
