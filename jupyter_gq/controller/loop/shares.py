@@ -29,7 +29,7 @@ from jupyter_gq.backends.share_suspension import SharePhase, ShareState, ShareSu
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
-from jupyter_gq.domain.audit import Action
+from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -89,7 +89,7 @@ def act_on_share(record: Record, share: ShareState | None, port: ShareSuspension
     if share is None:
         return
     if workload.state is State.RUNNING and intent is not None:
-        if share.phase is SharePhase.IN_USE and not _has_failed(share, intent):
+        if share.phase is SharePhase.IN_USE and not has_failed(share, intent):
             port.suspend(workload.id, workload.run)
     elif workload.state in {State.RUNNING, State.RESUMING, State.STOPPING} and share.phase in _AWAY:
         # Without an intent, a suspension is undone. The devices of a workload in these states are its own.
@@ -103,7 +103,7 @@ def _interpret_intent(record: Record, intent: Suspension, share: ShareState, now
         return [Change(workload=workload.id, detail=DetailChange(suspension=None))]
     if share.phase is SharePhase.SUSPENDED:
         return [_suspended(record, intent, share, now)]
-    if share.phase is SharePhase.IN_USE and _has_failed(share, intent):
+    if share.phase is SharePhase.IN_USE and has_failed(share, intent):
         return [_refused(record, share, now)]
     return []
 
@@ -115,30 +115,34 @@ def _is_used_again(activity: Activity | None, now: Instant) -> bool:
     return activity.busy is True or (activity.kept_until is not None and now < activity.kept_until)
 
 
-def _has_failed(share: ShareState, intent: Suspension) -> bool:
+def has_failed(share: ShareState, intent: Suspension) -> bool:
     """Return whether the attempt of this intent has failed; a failure before the decision does not count."""
     return bool(share.failure) and share.failed_at is not None and share.failed_at >= intent.decided_at
+
+
+def act_of_suspension(action: Action, workload: Workload, suspension: Suspension, now: Instant) -> AuditEntry:
+    """Return the entry of the audit log on a suspension of a share that has succeeded."""
+    return act_of_scheduler(
+        action,
+        workload,
+        now,
+        for_workload=suspension.by,
+        sentence=reveal(suspension.sentence),
+        memory_mib=suspension.memory,
+        seconds=suspension.seconds,
+    )
 
 
 def _suspended(record: Record, intent: Suspension, share: ShareState, now: Instant) -> Change:
     """Return the change by which a share is suspended from now on, with its entry in the audit log."""
     workload, activity = record.workload, record.workload.activity
     suspension = replace(intent, since=now, memory=share.memory, seconds=share.seconds)
-    audit = act_of_scheduler(
-        Action.NOTEBOOK_SUSPEND,
-        workload,
-        now,
-        for_workload=intent.by,
-        sentence=reveal(intent.sentence),
-        memory_mib=share.memory,
-        seconds=share.seconds,
-    )
     return Change(
         workload=workload.id,
         event=Event.SUSPENDED,
         fields=WorkloadChange(activity=None if activity is None else replace(activity, expire_at=None)),
         detail=DetailChange(suspension=suspension, unsuspendable=None, warning=""),
-        audit=audit,
+        audit=act_of_suspension(Action.NOTEBOOK_SUSPEND, workload, suspension, now),
     )
 
 

@@ -18,12 +18,10 @@ from typing import Final
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState, ShareSuspension
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspended
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -31,6 +29,7 @@ from jupyter_gq.domain.workload_detail import Suspension, SuspensionRefusal
 from jupyter_gq.store.protocol import Record
 
 from .run_end import count_running_time
+from .shares import act_of_suspension, has_failed
 
 #: Reasons of a pause for which a run is suspended. For all others the job must go on elsewhere.
 _REASONS: Final = frozenset(
@@ -79,7 +78,7 @@ def interpret_job_share(record: Record, seen: Observation | None, now: Instant) 
         return []
     if share.phase is SharePhase.SUSPENDED and not share.ended:
         return [_suspended(record, suspension, share, now)]
-    if share.phase is SharePhase.IN_USE and _has_failed(share, suspension):
+    if share.phase is SharePhase.IN_USE and has_failed(share, suspension):
         return [_refused(record, share, now)]
     return []
 
@@ -127,24 +126,11 @@ def grace_began(record: Record, stop: Stop, now: Instant) -> Instant:
     return stop.at if tried and record.workload.kind is Kind.TRAINING else now
 
 
-def _has_failed(share: ShareState, intent: Suspension) -> bool:
-    """Return whether the attempt of this intent has failed; a failure before the decision does not count."""
-    return bool(share.failure) and share.failed_at is not None and share.failed_at >= intent.decided_at
-
-
 def _suspended(record: Record, intent: Suspension, share: ShareState, now: Instant) -> Change:
     """Return the change by which a job is back in its queue with a suspended run, with its entry in the audit log."""
     workload = record.workload
     memory = intent.memory if share.memory is None else share.memory
-    audit = act_of_scheduler(
-        Action.JOB_SUSPEND,
-        workload,
-        now,
-        for_workload=intent.by,
-        sentence=reveal(intent.sentence),
-        memory_mib=memory,
-        seconds=share.seconds,
-    )
+    suspension = replace(intent, since=now, memory=memory, seconds=share.seconds)
     return Change(
         workload=workload.id,
         event=Event.REQUEUED,
@@ -158,10 +144,8 @@ def _suspended(record: Record, intent: Suspension, share: ShareState, now: Insta
             nominated=False,
             **count_running_time(workload, now),
         ),
-        detail=DetailChange(
-            suspension=replace(intent, since=now, memory=memory, seconds=share.seconds), unsuspendable=None
-        ),
-        audit=audit,
+        detail=DetailChange(suspension=suspension, unsuspendable=None),
+        audit=act_of_suspension(Action.JOB_SUSPEND, workload, suspension, now),
     )
 
 
