@@ -168,7 +168,11 @@ class RunShares:
             self._settle(share)
 
     def recover(self) -> None:
-        """Let the suspender finish or undo what a crash interrupted, once and in a thread; does nothing after that."""
+        """Start the recovery in a thread, at the first call only; later calls do nothing, also after a failure.
+
+        The thread finds out whether this machine can suspend, and lets the suspender finish or undo what a crash
+        interrupted. Afterwards each share has a state, and `on_change` is called.
+        """
         if not self._recovering:
             self._recovering = True
             _run_in_thread("recover suspended shares", self._read_support_and_recover, self._note_recovered)

@@ -19,7 +19,10 @@ _LOOKS, _PAUSE = 20, 0.02
 
 
 def freeze(find_processes: Callable[[], Collection[ProcessId]], sleep: Callable[[float], None]) -> None:
-    """Stop all processes that `find_processes` returns, and those that they start meanwhile, by SIGSTOP."""
+    """Send SIGSTOP to all processes that `find_processes` returns, again until none of them goes on.
+
+    After 20 looks nothing more is done. A process that waits for a disk stops later.
+    """
     for _look in range(_LOOKS):
         going_on = [process for process in find_processes() if _goes_on(process)]
         if not going_on:

@@ -6,9 +6,10 @@ from .work_limit import TooMuchWork
 
 
 def transform(source: str, most: int) -> str:
-    """Return the source of a cell as Python.
+    """Return the source of a cell with magics and commands as calls; the result is not checked, and may be no Python.
 
-    Raises `SyntaxError` if IPython could not run the cell, and `TooMuchWork` if the transformer would read more than
+    Raises `SyntaxError` if the transformer fails, such as on a wrong dedent or on more magics than IPython allows, and
+    `RecursionError` if the source is nested too deeply. Raises `TooMuchWork` if the transformer would read more than
     `most` characters: it reads the whole cell once more for each magic.
     """
     try:

@@ -75,7 +75,7 @@ class ParsedCells:
         self._lock = threading.Lock()
 
     def get(self, source: str) -> ParsedCell:
-        """Return what is known of the syntax of a cell; parse it unless that was done a moment ago."""
+        """Return a cell as `parse` does; parse it unless that was done a moment ago."""
         with self._lock:
             found = self._kept.get(source)
             if found is not None:
@@ -94,7 +94,11 @@ class ParsedCells:
 
 
 def parse(source: str) -> ParsedCell:
-    """Return what is known of the syntax of a cell."""
+    """Return a cell as it was parsed; problems of the source are in the result and raise no error.
+
+    The result has a tree, in which names and literals replace what is too deep; or the fault of a syntax error; or it
+    is unread, since the cell is too large or its magics need too much work; or none of these, for too deep a cell.
+    """
     if len(source) > MOST_CHARACTERS:
         return ParsedCell(unread=True)
     try:

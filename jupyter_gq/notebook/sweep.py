@@ -204,8 +204,9 @@ class Sweep:
         """Cancel all jobs of the sweep that have not ended, and return the number of jobs that were cancelled.
 
         Jobs that have ended keep their results. With `keep_best=n`, nothing is cancelled, and 0 is returned, until `n`
-        jobs have returned a number. To end a sweep early, call the method in a loop with `wait(60)`. Raises `JobError`
-        if jobs have returned numbers, but none with the name `metric`.
+        jobs have returned a number. To end a sweep early, call the method in a loop with `wait(60)`. Raises `TypeError`
+        or `ValueError` if `keep_best` is no whole number from 0, and with `keep_best` `JobError` if jobs have returned
+        numbers, but none with the name `metric`.
         """
         check_count("keep_best", keep_best, "jobs", least=0)
         if keep_best and not self._has_numbers(keep_best):

@@ -68,7 +68,7 @@ class KubernetesAgentReports:
         return AgentOrders(watch=self._pods_to_check(node), commands=self.signal_orders.commands(node))
 
     def describe_nodes(self) -> list[NodeDescription]:
-        """Return what each node with GPUs can do, as its agent told last, sorted by name."""
+        """Return what each node can do, as its agent told last; see `AgentReports.describe_nodes`."""
         return [describe_node(node, pool, self.agents) for node, pool in self.nodes.with_gpus()]
 
     def _pods_to_check(self, node: str) -> list[WatchedPod]:

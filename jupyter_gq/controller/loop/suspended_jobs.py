@@ -40,7 +40,12 @@ RUN_IS_GONE: Final = "The paused run has ended, and its GPU memory with it. The 
 
 
 def plan_job_suspension(context: Context, record: Record, stop: Stop) -> DetailChange:
-    """Return the change that lets a job be suspended, which is told to stop; an empty one if it is to end."""
+    """Return the change that records the intent to suspend a job instead of ending its run; an empty one if it ends.
+
+    `stop` tells the job to stop. If the job has not come back from its last pause, only the time of the decision is
+    renewed. Otherwise the job must run, go back to its queue, and stop for one of `_REASONS`, and the machine must have
+    memory for the work that needs the devices.
+    """
     present = record.detail.suspension
     if present is not None and has_suspended_run(record):  # the job has not come back from its last pause yet
         return DetailChange(suspension=replace(present, decided_at=stop.at))

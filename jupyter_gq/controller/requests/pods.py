@@ -127,8 +127,9 @@ class JobPods:
     def add_result_parts(self, job: str, contents: Sequence[str]) -> None:
         """Store parts of what a job brings back, which are base64, for its owner.
 
-        Raises `NotFound` or `Conflict` if the job has no run, `NotFound` if jobs are not pods, and `LimitReached` if
-        the owner's parts would exceed the limit of a user.
+        Raises `NotFound` if jobs are not pods, or if the job does not exist or has ended; `Conflict` if it waits;
+        another `UserError` for a part that is not base64, empty or too large; and `LimitReached` if the owner's parts
+        would exceed the limit of a user.
         """
         self._require_pod_files()
         self._project_files.add(self._running_record(job).workload.owner, contents)

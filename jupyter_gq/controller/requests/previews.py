@@ -64,10 +64,10 @@ class Previews:
     ) -> Preview:
         """Return what would happen if the job were submitted now, and better alternatives; nothing is stored.
 
-        `secrets` are names of secrets of the job, which are looked for in the folder `home`, and `kernel` is the name
-        of its kernel. Raises the errors of a
-        request that is wrong or can never run, as a submission does. The limits of jobs, the disk of the user, the room
-        of the store and the bundle are not checked.
+        `secrets` are names of secrets of the job, which are looked for in the folder `home`. `kernel` is the name of
+        its kernel: a `software` of this name is no image. Raises the errors of a request that is wrong or can never
+        run, as a submission does. The limits of jobs, the disk of the user, the room of the store and the bundle are
+        not checked.
         """
         check_secrets(self._context, caller, secrets, {"HOME": home})
         find_image(self._context, request.software, kernel)  # raises if it is not offered
