@@ -28,6 +28,14 @@ class ResultError(RuntimeError):
     """A result that cannot be loaded here; the text says why and what to do."""
 
 
+class JobHandle(Protocol):
+    """What `submit` returns."""
+
+    @property
+    def id(self) -> str:
+        """The id of the job, such as "job-4f1c"."""
+
+
 class Source(Protocol):
     """A place from which results come."""
 
@@ -38,13 +46,13 @@ class Source(Protocol):
         """Yield the bytes of one result in order."""
 
 
-def result(job: str, name: str | None = None) -> object:
+def result(job: JobHandle | str, name: str | None = None) -> object:
     """Return the value of a variable that a job has brought back; without `name`, all of them, as a dict by name.
 
-    `job` is the id of the job, such as "job-4f1c", as the line under its cell shows it. Raises `ResultError` with the
-    reason if a value cannot be loaded.
+    `job` is a handle of the job, or its id, such as "job-4f1c", as the line under its cell shows it. Raises
+    `ResultError` with the reason if a value cannot be loaded.
     """
-    found = load(job, None if name is None else [name])
+    found = load(_find_id(job), None if name is None else [name])
     return found if name is None else found[name]
 
 
@@ -125,6 +133,14 @@ class JobFolders:
 
     def _of(self, job: str) -> Path:
         return self._folder / os.path.basename(job)
+
+
+def _find_id(job: object) -> str:
+    """Return the id of a job, given by itself or by a handle; raise `ResultError` if it is neither."""
+    id = getattr(job, "id", job)
+    if not isinstance(id, str) or not id.strip():
+        raise ResultError(f'{job!r:.100} is not a job. Give its id, such as "job-4f1c", or what submit() returned.')
+    return id.strip()
 
 
 def _entries(listed: Mapping[str, object]) -> list[Mapping[str, object]]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+from math import inf
+from numbers import Real
 from pathlib import Path
 
 
 def simulate_memory(mib: float) -> None:
     """Pretend that this process uses `mib` MiB of GPU memory, until it ends or calls this again; 0 = none.
 
-    Only simulated GPUs read the amount; on real GPUs the driver tells. Raises `ValueError` for a negative amount.
+    Only simulated GPUs read the amount; on real GPUs the driver tells. Raises `ValueError` for what is no such amount.
     """
-    if mib < 0:
-        raise ValueError(f"simulate_memory({mib}): an amount of memory is 0 or more MiB")
+    if not isinstance(mib, Real) or not 0 <= mib < inf:
+        raise ValueError(f"simulate_memory({mib!r:.100}): the amount of memory is a number of MiB, 0 or more")
     report = _folder() / str(os.getpid())
     temporary = report.with_name(f"{report.name}.tmp")
     temporary.write_text(str(round(mib)), encoding="ascii")

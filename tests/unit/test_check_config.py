@@ -215,3 +215,14 @@ def test_running_work_that_a_lowered_limit_stops_is_listed(check):
 def test_what_is_probably_not_meant_is_listed(check):
     _, told = check(NOW.replace('{"zoe": 1}', '{"zoe": 1, "zoe": 1}'))
     assert "Probably not meant:\n  FILE, line 3: the key 'zoe' is written in line 3 too." in told
+
+
+def test_names_of_queues_that_look_the_same_are_listed(check):
+    _, told = check(NOW.replace('"top": {"quota": 3}', '"caf\\xe9": {}, "cafe\\u0301": {}, "cafe": {}, "top": {}'))
+    assert r"the names 'caf\xe9' and 'cafe\u0301' look the same and are two queues. Keep one of them." in told
+    assert told.count("look the same") == 1
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path, capsys):
+    assert main(["check-config", str(tmp_path / "missing.py")]) == 1
+    assert "missing.py: there is no such file that can be read. Check the path" in capsys.readouterr().out

@@ -60,7 +60,9 @@ def load_config(path: Path, executed: dict[Path, FileIdentity]) -> Config:
     except ConfigFileError:
         raise
     except ConfigFileNotFound as error:
-        raise ConfigFileError(f"{path}: the file cannot be read ({error}). Check the path and its rights.") from error
+        raise ConfigFileError(
+            f"{path}: there is no such file that can be read. Check the path and its rights."
+        ) from error
     except SyntaxError as error:
         if not error.lineno:
             broken = next(reversed(executed), path)

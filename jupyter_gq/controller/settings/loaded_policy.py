@@ -32,6 +32,7 @@ from .early_execution import EarlyExecution
 from .last_good import LastGood, explain_loss
 from .sections import SECTIONS
 from .traits import SettingsError
+from .twin_names import describe_twins
 
 log = logging.getLogger(__name__)
 
@@ -176,15 +177,18 @@ class LoadedPolicy:
                 "last change of the file. The log of the service has the details."
             ) from error
         self.last_good = found
-        self._warn(loaded)
+        self._warn(loaded, settings)
         return settings
 
-    def _warn(self, loaded: Sequence[Path]) -> None:
-        """Store a warning for each key or setting that is written twice in these files."""
-        self.warnings = tuple(
-            f"{path}, {found}"
-            for path in dict.fromkeys(loaded)
-            for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
+    def _warn(self, loaded: Sequence[Path], settings: Settings) -> None:
+        """Store a warning for all that is written twice in these files, and for twin names of queues."""
+        self.warnings = (
+            *(
+                f"{path}, {found}"
+                for path in dict.fromkeys(loaded)
+                for found in find_duplicates(path.read_text(encoding="utf-8", errors="replace"))
+            ),
+            *describe_twins([entry.queue.name for entry in settings.training]),
         )
 
     def _fingerprints(self) -> dict[Path, str]:

@@ -119,7 +119,7 @@ async def test_files_that_the_file_loads_are_watched_and_named(path, tmp_path):
 
 
 async def test_a_missing_file_is_an_error_at_the_start_and_a_message_later(path, tmp_path):
-    with pytest.raises(ConfigFileError, match="cannot be read"):
+    with pytest.raises(ConfigFileError, match="there is no such file"):
         load(tmp_path / "nowhere.py")
     policy = load(path)
     path.unlink()

@@ -17,6 +17,7 @@ import pytest
 
 import jupyter_gq
 from jupyter_gq.notebook import magics
+from jupyter_gq.notebook.handle import Job
 from jupyter_gq.notebook.results import ResultError
 
 HERE = "{}.{}".format(*sys.version_info)
@@ -84,6 +85,18 @@ def test_a_value_comes_back_by_name_and_all_values_as_a_dict(server: Server) -> 
     server.has("job-1", model=[1, 2, 3], loss=0.5)
     assert jupyter_gq.result("job-1", "model") == [1, 2, 3]
     assert jupyter_gq.result("job-1") == {"model": [1, 2, 3], "loss": 0.5}
+
+
+def test_a_handle_names_its_job(server: Server) -> None:
+    server.has("job-1", loss=0.5)
+    assert jupyter_gq.result(Job(None, {"id": "job-1"}), "loss") == 0.5
+
+
+@pytest.mark.parametrize("job", [None, "", 7, ["job-1"]])
+def test_what_is_no_job_is_refused_with_a_sentence(server: Server, job: object) -> None:
+    with pytest.raises(ResultError, match=r'is not a job\. Give its id, such as "job-4f1c"'):
+        jupyter_gq.result(job)
+    assert server.asked == []
 
 
 def test_bytes_that_are_not_those_of_the_job_are_never_unpickled(server: Server) -> None:

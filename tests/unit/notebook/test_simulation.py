@@ -31,9 +31,10 @@ def test_a_report_is_there_while_the_process_lives(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_less_than_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 or more MiB"):
-        simulation.simulate_memory(-1)
+@pytest.mark.parametrize("amount", [-1, float("nan"), float("inf"), "x", None])
+def test_what_is_no_amount_of_memory_is_refused(amount: float) -> None:
+    with pytest.raises(ValueError, match="a number of MiB, 0 or more"):
+        simulation.simulate_memory(amount)
 
 
 def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
