@@ -209,7 +209,7 @@ def _execute_request(session: str, code: str) -> JsonObject:
         "store_history": True,
         "user_expressions": {},
         "allow_stdin": False,
-        "stop_on_error": True,
+        "stop_on_error": False,  # or the kernel may drop what is sent right after a cell that failed
     }
     return {
         "channel": "shell",
