@@ -13,7 +13,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api soak-suspensions test-soak test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit soak soak-worlds soak-api soak-suspensions test-server test-hub test-lab test-demo test-browser test-kubernetes test-gpu test-repeat cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -86,7 +86,7 @@ prose: setup
 	$(PYTEST) tests/style
 
 # A failed test keeps the logs of its processes in test-results/TIER/TEST.
-test: test-unit test-lab test-server test-hub test-demo test-soak test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
+test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
@@ -128,12 +128,9 @@ test-hub: setup $(HUB55)/.installed
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/hub $(addprefix --ignore=tests/hub/,$(ANY_HUB))
 	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
-# Not side by side: a worker's longer folder leaves no room for the name of a socket.
+# Both wait much for what they started: side by side.
 test-demo: setup
-	$(PYTEST) tests/demo
-
-test-soak: setup
-	$(PYTEST) tests/soak
+	$(PYTEST) -n 2 --dist loadfile tests/demo tests/soak
 
 test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) -n 2 --dist loadfile tests/browser

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import psutil
 import pytest
@@ -35,9 +37,9 @@ def processes_with(folder) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A folder for a demo, which keeps its log there."""
-    folder = tmp_path / "demo"
+def folder():
+    """A folder for a demo, which keeps its log there; the longer `tmp_path` leaves no room for the name of a socket."""
+    folder = Path(tempfile.mkdtemp(), "demo")
     LOGS.add("demo", folder, "jupyterhub.log", "state/jobs/*/runs/*/*/log")
     yield folder
     LOGS.release("demo", folder)
