@@ -151,9 +151,11 @@ class RunShares:
     # --- for the backend
 
     def add(self, workload: Workload, find_processes: Callable[[], Collection[ProcessId]]) -> None:
-        """Know the share of a launched server; does nothing for a server without a device.
+        """Begin to manage the share of a notebook server that was launched, so that it can be suspended.
 
-        `find_processes` returns the processes of the share, that of the server first, and may be called in threads.
+        Does nothing for a server without a device. `find_processes` returns the processes of the server now, that of
+        the server itself first; threads call it. Before the recovery is complete, the share has no state. Afterwards it
+        has the state that the recovery found, or that the record of `workload` says.
         """
         if not workload.request.devices:
             return
@@ -165,9 +167,11 @@ class RunShares:
         self._settle(share)
 
     def add_job(self, key: RunKey, target: SuspensionTarget, freeze_group: Callable[[bool], None]) -> None:
-        """Know the share of a launched job; does nothing for a job without a device.
+        """Begin to manage the share of a run of a job, `key`, so that it can be suspended.
 
-        The function `find_processes` of the target, and `freeze_group` (see `Freezer`), may be called in threads.
+        Does nothing for a job without a device. Threads call the function `find_processes` of the target, which returns
+        the processes of the run now, and `freeze_group` (see `Freezer`). A run that is added after the recovery has
+        just begun, so its share is IN_USE.
         """
         if target.devices:
             freezer = Freezer(find_processes=target.find_processes, freeze_group=freeze_group)
@@ -225,7 +229,10 @@ class RunShares:
         return share.state.failure if waits else ""
 
     def remove(self, workload: str, run: int) -> None:
-        """Forget the share of a server that has ended."""
+        """Stop managing the share of a server or a run that has ended; does nothing if the share is unknown.
+
+        What the suspender has written about the share is deleted in a thread, after a call that is under way.
+        """
         share = self._shares.pop((workload, run), None)
         if share is None:
             return
@@ -346,7 +353,11 @@ class RunShares:
         _run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
 
     def _note_recovered(self, found: tuple[str, Mapping[str, Recovered] | None] | None) -> None:
-        """Set the phase of all shares that were launched meanwhile."""
+        """Take over the result of the recovery thread, and give a state to each share that was added so far.
+
+        `found` is what `_read_support_and_recover` returned; None if it failed, which counts as a machine that cannot
+        suspend. Then `on_change` is called.
+        """
         self._unsupported, recovered = found or ("The suspensions could not be read; the log says why.", None)
         self._recovered, self._recovery_failed = recovered or {}, recovered is None
         if self._unsupported:

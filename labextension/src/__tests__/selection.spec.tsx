@@ -189,6 +189,7 @@ describe('the GPUs of a job', () => {
     await press('Cancel');
     await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-1' }));
     expect(label()).not.toContain('suspended');
+    await press('Cancel');
   });
 
   it('and its queue change in an unfolded row while it waits only', async () => {
