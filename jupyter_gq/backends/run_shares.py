@@ -10,11 +10,13 @@ Rules
   its resume was finished, by an earlier service or by its recovery.
 - Never a loop: a resume that failed for an unknown reason is repeated `_MOST_ATTEMPTS` times at most.
 - Jobs stand still: the processes of a suspended job are stopped, since a job would go on computing. They go on before
-  the driver is asked anything about them, because it may need their help to answer. Each observation stops what goes on.
+  the driver is asked anything about them, because it may need their help to answer. Each observation stops those that
+  go on.
 - Jobs are whole: if any process of a suspended job has ended, the job cannot go on where it was, so its run ends.
 - Jobs without GPU state run on: a process that opens its device later would open the one that the job had before.
 
-See `backends.share_suspension` for the guarantees.
+See `backends.share_suspension` for the guarantees, and
+docs/decisions/0175-end-a-suspended-run-without-all-of-its-processes.md.
 """
 
 import asyncio

@@ -55,8 +55,8 @@ def describe_installed_kernel(name: str, environment: Mapping[str, str]) -> Kern
 
 def _refuse(name: str, why: str) -> CommandRefused:
     return CommandRefused(
-        f"The file kernel.json of the kernel {quoted(name)} cannot be used: {why}. `jupyter kernelspec list` says where "
-        "it is. Install the kernel again, or choose another one."
+        f"The file kernel.json of the kernel {quoted(name)} cannot be used: {why}. `jupyter kernelspec list` says "
+        "where it is. Install the kernel again, or choose another one."
     )
 
 

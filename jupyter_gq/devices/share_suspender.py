@@ -372,9 +372,10 @@ class ShareSuspender:
         A share that ended while there was no service leaves no other trace. A share that goes on is tried again once.
         """
         entry = self._journal.find(name)
-        if entry is not None and entry.step is Step.UNSUSPENDABLE:
-            if not any(self._checkpointer.uses_device(member.id) for member in entry.members):
-                self._remove(name)
+        if entry is None or entry.step is not Step.UNSUSPENDABLE:
+            return
+        if not any(self._checkpointer.uses_device(member.id) for member in entry.members):
+            self._remove(name)
 
     # --- the journal and the mutexes ----------------------------------------------------------------------------------
 

@@ -233,7 +233,7 @@ async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
 
 
 class JobMachine(Machine):
-    """The same with a job: its runner, which uses no device, its kernel, and perhaps real processes without a device."""
+    """The same with a job: its runner, which uses no device, its kernel, and perhaps real processes."""
 
     def __init__(self, path, memory=1000):
         super().__init__(path, memory)

@@ -162,7 +162,7 @@ def test_a_kernel_that_does_not_say_its_language_is_refused_for_that(file):
 def test_unusual_names_of_kernelspecs_cause_no_warnings(file, recwarn):
     for software in ("", "größe"):
         make_file_bundle(file("a.py", "1", software=software))
-    with pytest.raises(CommandRefused, match="no software 'torch' here. Offered are: .*größe"):
+    with pytest.raises(CommandRefused, match=r"no software 'torch' here\. Offered are: .*größe"):
         make_file_bundle(file("a.py", "1", software="torch"))
     assert [str(each.message) for each in recwarn] == []
 
