@@ -27,8 +27,8 @@ RUN_DOES_NOT_FIT: Final = (
     "Its suspended run was ended, because it cannot go on with other GPUs or in another pool. What it had not saved is "
     "computed again."
 )
-#: Sentences that a held job says beside the hold, since both concern what becomes of its work.
-TOLD_WHILE_HELD: Final = frozenset({RUN_IS_GONE, RUN_DOES_NOT_FIT})
+#: Sentences on the end of a suspended run, which are told beside the reason for which the job waits.
+ENDS_OF_SUSPENDED_RUNS: Final = frozenset({RUN_IS_GONE, RUN_DOES_NOT_FIT})
 
 
 def has_suspended_run(record: Record) -> bool:

@@ -73,9 +73,9 @@ class JobChanges:
         if after.queue != before.queue:
             self._check_move(caller, before)
         changes = _request_changes(caller, before, after, now)
+        changes += self._hold_changes(caller, replace(record, workload=after), wanted.held, now)
         if has_suspended_run(record) and self._ends_suspended_run(before, after):
             changes.append(Change(workload=job, detail=DetailChange(suspension=None, sentence=RUN_DOES_NOT_FIT)))
-        changes += self._hold_changes(caller, replace(record, workload=after), wanted.held, now)
         if changes:
             self._context.pending.pop(job, None)  # what the last cycle said is no longer true
             self._context.records.commit(changes)

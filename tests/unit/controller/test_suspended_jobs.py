@@ -199,6 +199,17 @@ async def test_a_suspended_job_that_gets_other_gpus_ends_its_run_and_says_so(lab
     assert (lab.job(job).phase, lab.job(job).run) == ("running", 2)
 
 
+async def test_a_change_and_a_release_in_one_request_say_that_the_suspended_run_ends(lab):
+    (job, _) = await running(lab)
+    lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    await lab.step(5)
+    changed = lab.controller.job_changes.change(ANN, job, JobChange(gpus="0.5", held=False))
+    assert changed.sentence.startswith("Its suspended run was ended, because it cannot go on with other GPUs")
+    assert changed.sentence.endswith("Waiting: it is considered next.")
+    await lab.step(4)
+    assert (lab.job(job).phase, lab.job(job).run) == ("running", 2)
+
+
 async def test_a_suspended_job_that_is_cancelled_is_killed(lab):
     away, _ = await suspended(lab)
     assert lab.controller.jobs.cancel(ANN, away).phase == "cancelled"
