@@ -10,10 +10,13 @@ Rules
   its resume was finished, by an earlier service or by its recovery.
 - Never a loop: a resume that failed for an unknown reason is repeated `_MOST_ATTEMPTS` times at most.
 - Jobs stand still: the processes of a suspended job are stopped, since a job would go on computing. They go on before
-  the driver is asked anything about them, because it may need their help to answer.
+  the driver is asked anything about them, because it may need their help to answer. Each observation stops those that
+  go on.
+- Jobs are whole: if any process of a suspended job has ended, the job cannot go on where it was, so its run ends.
 - Jobs without GPU state run on: a process that opens its device later would open the one that the job had before.
 
-See `backends.share_suspension` for the guarantees.
+See `backends.share_suspension` for the guarantees, and
+docs/decisions/0175-end-a-suspended-run-without-all-of-its-processes.md.
 """
 
 import asyncio
@@ -26,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState
-from jupyter_gq.devices.freezing import freeze, thaw
+from jupyter_gq.devices.freezing import Freezer, thaw
 from jupyter_gq.devices.processes import ProcessId, is_running
 from jupyter_gq.devices.suspension import (
     Recovered,
@@ -75,8 +78,8 @@ class _Share:
     suspended: tuple[ProcessId, ...] = ()
     #: Processes that lost their GPU state; their kernels need a restart.
     lost: tuple[ProcessId, ...] = ()
-    #: Whether the processes are those of a job, and are stopped while the share is suspended.
-    freezes: bool = False
+    #: Stops the processes of a job while the share is suspended; None = the share of a server, which runs on.
+    freezer: Freezer | None = None
     #: Whether the server or job has ended, so that the suspender forgets the share after the call under way.
     ended: bool = False
 
@@ -97,6 +100,8 @@ class RunShares:
     _shares: dict[RunKey, _Share] = field(init=False, default_factory=dict)
     #: What the suspender found after the start, by name; None before.
     _recovered: Mapping[str, Recovered] | None = field(init=False, default=None)
+    #: Processes whose state was in host memory before the recovery, by name of the share.
+    _kept: Mapping[str, tuple[ProcessId, ...]] = field(init=False, default_factory=dict)
     _recovering: bool = field(init=False, default=False)
     #: Whether the driver or the disk failed, so that what the suspender found is not all.
     _recovery_failed: bool = field(init=False, default=False)
@@ -139,15 +144,20 @@ class RunShares:
         if share is None or share.state is None:
             return
         share.wanted = True
+        self._note_ended(share)
+        if share.freezer is not None and share.state.ended:
+            return  # nothing of the job goes on without the program that has ended
         if share.state.phase is SharePhase.SUSPENDED and share.began is None:
             self._start(share, SharePhase.RESUMING, lambda: self._resume(share, tuple(devices)))
 
     # --- for the backend
 
     def add(self, workload: Workload, find_processes: Callable[[], Collection[ProcessId]]) -> None:
-        """Know the share of a launched server; does nothing for a server without a device.
+        """Begin to manage the share of a notebook server that was launched, so that it can be suspended.
 
-        `find_processes` returns the processes of the share, that of the server first, and may be called in threads.
+        Does nothing for a server without a device. `find_processes` returns the processes of the server now, that of
+        the server itself first; threads call it. Before the recovery is complete, the share has no state. Afterwards it
+        has the state that the recovery found, or that the record of `workload` says.
         """
         if not workload.request.devices:
             return
@@ -158,14 +168,26 @@ class RunShares:
         self._shares[(workload.id, workload.run)] = share
         self._settle(share)
 
-    def add_job(self, key: RunKey, target: SuspensionTarget) -> None:
-        """Know the share of a launched job; does nothing for a job without a device.
+    def add_job(self, key: RunKey, target: SuspensionTarget, freeze_group: Callable[[bool], None]) -> None:
+        """Begin to manage the share of a run of a job, `key`, so that it can be suspended.
 
-        The function `find_processes` of the target may be called in threads.
+        Does nothing for a job without a device. Threads call the function `find_processes` of the target, which returns
+        the processes of the run now, and `freeze_group` (see `Freezer`). A run that is added after the recovery has
+        just begun, so its share is IN_USE.
         """
         if target.devices:
-            share = self._shares[key] = _Share(name=target.name, target=target, record=State.RUNNING, freezes=True)
-            self._settle(share)
+            freezer = Freezer(find_processes=target.find_processes, freeze_group=freeze_group)
+            share = self._shares[key] = _Share(name=target.name, target=target, record=State.RUNNING, freezer=freezer)
+            if self._recovered is not None:  # what was found after the start is that of an earlier run of the job
+                share.state = ShareState(phase=SharePhase.IN_USE)
+
+    def freeze_again(self, workload: str, run: int, processes: Collection[ProcessId]) -> None:
+        """Stop those of the processes of a suspended job that go on, because somebody else let them go on."""
+        share = self._shares.get((workload, run))
+        if share is None or share.freezer is None or share.state is None or share.began is not None:
+            return
+        if share.state.phase is SharePhase.SUSPENDED:
+            share.freezer.freeze_again(processes)
 
     def recover(self) -> None:
         """Start the recovery in a thread, at the first call only; later calls do nothing, also after a failure.
@@ -188,10 +210,11 @@ class RunShares:
     def describe_loss(self, workload: str, run: int) -> str:
         """Return why a job cannot go on, since its GPU state is gone, as a sentence; "" if it can."""
         share = self._shares.get((workload, run))
-        if share is None or share.state is None or share.began is not None or not share.freezes:
+        if share is None or share.state is None or share.began is not None or share.freezer is None:
             return ""
+        self._note_ended(share)
         if share.state.ended:
-            return "The job's program on the GPU ended while the job was paused."
+            return "A program of the job ended while the job was paused."
         return "The GPU state of the job could not be brought back from host memory." if share.lost else ""
 
     def describe_trouble(self, workload: str, run: int) -> str:
@@ -200,7 +223,7 @@ class RunShares:
         if share is None or share.state is None:
             return ""
         share.lost = tuple(filter(self.is_alive, share.lost))
-        if share.lost and not share.freezes:
+        if share.lost and share.freezer is None:
             return f"The GPU state of a program was lost. {_RESTART}"
         if share.began is not None and self.now() - share.began > _SLOW_AFTER:
             return "The GPU driver takes unusually long to move the memory of this share."
@@ -208,7 +231,10 @@ class RunShares:
         return share.state.failure if waits else ""
 
     def remove(self, workload: str, run: int) -> None:
-        """Forget the share of a server that has ended."""
+        """Stop managing the share of a server or a run that has ended; does nothing if the share is unknown.
+
+        What the suspender has written about the share is deleted in a thread, after a call that is under way.
+        """
         share = self._shares.pop((workload, run), None)
         if share is None:
             return
@@ -225,8 +251,8 @@ class RunShares:
             found = self.suspender.suspend(share.target, lambda: share.wanted)
         except SuspensionError as error:
             return self._failed_suspension(share, error, began)
-        if share.freezes:
-            freeze(share.target.find_processes, self.sleep)
+        if share.freezer is not None:
+            share.freezer.freeze(self.sleep)
         share.suspended = found.processes
         return ShareState(phase=SharePhase.SUSPENDED, memory=found.total, seconds=self._since(began))
 
@@ -236,9 +262,9 @@ class RunShares:
         The share of a server that has nothing on its devices is suspended all the same.
         """
         match error.problem:
-            case SuspensionProblem.NOTHING_TO_SUSPEND if not (share.wanted or share.freezes):
+            case SuspensionProblem.NOTHING_TO_SUSPEND if not (share.wanted or share.freezer):
                 return ShareState(phase=SharePhase.SUSPENDED, memory=MiB(0), seconds=self._since(began))
-            case SuspensionProblem.WANTED if share.freezes:
+            case SuspensionProblem.WANTED if share.freezer is not None:
                 return self._failed(SharePhase.IN_USE, _TOO_SLOW)
             case SuspensionProblem.WANTED:
                 return ShareState(phase=SharePhase.IN_USE)
@@ -249,8 +275,8 @@ class RunShares:
     def _resume(self, share: _Share, devices: tuple[str, ...]) -> ShareState:
         """Resume the share and return its state; without room on the devices, the share stays suspended."""
         began, suspended = self.now(), self._find_suspension(share)
-        if share.freezes:
-            thaw(share.target.find_processes())
+        if share.freezer is not None:
+            share.freezer.thaw()
         if suspended is None:
             return ShareState(phase=SharePhase.IN_USE, seconds=self._since(began))
         moves = {old: new for old, new in zip(suspended.memory, devices, strict=False) if old != new}
@@ -258,8 +284,8 @@ class RunShares:
             self.suspender.resume(share.name, timeout=_ROOM_TIMEOUT, moves=moves)
         except SuspensionError as error:
             state = self._failed_resume(share, suspended, error)
-            if share.freezes and state.phase is SharePhase.SUSPENDED:
-                freeze(share.target.find_processes, self.sleep)
+            if share.freezer is not None and state.phase is SharePhase.SUSPENDED:
+                share.freezer.freeze(self.sleep)
             return state
         share.attempts = 0
         if devices:
@@ -276,7 +302,7 @@ class RunShares:
         if error.problem is not SuspensionProblem.LOST and share.attempts < _MOST_ATTEMPTS:
             return self._failed(SharePhase.SUSPENDED, f"The share cannot come back yet: {error.sentence}")
         share.attempts, share.lost = 0, suspended.processes
-        return self._failed(SharePhase.IN_USE, error.sentence if share.freezes else f"{error.sentence} {_RESTART}")
+        return self._failed(SharePhase.IN_USE, error.sentence if share.freezer else f"{error.sentence} {_RESTART}")
 
     def _find_suspension(self, share: _Share) -> Suspension | None:
         """Return what the suspender has suspended of a share; None if there is nothing to bring back."""
@@ -296,15 +322,19 @@ class RunShares:
         """
         support = self.suspender.support()
         self._can_move = support.available and support.can_move
-        for suspension in self.suspender.suspensions():
-            thaw(suspension.processes)
+        freezers = {share.name: share.freezer for share in tuple(self._shares.values()) if share.freezer is not None}
+        suspensions = self.suspender.suspensions()
+        self._kept = {suspension.name: suspension.processes for suspension in suspensions}
+        for suspension in suspensions:
+            freezer = freezers.get(suspension.name)
+            (thaw if freezer is None else freezer.thaw)(suspension.processes)
         try:
             recovered = self.suspender.recover()
         except SuspensionError as error:
             return error.sentence, None
-        for share in tuple(self._shares.values()):
-            if share.freezes and recovered.get(share.name) is Recovered.SUSPENDED:
-                freeze(share.target.find_processes, self.sleep)
+        for name, freezer in freezers.items():
+            if recovered.get(name) is Recovered.SUSPENDED:
+                freezer.freeze(self.sleep)
         return "" if support.available else support.detail, recovered
 
     # --- inside: in the loop
@@ -325,7 +355,11 @@ class RunShares:
         _run_in_thread(f"{phase.value.lower()} {share.name}", work, finish)
 
     def _note_recovered(self, found: tuple[str, Mapping[str, Recovered] | None] | None) -> None:
-        """Set the phase of all shares that were launched meanwhile."""
+        """Take over the result of the recovery thread, and give a state to each share that was added so far.
+
+        `found` is what `_read_support_and_recover` returned; None if it failed, which counts as a machine that cannot
+        suspend. Then `on_change` is called.
+        """
         self._unsupported, recovered = found or ("The suspensions could not be read; the log says why.", None)
         self._recovered, self._recovery_failed = recovered or {}, recovered is None
         if self._unsupported:
@@ -338,7 +372,11 @@ class RunShares:
         """Set the first phase of a share after recovery: as the suspender found it, or else as its record says."""
         if self._recovered is None or share.state is not None:
             return
-        found = self._recovered.get(share.name)
+        found, kept = self._recovered.get(share.name), self._kept.get(share.name, ())
+        if share.freezer is not None and not all(map(self.is_alive, kept)):
+            # A program of the job was killed while there was no service.
+            share.suspended, share.state = kept, ShareState(phase=SharePhase.SUSPENDED)
+            return
         if found is Recovered.LOST:
             share.lost = _find_programs(share)
         share.state = ShareState(
@@ -355,13 +393,23 @@ class RunShares:
         return record is State.SUSPENDED or (record is State.RESUMING and is_unclear)
 
     def _note_ended(self, share: _Share) -> None:
-        """Forget the state of a suspended share once all of its programs have ended, such as a kernel by a restart."""
+        """Note that a suspended share has nothing left to go on with, such as after the restart of a kernel.
+
+        The suspender forgets the share of a server at once, and that of a job when its run has ended.
+        """
         if share.began is not None or share.state is None or share.state.phase is not SharePhase.SUSPENDED:
             return
-        if share.suspended and not any(map(self.is_alive, share.suspended)):
-            share.suspended = ()
-            share.state = replace(share.state, memory=MiB(0), ended=True)
+        if share.state.ended or not self._has_ended(share):
+            return
+        share.state = replace(share.state, memory=MiB(0), ended=True)
+        if share.freezer is None:
             self._forget(share)
+
+    def _has_ended(self, share: _Share) -> bool:
+        """Return whether all suspended programs of a server have ended, or any process of a job that stands still."""
+        if share.freezer is None:
+            return bool(share.suspended) and not any(map(self.is_alive, share.suspended))
+        return not all(map(self.is_alive, share.freezer.stopped.union(share.suspended)))
 
     def _forget(self, share: _Share) -> None:
         """Let the suspender forget a share whose server or programs have ended."""

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq change`."""
     add_jobs_arguments(parser)
     parser.add_argument("--priority", type=int, help="priority inside the queue, at most that which the queue allows")
-    parser.add_argument("--gpus", help='GPUs of each task, such as "0.5"; only while the job waits')
+    parser.add_argument(
+        "--gpus", help='GPUs of each task, such as "0.5"; only while the job waits; ends its suspended run'
+    )
     parser.add_argument("--gpu-memory", help='instead of --gpus: GPU memory of each task, such as "12 GB"')
     parser.add_argument(
         "--max-time",

@@ -14,12 +14,9 @@ Rules
 import json
 import os
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from pydantic import ValidationError
 
 from jupyter_gq.client.models import Bundle, Kernel
@@ -29,13 +26,12 @@ from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.lab.bundle import Origin, make_bundle, plan_steps
 from jupyter_gq.lab.environment import ServerEnvironment
 from jupyter_gq.lab.hub_environment import SENT_BY_DEFAULT, read_hub_environment
-from jupyter_gq.lab.jupyter_parts import KernelSpec
-from jupyter_gq.lab.kernelspec import describe_kernel
 from jupyter_gq.lab.plan import list_python_sources
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.requests import CellsRequest, PrefixCell, describe_validation_error
 from jupyter_gq.lab.software import PORTABLE_COMMAND, explain_unknown
 
+from .kernels import describe_installed_kernel, find_kernel_names, list_kernels_of
 from .refusal import CommandRefused
 
 DEFAULT_KERNEL = "python3"
@@ -63,7 +59,7 @@ class FileToSend:
     @property
     def needs_image(self) -> bool:
         """Whether the software is no kernel that is installed here, so that the service has to offer it."""
-        is_kernel = self.folder is None and self.software in KernelSpecManager().find_kernel_specs()
+        is_kernel = self.folder is None and self.software in find_kernel_names()
         return bool(self.software) and not is_kernel
 
     #: Variables that go along beside the usual ones, as NAME or NAME=VALUE.
@@ -181,33 +177,15 @@ def _find_kernel(file: FileToSend, notebook: JsonObject, environment: dict[str, 
     name = file.kernel or str(named.get("name") or DEFAULT_KERNEL)
     language = str(named.get("language") or "python")
     if file.needs_image and file.software not in file.images:
-        kernels = list(_list_kernels(language)) if file.folder is None else []
+        kernels = list_kernels_of(language) if file.folder is None else []
         raise CommandRefused(explain_unknown(file.software, [*kernels, *file.images]))
     if file.folder is not None or file.needs_image:
         if language.lower() != "python":
             option = "--folder" if file.folder is not None else "another image"
             raise CommandRefused(f"With {option}, only Python can be sent, and {file.path} needs {language}.")
         return Kernel(name=name, language="python", argv=list(PORTABLE_COMMAND))
-    if file.software and file.software not in _list_kernels(language):
-        raise CommandRefused(
-            f"{file.path} needs {language}, and the kernel {quoted(file.software)} has another language."
-        )
-    return _describe_kernel(file.software or name, environment)
-
-
-def _list_kernels(language: str) -> Iterable[str]:
-    """Return the names of the kernels of a language that are installed here."""
-    specs = KernelSpecManager().get_all_specs()
-    return [name for name, each in specs.items() if str(each["spec"]["language"]).lower() == language.lower()]
-
-
-def _describe_kernel(name: str, environment: dict[str, str]) -> Kernel:
-    """Return the kernel of this name that is installed here; raise `CommandRefused` if there is none."""
-    try:
-        spec = KernelSpecManager().get_kernel_spec(name)
-    except NoSuchKernel:
-        raise CommandRefused(
-            f"The kernel {quoted(name)} is not installed here. Choose another one with --kernel; `jupyter kernelspec "
-            "list` names them."
-        ) from None
-    return describe_kernel(name, cast(KernelSpec, spec), environment)
+    kernel = describe_installed_kernel(file.software or name, environment)
+    if file.software and kernel.language.lower() != language.lower():
+        other = "has another language" if kernel.language else "does not say its language in its kernel.json"
+        raise CommandRefused(f"{file.path} needs {language}, and the kernel {quoted(file.software)} {other}.")
+    return kernel

@@ -12,12 +12,23 @@ See docs/decisions/0166-count-the-memory-of-suspended-jobs-at-their-node.md.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from jupyter_gq.domain.amount import NO_MEMORY, MiB
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.store.protocol import Record
+
+#: The sentence of a job whose suspended run has ended by itself. What the job goes on from is told beside it.
+RUN_IS_GONE: Final = "Its suspended run has ended, and its GPU memory with it."
+#: The sentence of a job whose suspended run was ended by a change of the job.
+RUN_DOES_NOT_FIT: Final = (
+    "Its suspended run was ended, because it cannot go on with other GPUs or in another pool. What it had not saved is "
+    "computed again."
+)
+#: Sentences on the end of a suspended run, which are told beside the reason for which the job waits.
+ENDS_OF_SUSPENDED_RUNS: Final = frozenset({RUN_IS_GONE, RUN_DOES_NOT_FIT})
 
 
 def has_suspended_run(record: Record) -> bool:

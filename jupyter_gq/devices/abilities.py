@@ -55,12 +55,18 @@ class Ability:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """The places where the abilities of a machine are read."""
+    """A machine as its files show it: the folders in which Linux and the driver tell what they can do.
 
+    Without arguments, this machine. Tests pass folders with the files of another one.
+    """
+
+    #: The folder in which the kernel tells of processes, and the driver tells its version.
     proc: Path = Path("/proc")
+    #: The folder in which the kernel tells what control groups can limit.
     sys: Path = Path("/sys")
+    #: The folder with the sockets of daemons that run.
     run: Path = Path("/run")
-    #: Function that returns the path of a program, or None.
+    #: Function that returns the path of the program with a name; None if it is not installed.
     which: Callable[[str], str | None] = shutil.which
 
     def text(self, path: Path) -> str:
@@ -84,7 +90,12 @@ class Machine:
 def find_abilities(
     machine: Machine, status: ProbeStatus, support: CheckpointSupport, *, simulated: bool
 ) -> tuple[Ability, ...]:
-    """Return the abilities of a machine, from the states of its probe and its checkpointer and from its files."""
+    """Return what a machine can do for shares of GPUs, one entry each: such as suspend them, or limit their memory.
+
+    `status` tells whether GPUs were found, and `support` whether the driver can suspend. All other entries are read
+    from the files of `machine`. If `simulated`, the GPUs are simulated ones, whose suspension is tested and so counts
+    as WORKS; that of real GPUs counts as UNVERIFIED. The order is that in which the entries are shown.
+    """
     return tuple(_abilities(machine, status, support, simulated))
 
 

@@ -128,6 +128,7 @@ class ShareSuspender:
         found: dict[str, Recovered] = {}
         for name in [entry.name for entry in self._journal.entries()]:
             with self._alone(name):
+                self._remove_needless_refusal(name)
                 found[name] = self._settle(name)
                 log.info("after the start, %s is %s", name, found[name].value)
         return found
@@ -257,6 +258,7 @@ class ShareSuspender:
 
         Returns the suspension if the devices have no room for the share any more: then it stays suspended.
         """
+        begun = self._journal.find(name)
         outcome = self._settle(name)
         if outcome is Recovered.LOST:
             raise SuspensionError(SuspensionProblem.LOST, _LOST) from error
@@ -268,7 +270,8 @@ class ShareSuspender:
             error.problem if isinstance(error, SuspensionError) else _KINDS.get(error.problem, SuspensionProblem.BROKEN)
         )
         if problem is SuspensionProblem.UNSUSPENDABLE:
-            self._write(JournalEntry(name=name, step=Step.UNSUSPENDABLE, reason=error.sentence))
+            members = () if begun is None else begun.members
+            self._write(JournalEntry(name=name, step=Step.UNSUSPENDABLE, members=members, reason=error.sentence))
         raise SuspensionError(problem, error.sentence) from error
 
     # --- the steps of a resume, an undo and a recovery ----------------------------------------------------------------
@@ -362,6 +365,17 @@ class ShareSuspender:
         if found[CheckpointState.FAILED]:
             return Recovered.LOST
         return Recovered.SUSPENDED if suspended else Recovered.RUNNING
+
+    def _remove_needless_refusal(self, name: str) -> None:
+        """Remove the refusal of a share if none of the programs that were refused uses a device any more.
+
+        A share that ended while there was no service leaves no other trace. A share that goes on is tried again once.
+        """
+        entry = self._journal.find(name)
+        if entry is None or entry.step is not Step.UNSUSPENDABLE:
+            return
+        if not any(self._checkpointer.uses_device(member.id) for member in entry.members):
+            self._remove(name)
 
     # --- the journal and the mutexes ----------------------------------------------------------------------------------
 

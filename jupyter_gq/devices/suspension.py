@@ -6,7 +6,8 @@ Rules
 - Verified: a share counts as suspended once the probe shows that its memory has left the devices.
 - Room first: a resume restores nothing until the probe shows enough free memory on each device.
 - Intent first: each step is in the journal before it begins, so that `recover` finishes or undoes it after a crash.
-- Refusals are remembered: a share that the driver cannot suspend is not tried again until `forget`.
+- Refusals are remembered: a share that the driver cannot suspend is not tried again until `forget`, or until `recover`
+  finds that the programs which it refused have ended.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -59,6 +59,7 @@ class JournalEntry:
 
     name: str
     step: Step
+    #: In UNSUSPENDABLE, the processes that were refused.
     members: tuple[Member, ...] = ()
     #: Devices to restore on, by former device; only in RESTORING.
     moves: Mapping[str, str] = field(default_factory=dict)

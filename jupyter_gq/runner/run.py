@@ -268,7 +268,7 @@ class Run:
         """
         bundle = self._job.bundle
         try:
-            return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)
+            return await connect(self.kernel, bundle.kernel_name, KERNEL_START_TIMEOUT)
         except KernelError:
             if bundle.language == "python" or self.kernel.exit_code is None:
                 raise
@@ -276,7 +276,7 @@ class Run:
             self.kernel.discard()
             mask = self._mask if self._job.secrets else None
             self.kernel = start_kernel(bundle, self._job.folder.path, self._job.kernel_env, "tcp", mask)
-            return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)
+            return await connect(self.kernel, bundle.kernel_name, KERNEL_START_TIMEOUT)
 
     def _restore_earlier_outputs(self) -> None:
         """Restore the outputs of each target that an earlier run left unfinished; clear the other earlier outputs.

@@ -222,7 +222,7 @@ export function describePauseCost(job: JobSummary, now: number, trans: Translati
   // An earlier release of the service does not send the field.
   switch (job.pause?.way) {
     case 'suspended':
-      return describeSuspension(job, trans);
+      return describeSuspension(job, now, trans);
     case 'checkpoint': {
       const time = job.saved_at === null ? '' : formatClock(job.saved_at, now);
       return hasPaused(job)
@@ -238,7 +238,18 @@ export function describePauseCost(job: JobSummary, now: number, trans: Translati
   }
 }
 
-function describeSuspension({ phase }: JobSummary, trans: TranslationBundle): string {
+/** Return a warning for a suspended job, whose run ends if its GPUs or its pool change; "" for any other job. */
+export function warnOfChange({ phase, pause }: JobSummary, trans: TranslationBundle): string {
+  return phase === 'paused' && pause?.way === 'suspended'
+    ? trans.__('Other GPUs end its suspended run: what it has not saved is computed again.')
+    : '';
+}
+
+function describeSuspension(
+  { phase, saved_at: savedAt }: JobSummary,
+  now: number,
+  trans: TranslationBundle
+): string {
   switch (phase) {
     case 'paused':
       return trans.__('Nothing is lost: its GPU memory is kept in host memory, and it goes on where it was.');
@@ -246,8 +257,20 @@ function describeSuspension({ phase }: JobSummary, trans: TranslationBundle): st
       return trans.__('Its GPU memory is being moved to host memory, so that nothing is lost.');
     case 'starting':
       return trans.__('Its GPU memory is coming back from host memory, and it goes on where it was.');
-    default:
-      return trans.__('Nothing would be lost: its GPU memory would be moved to host memory.');
+    default: {
+      // A job that must leave its GPU, such as at a drain, is not suspended.
+      const kept = trans.__(
+        'If held, or paused for other work, nothing would be lost: its GPU memory would be moved to host memory.'
+      );
+      const left =
+        typeof savedAt === 'number'
+          ? trans.__(
+              'At a drain or a move, it would continue from its checkpoint of %1.',
+              formatClock(savedAt, now)
+            )
+          : trans.__('At a drain or a move, it would start again from the beginning.');
+      return `${kept} ${left}`;
+    }
   }
 }
 

@@ -6,6 +6,7 @@ The runner and its kernel are real processes; the devices are simulated.
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.backends.local.control_groups import find_own_group, freeze_group
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.devices.processes import read_process
@@ -269,18 +271,62 @@ async def test_a_job_that_cannot_be_suspended_is_ended_in_the_same_pause(world):
     assert (await anns.comes_to("running")).run == 2
 
 
-async def test_a_suspended_job_whose_process_ends_starts_again(world):
+@pytest.mark.parametrize("who", ["kernel", "runner"])
+async def test_a_suspended_job_of_which_a_process_is_killed_says_so_and_starts_again(world, who):
     await world.start()
     anns, bobs = await world.suspended()
-    anns.kernel().kill()
+    assert (await anns.view()).pause.way == "suspended"
+    (anns.kernel() if who == "kernel" else psutil.Process(*world.service.runners(anns.id))).kill()
 
     async def told():
-        return "starts again" in (await anns.view()).sentence
+        view = await anns.view()
+        return "has ended" in view.sentence and view.pause.way == "restart"
 
     await until(told, "a sentence", world.service)
-    assert world.service.runners(anns.id) == []
+    assert (await bobs.view()).phase == "running"
+    await until(_true(lambda: world.service.runners(anns.id) == []), "the end of its processes", world.service)
+    await until(_true(lambda: "SUSPENDED" not in world.journal()), "the journal to forget it", world.service)
     await bobs.ends_once()
     assert (await anns.comes_to("running")).run == 2
+
+
+async def test_a_suspended_job_whose_program_is_killed_while_there_is_no_service_starts_again(world):
+    await world.start()
+    anns, bobs = await world.suspended()
+    world.service.kill()
+    anns.kernel().kill()
+    world.service.start()
+    await until(anns.client.health, "the service", world.service)
+
+    async def told():
+        return (await anns.view()).pause.way == "restart"
+
+    await until(told, "another way", world.service)
+    await bobs.ends_once()
+    assert (await anns.comes_to("running")).run == 2
+
+
+@pytest.mark.parametrize("group", ["frozen", "none"])
+async def test_a_suspended_job_that_its_owner_lets_go_on_is_stopped_again(world, group):
+    await world.start()
+    anns, bobs = await world.suspended()
+    if group == "none":  # where the service has control groups, as on a machine without them
+        freeze_group(str(find_own_group(Path(f"/proc/{anns.kernel().pid}")) or ""), False)
+    for process in anns.processes():
+        process.send_signal(signal.SIGCONT)
+    if group == "none":
+        await anns.counts(1)
+
+    async def stands_still():
+        before = anns.count()
+        await bobs.counts()
+        return anns.count() == before
+
+    await until(stands_still, "ann's job to stand still", world.service)
+    assert not anns.record().holds_memory
+    await bobs.ends_once()
+    await anns.comes_to("running")
+    await anns.ends_once()
 
 
 async def test_a_service_killed_while_a_job_is_suspended_knows_it_again(world):

@@ -358,6 +358,10 @@ class SuspendsJobs(SuspendingDriver, FakeBackend):
                 self._end(run, Outcome.LOST, self.loses)
         return seen
 
+    def lose_process(self, workload: str) -> None:
+        """Somebody kills a process of the suspended run of a job."""
+        self.shares[workload] = replace(self._state(workload), memory=MiB(0), ended=True)
+
     def is_away(self, workload: str) -> bool:
         return self._state(workload).phase in {SharePhase.SUSPENDED, SharePhase.RESUMING}
 

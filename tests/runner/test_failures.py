@@ -136,7 +136,7 @@ def test_kernel_that_cannot_be_started(job: Job) -> None:
     job.kernel = {**job.kernel, "display_name": "Gone", "argv": ["/no/such/python", "-f", "{connection_file}"]}
     job.target("1")
     assert job.run()["sentence"] == (
-        "The kernel 'Gone' could not be started: /no/such/python: No such file or directory."
+        "The kernel 'python3' could not be started: /no/such/python: No such file or directory."
     )
 
 
@@ -144,7 +144,7 @@ def test_kernel_that_ends_at_once(job: Job) -> None:
     job.kernel = {**job.kernel, "argv": [sys.executable, "-c", "import sys; sys.exit('no such licence')"]}
     job.target("1")
     assert job.run()["sentence"] == (
-        "The kernel 'Python 3' did not start: it ended by itself with exit code 1. The log has more."
+        "The kernel 'python3' did not start: it ended by itself with exit code 1. The log has more."
     )
     assert "no such licence" in job.log()
 
@@ -163,7 +163,7 @@ def test_a_program_that_is_no_kernel_ran_no_cell(job: Job, program: str) -> None
     job.kernel = {**job.kernel, "argv": [f"/bin/{program}"]}
     job.target("1")
     assert job.run()["sentence"] == (
-        f"The kernel 'Python 3' did not start: it ended by itself with exit code {int(program == 'false')}. "
+        f"The kernel 'python3' did not start: it ended by itself with exit code {int(program == 'false')}. "
         "The log has more."
     )
 

@@ -339,7 +339,7 @@ class LocalRuns:
             closed=self._is_closed(run, gone),
             sentence="" if run.elastic is None else run.elastic.closed,
         )
-        return self._suspension.complete(seen)
+        return self._suspension.watch(seen, table)
 
     def _is_closed(self, run: Run, gone: Sequence[int]) -> bool:
         """Return whether no task can join the run: its work is done in part, it stops, or a task could not join."""

@@ -171,6 +171,18 @@ def kill_group(group: str) -> None:
             (Path(group) / "cgroup.kill").write_text("1\n")
 
 
+def freeze_group(group: str, frozen: bool) -> None:
+    """Freeze the processes of a control group, with whatever they start, or let them go on if `frozen` is False.
+
+    A frozen process goes on with no signal, and can be killed. Do nothing if there is no group, or on a Linux before
+    5.2.
+    """
+    file = Path(group) / "cgroup.freeze"
+    if group and file.exists():
+        with suppress(OSError):  # the group is being removed, or the right was taken away
+            file.write_text(f"{int(frozen)}\n")
+
+
 def remove_group(group: str) -> None:
     """Remove the control group of a run that has ended; do nothing if there is none, or if a process is left in it."""
     if group:

@@ -12,6 +12,7 @@ See docs/decisions/0164-suspend-a-paused-job-instead-of-ending-it.md.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Observation, Phase
@@ -20,6 +21,7 @@ from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.processes import ProcessId
 from jupyter_gq.devices.suspension import SuspensionTarget
 
+from .control_groups import freeze_group
 from .ledger import Ledger, Run
 from .members import Members
 
@@ -73,7 +75,7 @@ class RunSuspension:
         if self._shares is not None and len(run.tasks) == 1 and run.elastic is None and len(devices) == 1:
             key = run.key
             target = SuspensionTarget(name=run.job, devices=devices, find_processes=lambda: self._find_processes(key))
-            self._shares.add_job(key, target)
+            self._shares.add_job(key, target, partial(freeze_group, run.group))
 
     def remove(self, key: RunKey) -> None:
         """Forget the share of a run that has ended."""
@@ -94,9 +96,14 @@ class RunSuspension:
             return False
         return True
 
-    def complete(self, seen: Observation) -> Observation:
-        """Return the observation of a live run with its share: it is STARTING while the share is not on its devices."""
+    def watch(self, seen: Observation, table: ProcessTable) -> Observation:
+        """Stop what goes on of a suspended run, and return the observation of a live run with its share.
+
+        The run is STARTING while the share is not on its devices. `table` has the processes of the observation.
+        """
         key = (seen.workload, seen.run)
+        if self._shares is not None:
+            self._shares.freeze_again(*key, [each.id for pid in seen.pids if (each := table.process(pid)) is not None])
         share = None if self._shares is None else self._shares.state(*key)
         if self._shares is None or share is None:
             return seen

@@ -6,7 +6,7 @@ Rules
   until the backend shows that they are free. Then the job is back in its queue, and its run is kept.
 - Half of the grace: if the run is not suspended by then, it is told to end as if it could not be suspended.
 - Same run: the next admission of the job resumes the kept run, with its number, its token and its outputs.
-- Nothing to keep: if the kept run ends, the job starts again as after any other pause.
+- Nothing to keep: if the kept run ends, or a process of it, the job starts again as after any other pause.
 - One task on one device: a run of several processes that exchange GPU memory cannot be restored.
 
 See docs/decisions/0164-suspend-a-paused-job-instead-of-ending-it.md.
@@ -19,7 +19,7 @@ from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.backends.share_suspension import SharePhase, ShareState, ShareSuspension
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.suspended_runs import has_suspended_run, waits_suspended
+from jupyter_gq.controller.suspended_runs import RUN_IS_GONE, has_suspended_run, waits_suspended
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.reasons import EvictReason
@@ -35,8 +35,6 @@ from .shares import act_of_suspension, has_failed
 _REASONS: Final = frozenset(
     {EvictReason.RECLAIMED, EvictReason.PREEMPTED, EvictReason.QUOTA_LOWERED, EvictReason.PAUSED_BY_USER}
 )
-#: The sentence of a job whose kept run has ended.
-RUN_IS_GONE: Final = "The paused run has ended, and its GPU memory with it. The job starts again by itself."
 
 
 def plan_job_suspension(context: Context, record: Record, stop: Stop) -> DetailChange:
@@ -75,9 +73,10 @@ def interpret_job_share(record: Record, seen: Observation | None, now: Instant) 
     workload, suspension = record.workload, record.detail.suspension
     if workload.kind is not Kind.TRAINING or suspension is None:
         return []
-    if waits_suspended(record):
-        return [_forget_run(record, now)] if seen is None or seen.phase is Phase.ENDED else []
     share = None if seen is None else seen.share
+    if waits_suspended(record):
+        is_gone = seen is None or seen.phase is Phase.ENDED or (share is not None and share.ended)
+        return [_forget_run(record, now)] if is_gone else []
     stops = workload.state is State.STOPPING and workload.stop is not None and workload.stop.requeue
     if share is None or not stops:
         return []

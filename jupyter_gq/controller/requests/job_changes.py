@@ -28,7 +28,7 @@ from jupyter_gq.controller.loop.suspended_jobs import plan_job_suspension
 from jupyter_gq.controller.records.acts import act_of
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.run_time_limits import find_own_limit, set_run_time_limit
-from jupyter_gq.controller.suspended_runs import has_suspended_run
+from jupyter_gq.controller.suspended_runs import RUN_DOES_NOT_FIT, has_suspended_run
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_gpus
 from jupyter_gq.domain.audit import Action
@@ -46,7 +46,9 @@ from .job_checks import check_limits_of_queue, check_priority, find_queue, find_
 from .job_devices import parse_devices
 from .job_resources import with_resources_of
 
+#: The sentences of a job that was held while it ran, until it has stopped: while it is held, and after its release.
 _PAUSING = "Pausing: it has a moment to save its state, and is held until it is released."
+_RELEASED = "Pausing: it has a moment to save its state. Then it waits for its turn, and continues by itself."
 
 
 class JobChanges:
@@ -71,9 +73,9 @@ class JobChanges:
         if after.queue != before.queue:
             self._check_move(caller, before)
         changes = _request_changes(caller, before, after, now)
-        if has_suspended_run(record) and self._ends_suspended_run(before, after):
-            changes.append(Change(workload=job, detail=DetailChange(suspension=None)))
         changes += self._hold_changes(caller, replace(record, workload=after), wanted.held, now)
+        if has_suspended_run(record) and self._ends_suspended_run(before, after):
+            changes.append(Change(workload=job, detail=DetailChange(suspension=None, sentence=RUN_DOES_NOT_FIT)))
         if changes:
             self._context.pending.pop(job, None)  # what the last cycle said is no longer true
             self._context.records.commit(changes)
@@ -217,6 +219,7 @@ def _make_hold_change(context: Context, caller: Caller, record: Record, now: Ins
     """Return the change that holds a job; a job that has devices is told to stop and comes back to its queue."""
     workload = record.workload
     hold = WorkloadChange(hold=Hold(by=caller.user, at=now), reserved=(), nominated=False)
+    hold |= _retell_pause(workload, _PAUSING)
     runs = workload.holds and workload.stop is None
     audit = act_of(caller, Action.JOB_HOLD, workload, now, paused=True if runs else None)
     if not runs:
@@ -235,9 +238,20 @@ def _make_hold_change(context: Context, caller: Caller, record: Record, now: Ins
 
 def _make_release_change(caller: Caller, workload: Workload, now: Instant) -> Change:
     """Return the change that releases a held job, which then waits as all others do, once it has stopped."""
-    fields = WorkloadChange(hold=None)
+    fields = WorkloadChange(hold=None) | _retell_pause(workload, _RELEASED)
     if workload.state is State.PENDING:
         # The time of the hold is no wait, for which devices would be reserved.
         fields["requeued_at"] = now
     audit = act_of(caller, Action.JOB_RELEASE, workload, now)
     return Change(workload=workload.id, fields=fields, detail=DetailChange(sentence=""), audit=audit)
+
+
+def _retell_pause(workload: Workload, sentence: str) -> WorkloadChange:
+    """Return the change that gives the pause of a job that was held while it ran this sentence, until it has stopped.
+
+    Return an empty change for a job that does not stop, or that is paused for other work.
+    """
+    stop = workload.stop
+    if stop is None or stop.reason is not EvictReason.PAUSED_BY_USER:
+        return WorkloadChange()
+    return WorkloadChange(stop=replace(stop, sentence=sentence))

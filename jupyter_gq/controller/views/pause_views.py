@@ -1,11 +1,18 @@
 """The view of what a pause of a job costs: nothing, the work since its checkpoint, or all of its work."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from jupyter_gq.client.models import JobPhase, PauseView, PauseWay
 from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.store.protocol import Record
+
+#: The two parts of the sentence about a running job that would be suspended. A job that must leave its GPU is ended.
+_SUSPENDED_FOR_OTHERS: Final = (
+    "If it is held, or paused for other work, nothing is lost: its GPU memory is moved to host memory."
+)
+_IF_IT_MUST_LEAVE: Final = "If it must leave its GPU, because that is drained or work is moved together, it"
 
 
 def pause_view(record: Record, phase: JobPhase, *, suspendable: bool) -> PauseView | None:
@@ -38,9 +45,14 @@ def _describe(way: PauseWay, phase: JobPhase, saved_at: Instant | None) -> str:
             case "starting":
                 return "Its GPU memory is coming back from host memory, and it goes on where it was."
             case _:
-                return "If it is paused, nothing is lost: its GPU memory is moved to host memory."
+                return f"{_SUSPENDED_FOR_OTHERS} {_IF_IT_MUST_LEAVE} {_describe_new_run(saved_at)}"
     begin = "It" if phase in {"pausing", "paused"} else "If it is paused, it"
-    if way == "restart" or saved_at is None:
-        return f"{begin} starts again from the beginning, since it has saved no checkpoint."
+    return f"{begin} {_describe_new_run(saved_at if way == 'checkpoint' else None)}"
+
+
+def _describe_new_run(saved_at: Instant | None) -> str:
+    """Return what a new run of a job goes on from, to complete a sentence; `saved_at` None = it saved no checkpoint."""
+    if saved_at is None:
+        return "starts again from the beginning, since it has saved no checkpoint."
     time = datetime.fromtimestamp(saved_at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"{begin} continues from its checkpoint of {time}, or from a later one."
+    return f"continues from its checkpoint of {time}, or from a later one."

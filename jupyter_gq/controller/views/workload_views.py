@@ -18,6 +18,7 @@ from jupyter_gq.client.models import (
     TicketView,
     UnusedGpuView,
 )
+from jupyter_gq.controller.suspended_runs import ENDS_OF_SUSPENDED_RUNS
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
@@ -39,7 +40,7 @@ from .pause_views import pause_view
 from .suspension_views import LENT, notebook_phase, suspension_sentence, suspension_view
 
 #: The sentence of a workload that the last decision did not know.
-NOT_YET_CONSIDERED = "Waiting: it has just arrived and is considered next."
+NOT_YET_CONSIDERED = "Waiting: it is considered next."
 
 _JOB_PHASES: Mapping[State, JobPhase] = {
     State.PENDING: "waiting",
@@ -183,10 +184,12 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     told = record.detail.sentence
     if workload.state is State.PENDING and workload.hold is not None:
         # Not from the last cycle, which may not know of the hold yet.
-        return explain_hold(workload.owner, workload.hold).sentence
+        held = explain_hold(workload.owner, workload.hold).sentence
+        return f"{held} {told}" if told in ENDS_OF_SUSPENDED_RUNS else held
     if phase == "paused":
         why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
-        return " ".join(filter(None, [told or why, _queue_sentence(context)]))
+        reasons = [told, why] if told in ENDS_OF_SUSPENDED_RUNS else [told or why]
+        return " ".join(filter(None, [*reasons, _queue_sentence(context)]))
     if phase == "waiting":
         return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
     if workload.state in FINAL:

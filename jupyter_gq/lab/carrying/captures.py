@@ -257,7 +257,7 @@ class Captures:
             executable, variables = origin.kernel.argv[0], origin.software.variables
             if not Path(executable).name.startswith("python"):
                 raise _refuse(
-                    f"The kernel {origin.kernel.display_name or origin.kernel.name} is not started by Python itself. "
+                    f"The kernel {quoted(origin.kernel.name)} is not started by Python itself. "
                     "So it is not known whether it can load the variables. The cells before can run instead."
                 )
         own = {name: string.Template(value).safe_substitute(self._environ) for name, value in variables.items()}

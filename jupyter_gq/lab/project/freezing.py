@@ -68,7 +68,11 @@ def _refuse(why: str) -> RefusedRequest:
 
 
 async def send_parts(service: FileService, parts: Mapping[str, bytes]) -> int:
-    """Send the parts that the service lacks, and return their number; raise `ServiceError` if the service refuses."""
+    """Send the contents of files to the service, as far as the service has not stored them already.
+
+    `parts` are pieces of the files by their SHA-256 digests, as `freeze` returns them. Returns the number of pieces
+    that were sent. Raises `ServiceError` if the service refuses; the pieces sent before that are stored.
+    """
     digests = list(parts)
     sent = 0
     for start in range(0, len(digests), MOST_ASKED):

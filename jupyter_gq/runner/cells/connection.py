@@ -23,21 +23,21 @@ _MOST_LANGUAGE_VALUES = 1000
 _LONGEST_LANGUAGE = 64 * 1024
 
 
-async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[AsyncKernelClient, JsonObject]:
+async def connect(kernel: KernelProcess, name: str, seconds: float) -> tuple[AsyncKernelClient, JsonObject]:
     """Connect to a kernel that may still boot; return the client and the kernel's `language_info`.
 
     After the return the kernel answers and no output is missed. Raise `KernelError` with a sentence if the kernel ends
-    or does not answer within `seconds`; `title` is its name in that sentence.
+    or does not answer within `seconds`; `name` is its name in that sentence.
     """
     try:
         async with asyncio.timeout(seconds):
             while not kernel.sockets_exist:
-                _require_alive(kernel, title)
+                _require_alive(kernel, name)
                 await asyncio.sleep(_POLL_INTERVAL)
             client = _make_client(kernel)
-            return client, await _await_first_reply(client, kernel, title)
+            return client, await _await_first_reply(client, kernel, name)
     except TimeoutError as error:
-        raise KernelError(f"The kernel {title!r} did not answer within {seconds:.0f} s of its start.") from error
+        raise KernelError(f"The kernel {name!r} did not answer within {seconds:.0f} s of its start.") from error
 
 
 def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
@@ -52,7 +52,7 @@ def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
     return client
 
 
-async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, title: str) -> JsonObject:
+async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, name: str) -> JsonObject:
     """Return the `language_info` once the kernel answers on the shell channel and on iopub.
 
     The subscription to iopub may take effect after the shell channel's: outputs before that would be missed. Raises
@@ -63,7 +63,7 @@ async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, t
     while True:
         client.kernel_info()
         while language is None:
-            _require_alive(kernel, title)
+            _require_alive(kernel, name)
             try:
                 reply = await client.get_shell_msg(timeout=0.25)
             except Empty:
@@ -74,7 +74,7 @@ async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, t
             await client.get_iopub_msg(timeout=timeout)
         except Empty:
             timeout = min(1.0, timeout * 2)
-            _require_alive(kernel, title)
+            _require_alive(kernel, name)
         else:
             return language
 
@@ -90,10 +90,10 @@ def read_language(content: JsonObject) -> JsonObject:
     return language if isinstance(language, dict) and len(json.dumps(language)) <= _LONGEST_LANGUAGE else {}
 
 
-def _require_alive(kernel: KernelProcess, title: str) -> None:
+def _require_alive(kernel: KernelProcess, name: str) -> None:
     code = kernel.exit_code
     if code is not None:
-        raise KernelError(f"The kernel {title!r} did not start: it {describe_exit(code)}. The log has more.")
+        raise KernelError(f"The kernel {name!r} did not start: it {describe_exit(code)}. The log has more.")
 
 
 async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, seconds: float) -> None:

@@ -129,7 +129,7 @@ def start_kernel(
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise KernelError(
-            f"The kernel {bundle.kernel_title!r} could not be started: {argv[0]}: {error.strerror or error}."
+            f"The kernel {bundle.kernel_name!r} could not be started: {argv[0]}: {error.strerror or error}."
         ) from error
     finally:
         if output is not None:

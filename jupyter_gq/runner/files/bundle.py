@@ -47,8 +47,6 @@ class Bundle:
     #: Working folder of the kernel.
     cwd: str
     kernel_name: str
-    #: Name of the kernel for messages.
-    kernel_title: str
     language: str
     argv: tuple[str, ...]
     #: Environment variables of the kernelspec that the bundle has values for; those of a newer bundle have names only.
@@ -83,7 +81,6 @@ def read_bundle(path: Path) -> Bundle:
             cells=pair_cells(manifest, notebook),
             cwd=manifest["cwd"],
             kernel_name=kernel["name"],
-            kernel_title=kernel.get("display_name") or kernel["name"],
             language=kernel.get("language", ""),
             argv=tuple(kernel["argv"]),
             env=dict(kernel.get("env", {})),

@@ -203,7 +203,11 @@ describe('the cost of a pause', () => {
     ['suspended', 'paused', /^Nothing is lost: its GPU memory is kept in host memory/],
     ['suspended', 'pausing', /^Its GPU memory is being moved to host memory/],
     ['suspended', 'starting', /^Its GPU memory is coming back/],
-    ['suspended', 'running', /^Nothing would be lost/],
+    [
+      'suspended',
+      'running',
+      /^If held, or paused for other work, nothing would be lost: .* from its checkpoint of/
+    ],
     [
       'checkpoint',
       'paused',
@@ -228,7 +232,9 @@ describe('the cost of a pause', () => {
     );
     expect(listDetails(paused, 1300, ENGLISH).map(([term]) => term)).not.toContain('If paused');
     expect(Object.fromEntries(listDetails(aJob({ pause }), 1300, ENGLISH))).toMatchObject({
-      'If paused': 'Nothing would be lost: its GPU memory would be moved to host memory.'
+      'If paused':
+        'If held, or paused for other work, nothing would be lost: its GPU memory would be moved to host memory. ' +
+        'At a drain or a move, it would start again from the beginning.'
     });
   });
 

@@ -180,6 +180,18 @@ describe('the GPUs of a job', () => {
     expect(training.server.bodies).toEqual([{ gpu_memory: '8 GB' }]);
   });
 
+  it('end the suspended run of a paused job, which is said before', async () => {
+    const label = (): string => document.querySelector('.jp-Dialog label')?.textContent ?? '';
+    const pause = { way: 'suspended', sentence: 'As the service says.' } as const;
+    await list(aJob({ id: 'job-0', phase: 'paused', pause }), aJob({ id: 'job-1', phase: 'paused' }));
+    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-0' }));
+    expect(label()).toMatch(/Other GPUs end its suspended run: what it has not saved is computed again\.$/);
+    await press('Cancel');
+    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-1' }));
+    expect(label()).not.toContain('suspended');
+    await press('Cancel');
+  });
+
   it('and its queue change in an unfolded row while it waits only', async () => {
     await list(aJob({ id: 'a', phase: 'running' }), aJob({ id: 'b', phase: 'waiting' }));
     panel.reveal('a');

@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { cancelAll, tellProblems } from '../acts';
 import { readDevices } from '../amounts';
 import { describeError } from '../client';
-import { listMemberQueues } from '../jobs';
+import { listMemberQueues, warnOfChange } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobId, readJobIds } from '../tokens';
 import type { JobChange } from '../wire';
@@ -90,9 +90,12 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
 async function changeGpus(training: ITraining, trans: TranslationBundle, id: string): Promise<void> {
   const job = training.state.jobs.find(known => known.id === id);
   const present = job?.gpu_memory ?? job?.gpus ?? '';
+  const amounts = trans.__(
+    'For each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
+  );
   const { value } = await InputDialog.getText({
     title: trans.__('GPUs of “%1”', job?.name ?? id),
-    label: trans.__('For each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'),
+    label: job === undefined ? amounts : [amounts, warnOfChange(job, trans)].filter(Boolean).join('. '),
     text: present,
     okLabel: trans.__('Change'),
     cancelLabel: trans.__('Cancel')

@@ -5,7 +5,14 @@ import logging
 import pytest
 
 from jupyter_gq.backends.local import control_groups
-from jupyter_gq.backends.local.control_groups import ParentGroup, RunLimits, describe_limits, make_group, prepare_parent
+from jupyter_gq.backends.local.control_groups import (
+    ParentGroup,
+    RunLimits,
+    describe_limits,
+    freeze_group,
+    make_group,
+    prepare_parent,
+)
 
 ALL = frozenset({"cpu", "memory", "pids"})
 
@@ -106,3 +113,15 @@ def test_a_limit_that_the_kernel_refuses_is_logged_and_the_others_are_set(tmp_pa
     assert "memory.swap.max of the control group" in caplog.text
     limits = {name: (own / "run" / name).read_text().strip() for name in ("memory.max", "pids.max")}
     assert (group, limits) == (str(own / "run"), {"memory.max": str(4 * 2**20), "pids.max": "9"})
+
+
+def test_a_group_is_frozen_and_thawed_where_the_kernel_can_do_it(tmp_path):
+    freeze_group("", True)
+    freeze_group(str(tmp_path), True)
+    assert list(tmp_path.iterdir()) == [], "an old Linux has no such file"
+    file = tmp_path / "cgroup.freeze"
+    file.write_text("0\n")
+    freeze_group(str(tmp_path), True)
+    assert file.read_text() == "1\n"
+    freeze_group(str(tmp_path), False)
+    assert file.read_text() == "0\n"

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -11,7 +14,7 @@ from jupyter_gq.backends.run_shares import RunShares
 from jupyter_gq.backends.share_suspension import SharePhase
 from jupyter_gq.devices.checkpointer import CheckpointProblem
 from jupyter_gq.devices.choose import choose_suspender
-from jupyter_gq.devices.processes import is_running, read_process
+from jupyter_gq.devices.processes import identify, is_running, read_process
 from jupyter_gq.devices.share_suspender import ShareSuspender
 from jupyter_gq.devices.suspension import SuspensionError, SuspensionProblem, SuspensionTarget
 from jupyter_gq.devices.suspension_journal import FileJournal
@@ -230,26 +233,59 @@ async def test_without_simulated_devices_the_driver_is_asked(tmp_path):
 
 
 class JobMachine(Machine):
-    """The same with a job: its runner, which uses no device, and its kernel."""
+    """The same with a job: its runner, which uses no device, its kernel, and perhaps real processes."""
+
+    def __init__(self, path, memory=1000):
+        super().__init__(path, memory)
+        self.real: list[subprocess.Popen] = []
+        #: Whether the control group was frozen or thawed, in order.
+        self.groups: list[bool] = []
 
     def shares(self, notebook=NOTEBOOK) -> RunShares:
         shares = super().shares(notebook)
         shares.remove(*KEY)
-        shares.sleep = lambda _: None
         shares.add_job(
             KEY,
             SuspensionTarget(
                 name="job-1",
                 devices=("GPU-0",),
-                find_processes=lambda: [process.id for process in self.driver.processes.values()],
+                find_processes=self.find_processes,
             ),
+            self.groups.append,
         )
         return shares
+
+    def find_processes(self):
+        return [process.id for process in self.driver.processes.values()] + [identify(each.pid) for each in self.real]
 
 
 @pytest.fixture
 def jobs(tmp_path):
-    return JobMachine(tmp_path / "journal")
+    machine = JobMachine(tmp_path / "journal")
+    yield machine
+    for process in machine.real:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def helper(jobs):
+    """A real process of the job that uses no device."""
+    jobs.real.append(subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"]))
+    return jobs.real[0]
+
+
+async def comes_to_stand(process, *, still: bool = True):
+    await eventually(
+        lambda: read_process(process.pid).stopped is still, "the process to stop" if still else "the process to go on"
+    )
+
+
+async def suspended(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    return shares
 
 
 async def test_a_job_without_gpu_memory_is_not_suspended(tmp_path):
@@ -277,14 +313,76 @@ async def test_a_job_comes_back_at_another_device(jobs):
     assert jobs.driver.used("GPU-1") == 0, "the share is looked for where it is now"
 
 
-async def test_a_suspended_job_whose_kernel_has_ended_cannot_go_on(jobs):
-    shares = await recovered(jobs)
-    shares.suspend(*KEY)
-    await comes_to(shares, SharePhase.SUSPENDED)
+async def test_a_suspended_job_that_its_owner_lets_go_on_is_stopped_again(jobs, helper):
+    shares = await suspended(jobs)
+    await comes_to_stand(helper)
+    helper.send_signal(signal.SIGCONT)
+    await comes_to_stand(helper, still=False)
+    shares.freeze_again(*KEY, jobs.find_processes())
+    await comes_to_stand(helper)
+    shares.resume(*KEY)
+    shares.freeze_again(*KEY, jobs.find_processes())
+    await comes_to(shares, SharePhase.IN_USE)
+    shares.freeze_again(*KEY, jobs.find_processes())
+    await comes_to_stand(helper, still=False)  # a job that comes back, or runs, is left alone
+    assert jobs.groups == [True, True, False]
+
+
+async def test_a_frozen_group_goes_on_before_the_driver_is_asked_after_a_restart(jobs):
+    await suspended(jobs)
+    jobs.groups.clear()
+    jobs.driver.before = lambda call, process: jobs.groups.append(call)
+    await recovered(jobs, SharePhase.SUSPENDED)
+    assert (jobs.groups[0], jobs.groups[-1]) == (False, True)
+
+
+@pytest.mark.parametrize("who", ["kernel", "helper"])
+async def test_a_suspended_job_of_which_a_process_has_ended_cannot_go_on(jobs, helper, who):
+    shares = await suspended(jobs)
     assert shares.describe_loss(*KEY) == ""
-    del jobs.driver.processes[KERNEL]
+    end(jobs, helper, who)
+    assert shares.describe_loss(*KEY) == "A program of the job ended while the job was paused."
+    ended = shares.state(*KEY)
+    assert (ended.phase, ended.memory, ended.ended) == (SharePhase.SUSPENDED, 0, True)
+    shares.resume(*KEY)
+    assert shares.state(*KEY).phase is SharePhase.SUSPENDED, "nothing of it goes on"
+    shares.remove(*KEY)
+    await eventually(lambda: not shares.suspender.suspensions(), "the suspender to forget the share")
+
+
+async def test_a_job_of_several_programs_cannot_go_on_without_one_of_them(jobs):
+    jobs.driver.start(3, 500)
+    shares = await suspended(jobs)
+    jobs.driver.end(3)
     assert shares.state(*KEY).ended
-    assert shares.describe_loss(*KEY) == "The job's program on the GPU ended while the job was paused."
+
+
+async def test_a_process_that_ended_while_there_was_no_service_is_noticed(jobs):
+    jobs.driver.start(3, 500)
+    await suspended(jobs)
+    jobs.driver.end(3)
+    shares = await recovered(jobs, SharePhase.SUSPENDED)
+    assert shares.state(*KEY).ended
+    assert "ended while the job was paused" in shares.describe_loss(*KEY)
+
+
+async def test_a_later_run_of_a_job_is_not_taken_for_its_suspended_one(jobs):
+    await suspended(jobs)
+    shares = await recovered(jobs, SharePhase.SUSPENDED)
+    jobs.driver.end(KERNEL)
+    shares.remove(*KEY)
+    later = (KEY[0], KEY[1] + 1)
+    shares.add_job(later, SuspensionTarget(name="job-1", devices=("GPU-0",), find_processes=list), jobs.groups.append)
+    assert (shares.state(*later).phase, shares.describe_loss(*later)) == (SharePhase.IN_USE, "")
+
+
+def end(machine, helper, who):
+    if who == "kernel":
+        machine.driver.end(KERNEL)
+    else:
+        helper.kill()
+        helper.wait()
+        machine.real.clear()
 
 
 async def test_a_job_whose_state_is_lost_at_its_return_cannot_go_on(jobs):

@@ -117,6 +117,56 @@ def test_other_software_that_cannot_run_the_file_is_refused(file, options, metad
         make_file_bundle(sent)
 
 
+@pytest.fixture
+def _odd_kernels(tmp_path, monkeypatch):
+    """This machine has kernelspecs that cannot be used, and one in a folder with an unusual name."""
+    usable = {"argv": [sys.executable], "display_name": "Größe", "language": "python"}
+    specs = {
+        "no-json": "{no json",
+        "a-list": "[1]",
+        "argv-text": json.dumps({**usable, "argv": 3}),
+        "no-command": json.dumps({**usable, "argv": []}),
+        "no-language": json.dumps({"argv": [sys.executable]}),
+        "größe": json.dumps(usable),
+    }
+    for name, text in specs.items():
+        folder = tmp_path / "jupyter" / "kernels" / name
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(text)
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+
+
+@pytest.mark.usefixtures("_odd_kernels")
+@pytest.mark.parametrize("option", ["kernel", "software"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("no-json", "it is no kernelspec in JSON"),
+        ("a-list", "it is no kernelspec in JSON"),
+        ("argv-text", "it is no kernelspec in JSON"),
+        ("no-command", "it names no command"),
+    ],
+)
+def test_a_kernel_whose_file_is_broken_is_refused_for_that(file, option, name, why):
+    with pytest.raises(CommandRefused, match=f"kernel.json of the kernel '{name}' cannot be used: {why}"):
+        make_file_bundle(file("a.py", "1", **{option: name}))
+
+
+@pytest.mark.usefixtures("_odd_kernels")
+def test_a_kernel_that_does_not_say_its_language_is_refused_for_that(file):
+    with pytest.raises(CommandRefused, match="the kernel 'no-language' does not say its language"):
+        make_file_bundle(file("a.py", "1", software="no-language"))
+
+
+@pytest.mark.usefixtures("_odd_kernels")
+def test_unusual_names_of_kernelspecs_cause_no_warnings(file, recwarn):
+    for software in ("", "größe"):
+        make_file_bundle(file("a.py", "1", software=software))
+    with pytest.raises(CommandRefused, match=r"no software 'torch' here\. Offered are: .*größe"):
+        make_file_bundle(file("a.py", "1", software="torch"))
+    assert [str(each.message) for each in recwarn] == []
+
+
 def test_with_a_folder_elsewhere_nothing_of_this_machine_goes_along(file):
     bundle = make_file_bundle(file("a.py", "1", folder="/home/ann/project"))
     manifest = bundle.manifest

@@ -387,7 +387,7 @@ async def test_why_it_waits_is_the_sentence_of_the_cycle(world):
     world.send(ANN, "vision")
     await world.step(2)
     second = world.send(ANN, "vision")
-    assert world.job(second).sentence == "Waiting: it has just arrived and is considered next."
+    assert world.job(second).sentence == "Waiting: it is considered next."
     await world.step()
     view = world.job(second)
     assert view.sentence.startswith("Waiting: ")

@@ -157,21 +157,56 @@ async def test_a_held_job_is_suspended_until_its_release(lab):
     shown = lab.job(job)
     assert (shown.phase, shown.pause.way) == ("paused", "suspended")
     assert lab.backend.is_away(job)
-    lab.controller.job_changes.change(ANN, job, JobChange(held=False))
+    released = lab.controller.job_changes.change(ANN, job, JobChange(held=False))
+    assert (released.phase, released.sentence) == ("paused", "Waiting: it is considered next.")
+    assert released.pause.way == "suspended"
     await lab.step(4)
     assert (lab.job(job).phase, lab.job(job).run) == ("running", 1)
 
 
-async def test_a_suspended_job_that_gets_other_gpus_ends_its_run(lab):
+async def test_a_job_that_is_released_while_it_pauses_says_that_it_continues(lab):
+    (job, _) = await running(lab)
+    held = lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    assert held.sentence == "Pausing: it has a moment to save its state, and is held until it is released."
+    released = lab.controller.job_changes.change(ANN, job, JobChange(held=False))
+    assert (released.phase, released.held_since) == ("pausing", None)
+    assert released.sentence.endswith("Then it waits for its turn, and continues by itself.")
+    again = lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    assert again.sentence == held.sentence
+    lab.controller.job_changes.change(ANN, job, JobChange(held=False))
+    await lab.step(6)
+    assert (lab.job(job).phase, lab.job(job).run) == ("running", 1)
+
+
+@pytest.mark.parametrize("change", [{"gpus": "0.5"}, {"gpu_memory": "12 GB"}])
+async def test_a_suspended_job_that_gets_other_gpus_ends_its_run_and_says_so(lab, change):
     (job, _) = await running(lab)
     lab.controller.job_changes.change(ANN, job, JobChange(held=True))
     await lab.step(5)
-    lab.controller.job_changes.change(ANN, job, JobChange(gpus="0.5"))
+    kept = lab.controller.job_changes.change(ANN, job, JobChange(priority=-1))
+    assert (kept.pause.way, "was ended" in kept.sentence) == ("suspended", False)
+    changed = lab.controller.job_changes.change(ANN, job, JobChange.model_validate(change))
+    assert changed.sentence.startswith("Held by you since ")
+    assert changed.sentence.endswith(
+        "Its suspended run was ended, because it cannot go on with other GPUs or in another pool. What it had not "
+        "saved is computed again."
+    )
     await lab.step(2)
     assert lab.backend.alive().count((job, 1)) == 0
     assert lab.job(job).pause.way == "restart"
     lab.controller.job_changes.change(ANN, job, JobChange(held=False))
     await lab.step(3)
+    assert (lab.job(job).phase, lab.job(job).run) == ("running", 2)
+
+
+async def test_a_change_and_a_release_in_one_request_say_that_the_suspended_run_ends(lab):
+    (job, _) = await running(lab)
+    lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    await lab.step(5)
+    changed = lab.controller.job_changes.change(ANN, job, JobChange(gpus="0.5", held=False))
+    assert changed.sentence.startswith("Its suspended run was ended, because it cannot go on with other GPUs")
+    assert changed.sentence.endswith("Waiting: it is considered next.")
+    await lab.step(4)
     assert (lab.job(job).phase, lab.job(job).run) == ("running", 2)
 
 
@@ -196,11 +231,27 @@ async def test_a_suspended_run_that_ends_makes_its_job_start_again(lab):
     away, bobs = await suspended(lab)
     lab.backend.end(away, Outcome.LOST)
     await lab.step(2)
-    assert lab.job(away).sentence.startswith("The paused run has ended, and its GPU memory with it.")
+    assert lab.job(away).sentence.startswith("Its suspended run has ended, and its GPU memory with it.")
     assert lab.job(away).pause.way == "restart"
     lab.backend.end(bobs)
     await lab.step(4)
     assert (lab.job(away).phase, lab.job(away).run) == ("running", 2)
+
+
+async def test_a_held_job_of_which_a_process_has_ended_says_so_at_once(lab):
+    (job, _) = await running(lab)
+    lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    await lab.step(5)
+    lab.backend.lose_process(job)
+    await lab.step()
+    assert lab.job(job).pause.way == "restart"
+    assert lab.job(job).sentence.startswith("Held by you since ")
+    assert lab.job(job).sentence.endswith("Its suspended run has ended, and its GPU memory with it.")
+    await lab.step(2)
+    assert (job, 1) not in lab.backend.alive()
+    lab.controller.job_changes.change(ANN, job, JobChange(held=False))
+    await lab.step(3)
+    assert (lab.job(job).phase, lab.job(job).run) == ("running", 2)
 
 
 async def test_a_run_whose_state_is_lost_at_its_return_starts_again(lab):
@@ -298,7 +349,9 @@ async def test_the_setting_for_jobs_overrules_that_for_notebooks(tmp_path):
     world = a_world(tmp_path, **sections)
     job, _ = await running(world)
     assert world.job(job).pause.sentence == (
-        "If it is paused, nothing is lost: its GPU memory is moved to host memory."
+        "If it is held, or paused for other work, nothing is lost: its GPU memory is moved to host memory. If it must "
+        "leave its GPU, because that is drained or work is moved together, it starts again from the beginning, since "
+        "it has saved no checkpoint."
     )
     world.close()
 

@@ -138,6 +138,19 @@ def test_refusal_of_the_driver_is_remembered_until_the_share_ends(world):
     world.suspend()
 
 
+def test_refusal_of_a_share_that_ended_while_there_was_no_service_is_removed(world):
+    world.driver.processes[2].fails["checkpoint"] = CheckpointProblem.UNSUPPORTED
+    world.refused(P.UNSUSPENDABLE, world.suspend)
+    world.driver.end(1)
+    world.restart()
+    world.suspender.recover()
+    assert world.suspender.unsuspendable("a"), "one of its programs still runs"
+    world.driver.end(2)
+    world.restart()
+    assert world.suspender.recover() == {"a": Recovered.RUNNING}
+    assert world.journal.entries() == ()
+
+
 @pytest.mark.parametrize(
     ("problem", "prepare"),
     [

@@ -33,7 +33,7 @@ def test_markdown_between_the_cells_is_skipped(tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path, cells, ["a"], ["b"])
     assert [(cell.index, cell.id, cell.role) for cell in bundle.cells] == [(0, "a", "prefix"), (2, "b", "target")]
     assert bundle.cells[1].source == "x = 1\ny = 2"
-    assert bundle.kernel_title == "k"
+    assert bundle.kernel_name == "k"
 
 
 def test_only_the_last_run_of_a_repeated_cell_has_its_own_id(tmp_path: Path) -> None:

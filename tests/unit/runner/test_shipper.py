@@ -17,9 +17,7 @@ from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.output.executed_notebook import is_readable
 from jupyter_gq.runner.stopping import StopRequest
 
-BUNDLE = Bundle(
-    notebook={"cells": []}, cells=(), cwd="/", kernel_name="k", kernel_title="K", language="", argv=("k",), env={}
-)
+BUNDLE = Bundle(notebook={"cells": []}, cells=(), cwd="/", kernel_name="k", language="", argv=("k",), env={})
 WITH_THE_OUTPUTS = '{"metadata":{"jupyter_gq":{"seq":1,"ended":[]}},"cells":[]}'
 
 
