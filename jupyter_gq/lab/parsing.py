@@ -123,6 +123,29 @@ def compile_quietly(source: str | bytes) -> ast.Module:
     return tree
 
 
+def list_children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes right below a node, in order.
+
+    Contexts and operators are left out: they are half of all nodes, and say nothing by themselves.
+    """
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST) and each._fields]
+        elif isinstance(value, ast.AST) and value._fields:
+            found.append(value)
+    return found
+
+
+def list_nodes(tree: ast.AST) -> list[ast.AST]:
+    """Return a node and all nodes below it, each before those below it, without contexts and operators."""
+    found = [tree]
+    for node in found:
+        found += list_children(node)
+    return found
+
+
 def limit_depth(tree: ast.Module) -> ast.Module:
     """Replace what is too deep in a syntax tree for visitors by a tuple of the names and literals in it; return it.
 

@@ -13,6 +13,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jupyter_gq.lab.parsing import list_children
+
 #: Longest text that may be a path.
 _LONGEST = 1000
 _JOINS = frozenset({"join", "joinpath"})
@@ -51,6 +53,11 @@ class _Finder(ast.NodeVisitor):
     def __init__(self) -> None:
         self.found = References()
         self._paths: dict[str, str] = {}
+
+    def generic_visit(self, node: ast.AST) -> None:
+        for child in list_children(node):
+            if type(child) is not ast.Name:
+                self.visit(child)
 
     def visit_Import(self, node: ast.Import) -> None:
         self.found.imports.update(Import(alias.name) for alias in node.names)
