@@ -174,7 +174,9 @@ class _Names:
 
 def _list_calls(tree: ast.Module) -> Iterator[ast.Call]:
     """Yield the calls that run when the cell runs, in an order that does not matter."""
-    functions = {node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    functions = {
+        node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
     ahead: list[ast.AST] = list(reversed(tree.body))
     while ahead:
         node = ahead.pop()

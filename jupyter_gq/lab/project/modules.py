@@ -54,7 +54,7 @@ def _read(path: str) -> References | None:
             tree = compile_quietly(file.read(_LARGEST_SOURCE))
         try:
             return find_references(tree)
-        except RecursionError:  # of thousands of modules, few are so deep, and to measure each takes as long as to visit it
+        except RecursionError:  # few of thousands are so deep, and to measure each takes as long
             return find_references(limit_depth(tree))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
