@@ -7,6 +7,8 @@ Rules
   perhaps with a variable of the same source between. Whether there is such a file is for the caller to find out.
 - Commands: each word of a magic or `!` command may be a path.
 - Paths that are computed in any other manner are not seen.
+
+See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-is-too-deep.md.
 """
 
 import ast
