@@ -29,7 +29,7 @@ def explain_unsafe_path(path: str) -> str:
         encoded = [name.encode() for name in names]
     except UnicodeEncodeError:
         return "it is not valid text"
-    if not all(character.isprintable() for character in path):
+    if not path.isprintable():
         return "it has control characters"
     if any(name in {b"", b".", b".."} for name in encoded):
         return "it is not a path below the folder"

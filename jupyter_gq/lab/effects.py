@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .cells import parse_cell
+from .parsing import list_children, list_nodes
 from .shell_effects import find_command_effects
 
 Kind = Literal["asks_for_input", "installs_packages", "writes_files", "writes_database", "runs_commands"]
@@ -130,7 +131,7 @@ class _Names:
     def read(cls, tree: ast.AST) -> "_Names":
         """Return the names of a cell."""
         names = cls()
-        for node in ast.walk(tree):
+        for node in list_nodes(tree):
             names._read_node(node)
         return names
 
@@ -173,7 +174,9 @@ class _Names:
 
 def _list_calls(tree: ast.Module) -> Iterator[ast.Call]:
     """Yield the calls that run when the cell runs, in an order that does not matter."""
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    functions = {
+        node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
     ahead: list[ast.AST] = list(reversed(tree.body))
     while ahead:
         node = ahead.pop()
@@ -183,7 +186,7 @@ def _list_calls(tree: ast.Module) -> Iterator[ast.Call]:
             yield node
             called = functions.pop(node.func.id, None) if isinstance(node.func, ast.Name) else None
             ahead.extend(reversed(called.body if called is not None else []))
-        ahead.extend(reversed(list(ast.iter_child_nodes(node))))
+        ahead.extend(reversed(list_children(node)))
 
 
 def _find_in_call(call: ast.Call, names: _Names) -> Iterable[Effect]:

@@ -32,6 +32,8 @@ _DEEPEST = 100
 #: Beginnings that Python can read, but not as IPython does: an indented first line, and a copied prompt.
 _READ_OTHERWISE = re.compile(r"(?:[ \t\f]*\r?\n)*(?:[ \t\f]|(?:.*\n)?In \[\d+\]: )")
 _FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+#: The most frequent nodes with nothing below them but contexts.
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.alias})
 #: Held while the warnings of the process are silenced, which is not safe in two threads at once.
 _SILENCE = threading.Lock()
 
@@ -121,6 +123,29 @@ def compile_quietly(source: str | bytes) -> ast.Module:
         tree = compile(source, "<cell>", "exec", _FLAGS)
     assert isinstance(tree, ast.Module)
     return tree
+
+
+def list_children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes right below a node, in order.
+
+    Contexts and operators are left out: they are half of all nodes, and say nothing by themselves.
+    """
+    found: list[ast.AST] = []
+    for name in node._fields if type(node) not in _LEAVES else ():
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST) and each._fields]
+        elif isinstance(value, ast.AST) and value._fields:
+            found.append(value)
+    return found
+
+
+def list_nodes(tree: ast.AST) -> list[ast.AST]:
+    """Return a node and all nodes below it, each before those below it, without contexts and operators."""
+    found = [tree]
+    for node in found:
+        found += list_children(node)
+    return found
 
 
 def limit_depth(tree: ast.Module) -> ast.Module:

@@ -11,6 +11,7 @@ import pytest
 
 from jupyter_gq.client.kernel import CARRY_FILE
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.lab.carrying.packages import find_versions
 from tests.frozen import digest, split
 
 from .conftest import Job
@@ -29,7 +30,7 @@ def take_along(job: Job, code: str, *names: str, python: str = THIS_PYTHON) -> J
     assert not [each for each in report["variables"] if each["why"]]
     carry(job, [(each["names"], (folder / each["file"]).read_bytes()) for each in report["pickles"]], python)
     carried: JsonObject = job.manifest["carried"]
-    carried["packages"] = report["packages"]
+    carried["packages"] = find_versions(report["modules"], report["path"])
     return carried
 
 

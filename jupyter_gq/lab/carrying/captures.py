@@ -44,6 +44,7 @@ from .checking import Python, find_unloadable
 from .freezing import freeze_pickles
 from .kernel_execution import KernelEnded, execute
 from .models import Captured, CapturedVariable, CaptureRequest
+from .packages import find_versions
 
 #: Seconds that a kernel may take to pickle the variables, and for which a capture is kept.
 PICKLE_TIMEOUT, KEPT = 120.0, 3600.0
@@ -203,6 +204,7 @@ class Captures:
             report = await self._save(capture, wanted, staying, origin.cwd, limit)
             if python is None:
                 python = self._find_python(capture.kernel_id, str(report["executable"]), origin)
+            report["packages"] = await asyncio.to_thread(find_versions, report["modules"], report["path"])
             bad = await find_unloadable(python, capture.folder, report)
             if not bad:
                 _check_count(report)

@@ -37,7 +37,7 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
     parts: dict[str, bytes] = {}
     for file in files:
         try:
-            content = _read(folder / file.path, cap + 1)
+            content = _read(os.path.join(folder, file.path), cap + 1)
         except OSError as error:
             raise _refuse(f"The file {file.path} cannot be read: {error.strerror}.") from error
         if len(content) > cap:
@@ -52,15 +52,28 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
     return frozen, parts
 
 
-def _read(path: Path, most: int) -> bytes:
+def _read(path: str, most: int) -> bytes:
     """Return at most so many bytes of a regular file; raise `OSError` for what is none by now, such as a pipe."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        found = os.fstat(file.fileno())
+    # Thousands of small files are read: a file object of Python would take longer than the reading itself.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        # Python takes memory for all that is asked for, so no more is asked for than the file has.
-        content = file.read(min(most, found.st_size + 1))
-        return content if len(content) <= found.st_size else content + file.read(most - len(content))
+        size = found.st_size
+        # Memory is taken for all that is asked for, so no more is asked for than the file has.
+        content = os.read(handle, min(most, size + 1))
+        # The file changes meanwhile, or it has more bytes than one call of the system reads.
+        while len(content) != size and (more := os.read(handle, _count_rest(len(content), size, most))):
+            content += more
+        return content
+    finally:
+        os.close(handle)
+
+
+def _count_rest(read: int, size: int, most: int) -> int:
+    """Return how many bytes to read next of a file that should have `size` bytes, after `read` bytes of it."""
+    return min(most - read, max(PART_SIZE, size - read))
 
 
 def _refuse(why: str) -> RefusedRequest:

@@ -48,8 +48,13 @@ class ReadModules:
 
 
 def _read(path: str) -> References | None:
+    """Return the references of the module at a path; None if it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return find_references(limit_depth(compile_quietly(file.read(_LARGEST_SOURCE))))
+            tree = compile_quietly(file.read(_LARGEST_SOURCE))
+        try:
+            return find_references(tree)
+        except RecursionError:  # few of thousands are so deep, and to measure each takes as long
+            return find_references(limit_depth(tree))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -124,7 +124,8 @@ class _Search:
 
     def __init__(self, folder: Path, caps: Caps) -> None:
         self._folder, self._caps = folder, caps
-        self._root = Path(os.path.realpath(folder))
+        #: The folder without links, with a slash at its end: thousands of paths are compared with it as texts.
+        self._root = os.path.join(os.path.realpath(folder), "")
         self._ignored = Ignored.read(folder)
         self._left = caps.job
         self._entries = 0
@@ -229,7 +230,7 @@ class _Search:
         if path in self._folders:
             return
         self._folders.add(path)
-        if not self._real_path(path).is_relative_to(self._root):
+        if not f"{self._real_path(path)}/".startswith(self._root):
             self._stay(shown, None, _LINK_OUT, path)
             return
         files = [each for each in self._walk(path) if not self._ignored.covers(each)]
@@ -263,11 +264,11 @@ class _Search:
         if not stat.S_ISREG(found.st_mode):
             return "it is no regular file"
         real = self._real_path(path)
-        if not real.is_relative_to(self._root):
+        if not real.startswith(self._root):
             return _LINK_OUT
-        if self._ignored.is_secret(path) or self._ignored.is_secret(str(real.relative_to(self._root))):
+        if self._ignored.is_secret(path) or self._ignored.is_secret(real.removeprefix(self._root)):
             return "it may hold secrets"
-        if self._root == Path("/") and real.parts[:2] in _OF_THE_MACHINE:
+        if self._root == "/" and Path(real).parts[:2] in _OF_THE_MACHINE:
             return "it belongs to the machine"
         if unsafe := explain_unsafe_path(path):
             return unsafe
@@ -314,13 +315,13 @@ class _Search:
                 self._stats[path] = None
         return self._stats[path]
 
-    def _real_path(self, path: str) -> Path:
+    def _real_path(self, path: str) -> str:
         """Return where a file is, without links on the way."""
         folder, _, name = os.path.join(self._folder, path).rpartition("/")
         if folder not in self._real_folders:
             self._real_folders[folder] = os.path.realpath(folder or "/")
         place = os.path.join(self._real_folders[folder], name)
-        return Path(os.path.realpath(place) if os.path.islink(place) else place)
+        return os.path.realpath(place) if os.path.islink(place) else place
 
     def _is_file(self, path: str) -> bool:
         found = self._stat(path)

@@ -7,11 +7,16 @@ Rules
   perhaps with a variable of the same source between. Whether there is such a file is for the caller to find out.
 - Commands: each word of a magic or `!` command may be a path.
 - Paths that are computed in any other manner are not seen.
+
+See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-is-too-deep.md.
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_gq.lab.parsing import list_children
 
 #: Longest text that may be a path.
 _LONGEST = 1000
@@ -39,23 +44,38 @@ class References:
 
 
 def find_references(tree: ast.AST) -> References:
-    """Return the modules and paths that the code of this syntax tree names."""
+    """Return the modules and paths that the code of this syntax tree names.
+
+    Raises `RecursionError` if an expression is too deep.
+    """
     finder = _Finder()
-    finder.visit(tree)
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
+        finder.note(node)
+        ahead += reversed(list_children(node))
     return finder.found
 
 
-class _Finder(ast.NodeVisitor):
-    """A visitor that collects references, and remembers the literal paths in variables."""
+class _Finder:
+    """A collector of the references in nodes, which remembers the literal paths in variables."""
 
     def __init__(self) -> None:
         self.found = References()
         self._paths: dict[str, str] = {}
+        #: Texts of the expressions that were read, by identity: each is asked for once more as a part of a larger one.
+        self._texts: dict[int, str | None] = {}
 
-    def visit_Import(self, node: ast.Import) -> None:
+    def note(self, node: ast.AST) -> None:
+        """Add the references of a node, without those of the nodes below it."""
+        note = _NOTES.get(type(node))
+        if note is not None:
+            note(self, node)
+
+    def note_import(self, node: ast.Import) -> None:
         self.found.imports.update(Import(alias.name) for alias in node.names)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+    def note_import_from(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
         self.found.imports.add(Import(module, node.level))
         # What is imported from a package may be a module of it.
@@ -63,39 +83,31 @@ class _Finder(ast.NodeVisitor):
             Import(f"{module}.{alias.name}".strip("."), node.level) for alias in node.names if alias.name != "*"
         )
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def note_assignment(self, node: ast.Assign) -> None:
         value = self._read(node.value)
         for target in node.targets:
             if value is not None and isinstance(target, ast.Name):
                 self._paths[target.id] = value
-        self.generic_visit(node)
 
-    def visit_Constant(self, node: ast.Constant) -> None:
+    def note_constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             self._add(node.value)
 
-    def visit_BinOp(self, node: ast.BinOp) -> None:
-        self._visit_expression(node)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        self._visit_expression(node)
-
-    def visit_Call(self, node: ast.Call) -> None:
+    def note_call(self, node: ast.Call) -> None:
         if _is_magic(node):
             self._add_words(node.args)
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             text = self._read(argument)
             if text is not None:
                 self.found.arguments.add(text)
-        self._visit_expression(node)
+        self.note_expression(node)
 
-    def _visit_expression(self, node: ast.expr) -> None:
-        """Add the whole path of an expression if it is known, and look into its parts as well."""
+    def note_expression(self, node: ast.expr) -> None:
+        """Add the whole path of an expression if it is known."""
         text = self._read(node)
         if text is not None:
             self._add(text)
             self.found.arguments.add(text)
-        self.generic_visit(node)
 
     def _add(self, text: str) -> None:
         if 0 < len(text) <= _LONGEST and text.isprintable():
@@ -113,6 +125,12 @@ class _Finder(ast.NodeVisitor):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.Name):
             return self._paths.get(node.id)
+        if id(node) not in self._texts:
+            self._texts[id(node)] = self._read_parts(node)
+        return self._texts[id(node)]
+
+    def _read_parts(self, node: ast.expr) -> str | None:
+        """Return the text or path of an expression that is put together from others."""
         if isinstance(node, ast.BinOp):
             return self._read_operation(node)
         if isinstance(node, ast.Call):
@@ -137,6 +155,17 @@ class _Finder(ast.NodeVisitor):
         elif name in _PATHS and isinstance(node.func, ast.Attribute) and not node.args:
             parts = [self._read(node.func.value)]
         return _join("/", parts) if parts and name in _JOINS | _PATHS else None
+
+
+_NOTES: Mapping[type[ast.AST], Callable[[_Finder, Any], None]] = {
+    ast.Import: _Finder.note_import,
+    ast.ImportFrom: _Finder.note_import_from,
+    ast.Assign: _Finder.note_assignment,
+    ast.Constant: _Finder.note_constant,
+    ast.BinOp: _Finder.note_expression,
+    ast.JoinedStr: _Finder.note_expression,
+    ast.Call: _Finder.note_call,
+}
 
 
 def _join(separator: str, parts: Iterable[str | None]) -> str | None:

@@ -26,7 +26,6 @@ from typing import BinaryIO
 
 from ..save_results import describe_error, find_own_modules, limited_recursions  # noqa: TID252 - in a kernel this package has another name
 from .names import is_history, is_present_anyway
-from .packages import find_versions
 from .pickler import Noticed, OpenFile, Variables, import_cloudpickle, pickle_together
 
 _LONGEST_REASON, _LONGEST_TYPE = 500, 200
@@ -85,7 +84,8 @@ def save(namespace: Mapping[str, object], request: Request) -> dict[str, object]
     return {
         "python": "{}.{}".format(*sys.version_info),
         "executable": sys.executable,
-        "packages": find_versions(sorted(saving.list_modules())),
+        "modules": sorted(saving.list_modules()),
+        "path": [os.path.abspath(each) for each in sys.path if isinstance(each, str)],
         "variables": [
             {"name": each.name, "type": each.type, "bytes": each.bytes, "gpu": each.noticed.on_gpu, "why": each.reason}
             for each in saving.found.values()
@@ -301,7 +301,7 @@ def _explain(error: BaseException, left: int) -> str:
 def _write_json(path: str, content: object) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8") as file:
-        json.dump(content, file)
+        file.write(json.dumps(content))  # `json.dump` writes each word by itself
 
 
 def _remove(path: str) -> None:

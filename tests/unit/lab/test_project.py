@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_gq.lab.project.freezing import freeze
 from jupyter_gq.lab.project.ignored import IGNORE_FILE, Ignored
-from jupyter_gq.lab.project.needed import Caps, Code, Needed, find_needed
+from jupyter_gq.lab.project.needed import Caps, Code, Needed, NeededFile, find_needed
 from jupyter_gq.lab.refusal import RefusedRequest
 
 CAPS = Caps(file=1000, job=2000)
@@ -248,6 +248,15 @@ def test_a_file_that_grew_within_the_cap_is_frozen_whole(folder):
     assert (frozen[0].bytes, list(parts.values())) == (20, [b"y" * 20])
 
 
+def test_a_file_whose_size_is_not_known_beforehand_is_frozen_whole():
+    needed = [NeededFile(path="version", bytes=0, why="opened", executable=False)]
+    frozen, parts = freeze(Path("/proc"), needed, 10_000)
+    assert list(parts.values()) == [Path("/proc/version").read_bytes()]
+    with pytest.raises(RefusedRequest, match="version has grown meanwhile"):
+        freeze(Path("/proc"), needed, 10)
+    assert frozen[0].bytes > 10
+
+
 def test_a_file_that_grew_or_went_away_is_named(folder):
     write(folder, "a.txt", "x")
     needed = find(folder, "load('a.txt')").going.values()
@@ -265,6 +274,12 @@ def test_a_file_that_grew_or_went_away_is_named(folder):
 def test_texts_that_double_with_each_line_do_no_harm(folder):
     write(folder, "data.csv")
     assert going(folder, "name = 'data'\n" + "name = name + name\n" * 60 + "open('data.csv')") == ["data.csv"]
+
+
+def test_a_variable_that_is_made_longer_leads_to_the_longer_path_only(folder):
+    for path in ("a", "ab", "abb"):
+        write(folder, path)
+    assert going(folder, "import m\npath = 'a'\npath = path + 'b'\nopen(path)") == ["a", "ab"]
 
 
 def test_deep_modules_go_along_with_what_they_import(folder):
