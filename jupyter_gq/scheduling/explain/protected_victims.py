@@ -156,10 +156,11 @@ def _find_victims(
     def order(victim: Workload) -> Precedence:
         return (inputs.protected_for(victim, workload), loss(victim))
 
-    sources = Sources(queues=others, order=order)
+    lower = [victim for victim in candidates.same_queue if victim.priority < workload.priority]
+    sources = Sources(queues=others, order=order, left_out=lambda: lower)
     victims = None
     if allocations.account(workload).lasting + gang.smallest(workload) <= allocations.account(workload).fair_share:
         victims = reclaim.search(policy, allocations, workload, sources)
     if victims is not None:
         return victims
-    return preempt.search(policy, allocations, workload, candidates.same_queue, sources)
+    return preempt.search(policy, allocations, workload, lower, sources)
