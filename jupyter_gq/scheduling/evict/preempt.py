@@ -17,7 +17,7 @@ Together with reclaim: if work of the same queue is not enough, other queues giv
 What the lower priorities give leaves more of its shares to the queue.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jupyter_gq.domain.workload import Workload
@@ -28,7 +28,6 @@ from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
-from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
 from . import reclaim
 from .reclaim import Sources
@@ -47,18 +46,11 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
     priorities = inputs.index.priorities
     if not priorities.differ():
         return False
-    lowest: dict[str, int] = {}
-
-    def promising(workload: Workload) -> bool:
-        queue = workload.queue
-        if queue not in lowest:
-            lowest[queue] = min(priorities.in_queue(queue), default=0)
-        return lowest[queue] < workload.priority
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
         return _preempt_for(inputs.policy, allocations, workload, victims)
 
-    return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=promising, find_victims=find))
+    return evict_in_rounds(inputs, allocations, evictions, Strategy(promising=priorities.any_lower, find_victims=find))
 
 
 def _preempt_for(
@@ -81,31 +73,30 @@ def take_from_queue(
     account = allocations.account(workload)
     pool, queue = account.queue.pool, workload.queue
     kept = set[str]() if gang.smallest(workload) else victims.awaiting_room()
-    there = [victim for victim in victims.of_queue(pool, queue) if victim.id not in kept]
-    members = sorted(there, key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
+    there = [victim for victim in victims.of_lower_priority(pool, workload) if victim.id not in kept]
+    lower = sorted(there, key=lambda v: (disruption(v)[0], v.priority, disruption(v)))
     others = Sources(queues=lambda: victims.of_others(pool, queue))
-    return search(policy, allocations, workload, members, others)
+    return search(policy, allocations, workload, lower, others)
 
 
 def search(
     policy: Policy,
     allocations: Allocations,
     workload: Workload,
-    same_queue: Iterable[Workload],
+    lower: Sequence[Workload],
     others: Sources,
 ) -> list[Workload] | None:
-    """Nominate the workload by releasing work of `same_queue` with lower priority, and return the released victims.
+    """Nominate the workload by releasing work of its own queue with lower priority, and return the released victims.
 
-    If that is not enough, work of `others` is released as well, but not for a surplus replica. Returns None if there is
-    no work of lower priority, or if nothing helps; then nothing has changed.
+    If `lower` is not enough, work of `others` is released as well. Returns None if there is no work of lower priority,
+    or if nothing helps; then nothing has changed.
     """
-    lower = [victim for victim in same_queue if victim.priority < workload.priority]
     if not lower:
         return None
     found = make_room_within_share(
         allocations, workload, lambda: make_room(allocations, workload, lambda: lower), lower
     )
-    if found is not None or is_surplus(workload):
+    if found is not None:
         return found
 
     def queues() -> Iterator[Iterator[Workload]]:

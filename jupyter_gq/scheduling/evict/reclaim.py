@@ -20,7 +20,9 @@ Rules
 5. Victims: work that is preemptible and not protected by its min runtime (see `quota.min_runtime`), the one that loses
    least first (see `workloads.disruption`). What this cycle admitted or nominated does not start after all, which
    disturbs nobody.
-6. Above before within: a queue within its fair share gives only if queues above theirs cannot give enough.
+6. Above before within: a queue within its fair share gives only if queues above theirs cannot give enough, together
+   with the lower priorities of the taker's own queue. So it gives nothing here as long as the own queue has work of a
+   lower priority that may go: preemption, which takes from all of them together, comes next.
 7. Queues above both: none of them ends above its fair share by it, except in an exchange of like for like and for a
    guarantee (see `within_share`).
 8. No ping-pong: what was taken is not taken back (see `order.queue_order`). Afterwards the giver is nearer to its
@@ -30,7 +32,8 @@ Rules
 
 Bounded search: see `victim_search`.
 
-See docs/decisions/0071-search-small-sets-of-victims-exactly.md.
+See docs/decisions/0071-search-small-sets-of-victims-exactly.md and
+docs/decisions/0172-take-from-lower-priorities-before-queues-within-their-shares.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,6 +66,8 @@ class Sources:
 
     queues: Queues
     order: Callable[[Workload], Precedence] = by_loss
+    #: Returns the work of the workload's own queue with a lower priority that may go but is not among the candidates.
+    left_out: Callable[[], Iterable[Workload]] = tuple
 
 
 def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> bool:
@@ -109,7 +114,11 @@ def take_from_others(
     None means that nothing helps, and then nothing has changed. The workload must be promising (`is_promising`).
     """
     pool, queue = allocations.account(workload).queue.pool, workload.queue
-    return search(policy, allocations, workload, Sources(queues=lambda: victims.of_others(pool, queue)))
+    sources = Sources(
+        queues=lambda: victims.of_others(pool, queue),
+        left_out=lambda: victims.of_lower_priority(pool, workload),
+    )
+    return search(policy, allocations, workload, sources)
 
 
 def search(
@@ -121,9 +130,9 @@ def search(
 ) -> list[Workload] | None:
     """Nominate the workload by releasing candidates that the rules allow, in their order, and return these victims.
 
-    Queues above their fair share are tried alone first; then the queues within theirs may give too. None means that
-    nothing helps, and then nothing has changed. `lower` is the work of the workload's own queue with a lower priority
-    that is among the candidates.
+    Queues above their fair share are tried alone first; then the queues within theirs may give too, unless the sources
+    leave out work that should give before them. None means that nothing helps, and then nothing has changed. `lower` is
+    the work of the workload's own queue with a lower priority that is among the candidates.
     """
     if not allocations.account(workload).known:
         return None
@@ -153,7 +162,7 @@ def search(
             found = attempt(opening)
             if found is not None:
                 return found
-        if not rights.refused_by_rank:
+        if not rights.refused_by_rank or any(sources.left_out()):
             break
     return None
 

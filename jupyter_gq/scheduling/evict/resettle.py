@@ -117,8 +117,7 @@ def _evicted(inputs: CycleInputs, allocations: Allocations, evictions: Evictions
 
 def _is_promising(inputs: CycleInputs, allocations: Allocations, workload: Workload) -> bool:
     """Tell whether reclaim or preemption might help evicted work to devices of others."""
-    lowest = min(inputs.index.priorities.in_queue(workload.queue), default=workload.priority)
-    return lowest < workload.priority or reclaim.is_promising(allocations, workload)
+    return inputs.index.priorities.any_lower(workload) or reclaim.is_promising(allocations, workload)
 
 
 def _find_place(

@@ -67,6 +67,11 @@ class VictimIndex:
         leaf = self._pools.get(pool, {}).get(queue)
         return iter(()) if leaf is None else self._present(self._unprotected(leaf, queue, queue))
 
+    def of_lower_priority(self, pool: str, workload: Workload) -> Iterator[Workload]:
+        """Yield the candidates of `of_queue` that have a lower priority than the workload, which is of that queue."""
+        if self._inputs.index.priorities.any_lower(workload):
+            yield from (victim for victim in self.of_queue(pool, workload.queue) if victim.priority < workload.priority)
+
     def awaiting_room(self) -> set[str]:
         """Return the ids of nominated workloads for which other work was told to stop."""
         return self._evictions.preemptors() & self._allocations.nominated.keys()

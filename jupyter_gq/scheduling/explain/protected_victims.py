@@ -108,10 +108,7 @@ def _search(
     Returns None if there are none, or if none of them is protected.
     """
     with allocations.lifting_reservations(workload):
-        victims = _try_victims(inputs, allocations, workload, candidates)
-        if not victims:
-            return None
-        left = max(inputs.protected_for(victim, workload) for victim in victims)
+        left = _shortest_wait(inputs, allocations, workload, candidates)
         if not left:
             return None
         for moment in _moments(inputs, workload, candidates, left):
@@ -120,6 +117,20 @@ def _search(
             if found:
                 return ProtectedVictims(victims=tuple(found), left=Seconds(moment))
     return None
+
+
+def _shortest_wait(
+    inputs: CycleInputs, allocations: Allocations, workload: Workload, candidates: _Candidates
+) -> float | None:
+    """Return in how many seconds the workload could get room at the soonest; None if no victims would make room.
+
+    Other queues are also tried alone, since they give as long as all lower priorities of the own queue are protected.
+    """
+    found = [_try_victims(inputs, allocations, workload, candidates)]
+    if any(victim.priority < workload.priority for victim in candidates.same_queue):
+        found.append(_try_victims(inputs, allocations, workload, replace(candidates, same_queue=[])))
+    waits = [max(inputs.protected_for(victim, workload) for victim in victims) for victims in found if victims]
+    return min(waits, default=None)
 
 
 def _moments(inputs: CycleInputs, workload: Workload, candidates: _Candidates, first: float) -> Iterator[float]:
@@ -156,10 +167,11 @@ def _find_victims(
     def order(victim: Workload) -> Precedence:
         return (inputs.protected_for(victim, workload), loss(victim))
 
-    sources = Sources(queues=others, order=order)
+    lower = [victim for victim in candidates.same_queue if victim.priority < workload.priority]
+    sources = Sources(queues=others, order=order, left_out=lambda: lower)
     victims = None
     if allocations.account(workload).lasting + gang.smallest(workload) <= allocations.account(workload).fair_share:
         victims = reclaim.search(policy, allocations, workload, sources)
     if victims is not None:
         return victims
-    return preempt.search(policy, allocations, workload, candidates.same_queue, sources)
+    return preempt.search(policy, allocations, workload, lower, sources)

@@ -105,14 +105,10 @@ class DeviceLedger:
         if workload.suspendable and workload.state is State.RUNNING:
             self.adjust_host_resources(workload, future=1)
         for task in workload.placement:
-            node, ranks = self._where(task)
-            of_others = [self._nominated[rank] > 0 for rank in ranks]
-            tasks_of_others = node is not None and self._nominated_tasks[node] > 0
-            self._shift_task(workload, task, future=-1, nominated=int(nominated))
-            taken = any(self._future[rank] < 0 and others for rank, others in zip(ranks, of_others, strict=True))
-            if taken or (tasks_of_others and node is not None and min(self._future_room[node]) < 0):
+            if self._is_taken(workload.request_of(task.group), task):
                 self.rollback(mark)
                 return False
+            self._shift_task(workload, task, future=-1, nominated=int(nominated))
         return True
 
     def retract(self, workload: Workload) -> None:
@@ -316,6 +312,15 @@ class DeviceLedger:
             else:
                 self._shift_task(workload, task, future=-1, nominated=1)
         return True
+
+    def _is_taken(self, request: Request, task: TaskPlacement) -> bool:
+        """Tell whether other workloads are nominated for a place and leave too little of it for one task."""
+        node, ranks = self._where(task)
+        if any(self._nominated[rank] > 0 and self._future[rank] < request.milli_per_device for rank in ranks):
+            return True
+        if node is None or not self._nominated_tasks[node]:
+            return False
+        return min(_added(self._future_room[node], host_request_of(request), -1)) < 0
 
     def _where(self, task: TaskPlacement) -> tuple[int | None, list[int]]:
         rank_of = self.layout.rank_of

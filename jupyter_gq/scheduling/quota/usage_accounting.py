@@ -7,7 +7,9 @@ Rules
    smallest gang included. A unit without a place counts with its smallest gang.
 """
 
-from jupyter_gq.domain.workload import Workload
+from collections.abc import Sequence
+
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.gang import NO_HOST, HostAmounts
 
@@ -25,16 +27,16 @@ class UsageAccounting:
 
         A `sign` of -1 removes it.
         """
-        account, host = self._accounts.of(unit.queue), self._held_host(unit, sign)
+        account, host = self._accounts.of(unit.queue), self._host_of(unit, unit.placement, sign)
         add_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, host=host)
 
-    def add_nominated(self, unit: Workload, sign: int = 1) -> None:
-        """Add what a nominated unit will hold to `lasting` and `nominated_usage` of its path.
+    def add_nominated(self, unit: Workload, place: Sequence[TaskPlacement], sign: int = 1) -> None:
+        """Add what a unit will hold at the place for which it is nominated to `lasting` and `nominated_usage`.
 
-        A `sign` of -1 removes it.
+        All accounts of its path are updated. A `sign` of -1 removes it.
         """
-        account, host = self._accounts.of(unit.queue), self._held_host(unit, sign)
-        add_nominated_usage(account, sign * gang.held(unit), fixed=not unit.preemptible, host=host)
+        account, host = self._accounts.of(unit.queue), self._host_of(unit, place, sign)
+        add_nominated_usage(account, sign * gang.of_tasks(unit, place), fixed=not unit.preemptible, host=host)
 
     def first_exceeded_limit(self, unit: Workload, *, now: bool) -> BlockingLimit | None:
         """Return the first limit or quota, from the leaf up, that the unit would exceed; None if there is none.
@@ -51,8 +53,8 @@ class UsageAccounting:
             return NO_HOST
         return gang.held_host(unit) if unit.placement else gang.smallest_host(unit)
 
-    def _held_host(self, unit: Workload, sign: int) -> HostAmounts:
-        return _times(gang.held_host(unit), sign) if self._accounts.counts_host else NO_HOST
+    def _host_of(self, unit: Workload, tasks: Sequence[TaskPlacement], sign: int) -> HostAmounts:
+        return _times(gang.host_of_tasks(unit, tasks), sign) if self._accounts.counts_host else NO_HOST
 
 
 def _times(host: HostAmounts, sign: int) -> HostAmounts:

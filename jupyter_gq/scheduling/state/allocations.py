@@ -104,7 +104,7 @@ class Allocations:
 
     def nominate(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Record the nomination for a place that the ledger already keeps for the workload, and charge its queues."""
-        self._usage.add_nominated(replace(workload, placement=place))
+        self._usage.add_nominated(workload, place)
         self.nominated[workload.id] = place
         if isinstance(workload, Replica):
             self.replicas.join(workload, place, nominated=True)
@@ -113,7 +113,7 @@ class Allocations:
         """Withdraw a nomination, free its place in the ledger, take its usage from the queues, and return the place."""
         place = self.nominated.pop(workload.id)
         self.ledger.withdraw(workload, place)
-        self._usage.add_nominated(replace(workload, placement=place), -1)
+        self._usage.add_nominated(workload, place, -1)
         if isinstance(workload, Replica):
             self.replicas.leave(workload)
         return place
@@ -135,9 +135,8 @@ class Allocations:
         The accounts count the workload as before its eviction, since it goes on.
         """
         place = self.nominated.pop(workload.id)
-        there = replace(workload, placement=place)
-        self._usage.add_nominated(there, -1)
-        self._usage.add_held(there, now=False)
+        self._usage.add_nominated(workload, place, -1)
+        self._usage.add_held(replace(workload, placement=place), now=False)
         return place
 
     def nominate_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
@@ -158,7 +157,7 @@ class Allocations:
             return False
         if not self.ledger.nominate_at(workload, place):
             return False
-        self._usage.add_nominated(there)
+        self._usage.add_nominated(workload, place)
         return True
 
     # --- what goes
@@ -202,7 +201,7 @@ class Allocations:
     def _count(self, workload: Workload, sign: int) -> None:
         """Add to the accounts the usage that `release` removes (`sign` 1), or remove that usage (-1)."""
         if workload.id in self.nominated:
-            self._usage.add_nominated(workload, sign)
+            self._usage.add_nominated(workload, workload.placement, sign)
         else:
             self._usage.add_held(workload, sign, now=False)
 

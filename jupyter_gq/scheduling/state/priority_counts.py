@@ -1,7 +1,6 @@
 """How many workloads have each priority, in all and by queue."""
 
 from collections import Counter
-from collections.abc import Iterable
 
 from jupyter_gq.domain.workload import Workload
 
@@ -24,6 +23,6 @@ class PriorityCounts:
         """Tell whether there are workloads of more than one priority."""
         return len(self._all) > 1
 
-    def in_queue(self, queue: str) -> Iterable[int]:
-        """Return the different priorities of the workloads of a leaf queue."""
-        return self._by_queue.get(queue, ())
+    def any_lower(self, workload: Workload) -> bool:
+        """Tell whether a workload of the same leaf queue has a lower priority."""
+        return any(each < workload.priority for each in self._by_queue.get(workload.queue, ()))

@@ -3,9 +3,10 @@
 Amounts only. The placement of gangs is in `placement.gang_placement`.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.workload import TaskGroup, Workload
+from jupyter_gq.domain.workload import TaskGroup, TaskPlacement, Workload
 
 
 def needs_devices(workload: Workload) -> bool:
@@ -37,11 +38,14 @@ def smallest(workload: Workload) -> int:
 
 def held(workload: Workload) -> int:
     """Return the milli-GPU of the tasks in the placement; without a placement, of all tasks that the workload wants."""
-    if not workload.placement:
-        return workload.milli
+    return of_tasks(workload, workload.placement) if workload.placement else workload.milli
+
+
+def of_tasks(workload: Workload, tasks: Sequence[TaskPlacement]) -> int:
+    """Return the milli-GPU that these tasks of the workload take."""
     if workload.groups:
-        return sum(workload.request_of(task.group).milli for task in workload.placement)
-    return workload.request.milli * len(workload.placement)
+        return sum(workload.request_of(task.group).milli for task in tasks)
+    return workload.request.milli * len(tasks)
 
 
 def occupied(workload: Workload) -> int:
@@ -74,5 +78,10 @@ def held_host(workload: Workload) -> HostAmounts:
 
     Without a placement, the amounts are 0.
     """
-    requests = [workload.request_of(task.group) for task in workload.placement]
+    return host_of_tasks(workload, workload.placement)
+
+
+def host_of_tasks(workload: Workload, tasks: Sequence[TaskPlacement]) -> HostAmounts:
+    """Return the CPU (in thousandths of a core) and memory (in MiB) that these tasks of the workload take."""
+    requests = [workload.request_of(task.group) for task in tasks]
     return (sum(request.cpu_milli for request in requests), sum(request.memory for request in requests))

@@ -30,10 +30,10 @@ def rounds(snapshot: Snapshot, policy: Policy = POLICY) -> Iterator[tuple[Decisi
     raise AssertionError("the cluster does not come to rest")
 
 
-def settled(snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
+def settled(snapshot: Snapshot, policy: Policy = POLICY) -> tuple[Snapshot, list[str]]:
     """The cluster at rest, and all that was evicted on the way."""
     victims: list[str] = []
-    for decision, after in rounds(snapshot):
+    for decision, after in rounds(snapshot, policy):
         victims += [i.workload for i in decision.instructions if isinstance(i, Evict | Shrink)]
         snapshot = after
     return snapshot, victims
@@ -256,6 +256,20 @@ def test_a_queue_within_its_share_gives_where_those_above_theirs_cannot():
     snapshot, victims = settled(cluster.add(job).snapshot())
     assert "picky" in running_ids(snapshot)
     assert victims[0].startswith("fair")
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_lower_priorities_of_the_own_queue_give_before_another_queue_within_its_share(tasks):
+    """Only node n suits the job. Each node there is free for what goes: `low` starts again on node m."""
+    cluster = Cluster().node("m", devices=tasks).node("n", devices=2 * tasks).queue("fair", 0).queue("taker", 2 * tasks)
+    cluster.nodes[1] = replace(cluster.nodes[1], labels={"zone": "n"})
+    places = [device.id for device in cluster.nodes[1].devices]
+    cluster.add(*singles("taker", *places[:tasks]), *singles("fair", *places[tasks:], since=50))
+    job = a_job("picky", "taker", tasks=tasks, submitted=100, priority=1)
+    job = replace(job, request=Request(devices=1, node_labels=(("zone", "n"),)))
+    snapshot, victims = settled(cluster.add(job).snapshot(), Policy(consolidate=False))
+    assert sorted(victims) == [f"taker{number}" for number in range(1, tasks + 1)]
+    assert len(running_ids(snapshot)) == 2 * tasks + 1
 
 
 # --- a place for which somebody was evicted is kept until it is used

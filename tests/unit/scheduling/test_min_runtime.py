@@ -1,10 +1,13 @@
 """Least run times: which one protects a victim, what it protects, and what those who wait for it are told."""
 
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Policy
 from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim, remaining_protection
@@ -139,6 +142,24 @@ def test_the_time_named_is_that_of_those_who_may_go_soonest():
     found = why(run_cycle(cluster.snapshot(), Policy(), NOW), "bert").why
     assert found.blockers == ("j2", "j1")
     assert found.numbers["seconds_left"] == 200
+
+
+@pytest.mark.parametrize(("preempt", "reclaim", "soonest"), [(300, 200, "fair"), (200, 300, "low"), (200, 200, "low")])
+def test_the_time_named_is_the_soonest_of_lower_priorities_and_a_queue_within_its_share(preempt, reclaim, soonest):
+    """Only node n suits the job, and both run there since 100 seconds. One device elsewhere is free."""
+    cluster = Cluster().node("m", devices=1).node("n", devices=2)
+    cluster.nodes[1] = replace(cluster.nodes[1], labels={"zone": "n"})
+    cluster.queue("taker", 2, preempt_min_runtime=preempt).queue("fair", 0, reclaim_min_runtime=reclaim)
+    cluster.add(
+        *(running(a_job(n, q), d, since=AGO - 100) for n, q, d in (("low", "taker", "n-0"), ("fair", "fair", "n-1")))
+    )
+    picky = a_job("picky", "taker", priority=1)
+    cluster.add(replace(picky, request=Request(devices=1, node_labels=(("zone", "n"),))))
+    snapshot, policy = cluster.snapshot(), Policy(consolidate=False)
+    found = why(run_cycle(snapshot, policy, NOW), "picky").why
+    assert (found.reason, found.numbers["seconds_left"]) == (PendingReason.MIN_RUNTIME, 100)
+    assert evicted(run_cycle(later(snapshot, 99), policy, NOW)) == []
+    assert evicted(run_cycle(later(snapshot, 100), policy, NOW)) == [soonest]
 
 
 def test_who_would_not_be_helped_by_waiting_is_told_something_else():
