@@ -128,7 +128,7 @@ class JobPods:
         """
         lookup, workload = self._require_pod_lookup(), self._running_record(job).workload
         present = lookup.present_tasks(workload.id, workload.run)
-        return RunSize(tasks=list(present), least=min(workload.min_members, workload.tasks), most=workload.tasks)
+        return RunSize(tasks=list(present), least=workload.min_members, most=workload.tasks)
 
     def store_log(self, job: str, task: int, text: str, start: int | None = None) -> None:
         """Store `text` as the next part of the log of a task of the present run, from byte `start` on.

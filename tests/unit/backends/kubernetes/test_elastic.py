@@ -1,4 +1,4 @@
-"""Elastic runs of pods, over a cluster on paper: tasks join and leave, also over a restart and when a task cannot join."""
+"""Elastic runs of pods on paper: tasks join and leave, also over a restart, and the run goes on if one cannot join."""
 
 import asyncio
 from dataclasses import replace
@@ -128,9 +128,7 @@ async def test_a_task_that_cannot_join_is_given_up_for_a_minute_and_the_others_r
     seen = await paper.settle()
     assert (seen.phase, seen.placement, seen.leaving) == (Phase.RUNNING, places("n1/0", "n1/1"), places("n2/0"))
     assert seen.closed
-    assert seen.sentence == (
-        "No task can be added to this run. The node n2 rejected the pod: no devices left."
-    )
+    assert seen.sentence == ("No task can be added to this run. The node n2 rejected the pod: no devices left.")
     paper.no_task(JOB, 2)
     assert (await paper.resize("n1/0", "n1/1", "n2/1")).placement == places("n1/0", "n1/1")
     paper.clock.at += 61
