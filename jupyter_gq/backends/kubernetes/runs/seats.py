@@ -108,9 +108,9 @@ def seat_pods(workload: Workload, pods: Mapping[int, PodView], *, fills: bool) -
             seats = leaving if pod.terminating else members
             seats[number] = TaskPlacement(node=pod.node, devices=pod.slots)
     for place in places if fills else ():
-        number = find_free_number({*members, *leaving}, workload.tasks)
-        if number is not None:
-            members[number] = place
+        free = find_free_number({*members, *leaving}, workload.tasks)
+        if free is not None:
+            members[free] = place
     return Seats(most=workload.tasks, members=members, leaving=leaving)
 
 
