@@ -68,6 +68,15 @@ RUN_ROUTES: tuple[Route, ...] = (
         query=(CHECKED,),
     ),
     Route(
+        method="GET",
+        path="jobs/{job}/size",
+        access=Access.JOB_TOKEN,
+        summary="The tasks that a job has now, for the pods of a job whose number of tasks changes.",
+        run=runs.read_size,
+        response=models.RunSize,
+        refusals=(409,),
+    ),
+    Route(
         method="PUT",
         path="jobs/{job}/log",
         access=Access.JOB_TOKEN,

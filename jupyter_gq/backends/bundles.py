@@ -171,6 +171,10 @@ class PodFiles(Protocol):
         """Store `text` as the end of a log, in place of its earlier one; do nothing if a newer run has sent a log."""
         ...
 
+    def log_end(self, log: "LogName") -> int:
+        """Return the number of bytes that were sent of a log of the newest run; 0 if none was sent, or its end only."""
+        ...
+
     def append_log(self, log: "LogName", start: int, text: str, most: int) -> None:
         """Append the next text of a log, whose first byte has the number `start`; keep about the last `most` bytes.
 

@@ -123,6 +123,10 @@ class PodLookup(Protocol):
         """
         ...
 
+    def present_tasks(self, workload: str, run: int) -> tuple[int, ...]:
+        """Return the numbers of the tasks of a job's run that were not told to leave; none if the run is unknown."""
+        ...
+
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
         """Return the device check of a task; a notebook is task 0."""
         ...

@@ -164,6 +164,9 @@ class WorkloadDetail:
     task_tokens: Mapping[int, str] = field(default_factory=dict)
     #: Tasks of the present run that have fetched their bundle; their pods get no other token.
     tasks_with_bundle: tuple[int, ...] = ()
+    #: The uid of the pod that got the token of a task, by the number of the task: after a task has left an elastic run,
+    #: a pod that joins may get its number.
+    task_pods: Mapping[int, str] = field(default_factory=dict)
     #: Number of runs that vanished in a row, none of which made progress.
     consecutive_losses: int = 0
 

@@ -23,6 +23,7 @@ JOB_TOKEN_ONLY = {
     ("POST", "jobs/{job}/heartbeat"),
     ("GET", "jobs/{job}/bundle"),
     ("GET", "jobs/{job}/devices"),
+    ("GET", "jobs/{job}/size"),
     ("GET", "jobs/{job}/files"),
     ("PUT", "jobs/{job}/log"),
     ("PUT", "jobs/{job}/results"),

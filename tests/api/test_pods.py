@@ -134,6 +134,27 @@ async def test_a_run_that_has_ended_takes_its_token_with_it(cluster, bundle):
     assert "it has ended" in problem["message"]
 
 
+async def test_a_pod_that_joins_with_the_number_of_one_that_left_gets_a_token_and_continues_its_log(cluster, bundle):
+    job = cluster.send(bundle, tasks=2)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=1)
+    first = await cluster.exchange(job)
+    assert first["log_start"] == 0
+    await cluster.served.ask("GET", f"api/v1/jobs/{job}/bundle", first["token"])
+    cluster.bundles.logs[job] = "left\n"
+    status, problem = await cluster.served.problem("POST", TOKEN.format(job=job), "runner")
+    assert (status, problem["code"]) == (409, "conflict"), "the same pod gets one token"
+    cluster.machine.pods.clear()
+    cluster.is_task(job, 1, second=1)
+    given = await cluster.exchange(job, "second")
+    assert (given["task"], given["log_start"]) == (1, 5)
+    size = await cluster.served.ask("GET", f"api/v1/jobs/{job}/size", given["token"])
+    assert json.loads(size.body) == {"tasks": [1], "least": 2, "most": 2}
+    assert (await cluster.served.ask("GET", f"api/v1/jobs/{job}/size", first["token"])).code == 401
+    await cluster.served.ask("GET", f"api/v1/jobs/{job}/bundle", given["token"])
+    assert (await cluster.served.problem("POST", TOKEN.format(job=job), "second"))[0] == 409
+
+
 async def test_between_two_runs_nobody_speaks_for_a_job(cluster, bundle):
     job = cluster.send(bundle, gpus="1")
     await cluster.steps()

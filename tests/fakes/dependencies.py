@@ -105,6 +105,9 @@ class SharedBundles(FakeBundles):
     def put_log(self, log: LogName, text: str) -> None:
         self.logs[log.job] = text
 
+    def log_end(self, log: LogName) -> int:
+        return len(self.logs.get(log.job, ""))
+
     def append_log(self, log: LogName, start: int, text: str, most: int) -> None:
         self.logs[log.job] = self.logs.get(log.job, "")[:start] + text
 

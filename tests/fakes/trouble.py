@@ -121,6 +121,9 @@ class RunsPods(FakeBackend):
     def image_of(self, ticket: str) -> str:
         return self.images.get(ticket, "")
 
+    def present_tasks(self, workload: str, run: int) -> tuple[int, ...]:
+        return tuple(sorted(task for (job, number, _), task in self.pods.items() if (job, number) == (workload, run)))
+
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
         right = Attestation(result=AttestationResult.RIGHT, required=True, sentence="It sees its own devices.")
         return self.seen.get((workload, run, task), right)

@@ -100,10 +100,10 @@ class Installed:
 
 
 @contextlib.asynccontextmanager
-async def a_service(control_plane, installation, folder, **options):
+async def a_service(control_plane, installation, folder, *, devices=2, config=CONFIG, **options):
     """One that is up; in the end nothing of it is left on the cluster. `options` are of the backend."""
-    world = World(control_plane, installation, pools=build_settings(CONFIG, ()).pod_pools, **options)
-    made = Installed(world, folder)
+    world = World(control_plane, installation, pools=build_settings(config, ()).pod_pools, **options)
+    made = Installed(world, folder, devices, config)
     await made.start()
     yield made
     await made.stop()

@@ -44,6 +44,11 @@ async def check_devices(call: Call) -> Reply:
     return Reply(body=await call.services.pods.check_devices(call.path["job"], call.task, wait))
 
 
+def read_size(call: Call) -> Reply:
+    """Answer with the tasks that a job has now; only for the job's tasks."""
+    return Reply(body=call.services.pods.read_size(call.path["job"]))
+
+
 def store_log(call: Call) -> Reply:
     """Store the next part of the log of the asking task, to which the job's token belongs, or without `start` its end.
 

@@ -25,7 +25,8 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.share_level import ShareLevel
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .agent_reports import KubernetesAgentReports
 from .api.reflector import Reflector
@@ -173,6 +174,7 @@ class KubernetesRuns:
             pace=self.pace,
             strays=self._strays.find,
             enforcement=self.enforcement,
+            resizing=self,
             ordered_signals=PodSignals(agents=self.agents, orders=self._signal_orders, pods_of=self._pods_of),
         )
 
@@ -201,6 +203,16 @@ class KubernetesRuns:
         """Return how many tasks can be launched now, so that at most `starts_ahead` pods are wanted and not created."""
         most = self.options.starts_ahead
         return Pace(left=max(0, most - self.training.count_missing_pods()), most=most)
+
+    async def resize(
+        self, workload: Workload, detail: WorkloadDetail, environment: Mapping[str, str], grace: Seconds
+    ) -> None:
+        """Let the present run have one task at each place of the workload; see `backends.capabilities.RunResizing`.
+
+        Pods that join are made as those of the launch, whose detail and environment stay.
+        """
+        self._offer.mark_stale()
+        self.training.resize((workload.id, workload.run), workload.placement, grace)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """Ask for the end of the run within `grace` seconds, and return at once; do nothing if it is gone.
@@ -274,6 +286,10 @@ class KubernetesRuns:
         )
         found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.uid == identity.uid]
         return found[0].task if is_ours and found else None
+
+    def present_tasks(self, workload: str, run: int) -> tuple[int, ...]:
+        """Return the numbers of the tasks of a job's run that were not told to leave; none if the run is unknown."""
+        return self.training.present_tasks((workload, run))
 
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
         """Return the device visibility check of the task's pod that has not ended; a notebook is its own task 0.

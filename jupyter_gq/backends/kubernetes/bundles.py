@@ -116,6 +116,10 @@ class StoredBundles:
         """
         self._logs.put_end(log, text.encode())
 
+    def log_end(self, log: LogName) -> int:
+        """Return the number of bytes that were sent of a log; see `PodFiles.log_end`."""
+        return self._logs.end(log)
+
     def append_log(self, log: LogName, start: int, text: str, most: int) -> None:
         """Append the next text of a log from byte `start` on; see `PodFiles.append_log`."""
         self._logs.append(log, start, text.encode(), most)

@@ -56,6 +56,12 @@ class StoredLogs:
             return LogSpan(start=kept["start"], end=kept["end"])
         return LogSpan(start=0, end=len(self._files.file(job, _end_name(task)) or b""), only_end=True)
 
+    def end(self, log: LogName) -> int:
+        """Return the number of bytes that were sent of a log; 0 if none was, its end only, or another run is newest."""
+        index = self._index(log.job)
+        kept = index["tasks"].get(str(log.task)) if index["run"] == log.run else None
+        return 0 if kept is None else int(kept["end"])
+
     def part(self, job: str, task: int, start: int, size: int) -> bytes:
         """Return at most `size` bytes of a task's log from byte `start` on; empty after its end."""
         span = self.span(job, task)

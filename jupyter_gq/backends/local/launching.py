@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.protocol import Launch
+from jupyter_gq.backends.run_size import SIZE_FILE
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import TaskPlacement, Workload
@@ -17,7 +18,6 @@ from .folders import job_folder, run_folder
 from .ledger import Run, TaskProcess
 from .options import LocalOptions
 from .ports import LOOPBACK
-from .resizing import SIZE_FILE
 from .tasks import TaskInputs, TaskStarter, choose_working_folder, read_manifest
 
 

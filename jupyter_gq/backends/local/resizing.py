@@ -2,53 +2,21 @@
 
 Rules
 -----
-Numbers stay: a task keeps its number while it has processes, whatever joins or leaves. A task that joins gets the
-    lowest free number, so that the numbers stay below the number of tasks that was asked for.
-Task 0 stays: the other tasks meet there.
 Joining is one at a time, and recorded before the process starts. After a crash the process is found by its mark, or the
     task was not started and its number is free again.
 
 See docs/decisions/0154-resize-runs-of-the-local-backend.md.
 """
 
-import json
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
+from jupyter_gq.backends.run_size import find_free_number
 from jupyter_gq.domain.workload import TaskPlacement
 
 from .ledger import Elasticity, Run, Slot, TaskProcess
 
-#: File in the folder of an elastic run that tells its tasks which tasks there are; `GQ_SIZE_FILE` is its path.
-SIZE_FILE: Final = "size.json"
 _Item = TypeVar("_Item")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResizePlan:
-    """The difference between the tasks that a run has and the tasks that are wanted."""
-
-    #: Numbers of the tasks that leave.
-    leaving: tuple[int, ...]
-    #: Places of the tasks that join.
-    joining: tuple[TaskPlacement, ...]
-
-
-def plan_resize(run: Run, wanted: Sequence[TaskPlacement]) -> ResizePlan:
-    """Return which tasks leave and join so that the run has one task at each wanted place.
-
-    Of tasks at equal places, the one with the lowest number stays.
-    """
-    left = Counter(wanted)
-    leaving = []
-    for number, place in zip(run.numbers, run.placement, strict=True):
-        if left[place]:
-            left[place] -= 1
-        else:
-            leaving.append(number)
-    return ResizePlan(leaving=tuple(leaving), joining=tuple(left.elements()))
 
 
 def begin_leaving(run: Run, elastic: Elasticity, number: int, kill_at: float) -> Run:
@@ -70,10 +38,10 @@ def finish_leaving(run: Run, elastic: Elasticity, number: int) -> Run:
 
 def begin_joining(run: Run, elastic: Elasticity, place: TaskPlacement) -> Run | None:
     """Return the run with a task that joins at this place; None if no number is free now."""
-    free = [number for number in range(len(run.tasks)) if number not in run.members]
-    if not free:
+    free = find_free_number(run.members, len(run.tasks))
+    if free is None:
         return None
-    return replace(run.with_process(free[0], None), elastic=replace(elastic, joining=Slot(number=free[0], place=place)))
+    return replace(run.with_process(free, None), elastic=replace(elastic, joining=Slot(number=free, place=place)))
 
 
 def finish_joining(run: Run, elastic: Elasticity, slot: Slot, process: TaskProcess) -> Run:
@@ -93,11 +61,6 @@ def finish_joining(run: Run, elastic: Elasticity, slot: Slot, process: TaskProce
 def give_up_joining(run: Run, elastic: Elasticity, why: str = "") -> Run:
     """Return the run without the task that was about to join; if `why` says why, no task joins any more."""
     return replace(run, elastic=replace(elastic, joining=None, closed=elastic.closed or why))
-
-
-def describe_size(run: Run, elastic: Elasticity) -> bytes:
-    """Return the content of `SIZE_FILE`: the numbers of the present tasks, and the least and the most of them."""
-    return json.dumps({"tasks": elastic.numbers, "least": elastic.least, "most": len(run.tasks)}).encode()
 
 
 def _without_index(items: tuple[_Item, ...], index: int) -> tuple[_Item, ...]:

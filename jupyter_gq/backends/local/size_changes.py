@@ -16,6 +16,7 @@ from pathlib import Path
 
 from jupyter_gq.backends.processes import ProcessTable
 from jupyter_gq.backends.protocol import Launch
+from jupyter_gq.backends.run_size import SIZE_FILE, describe_size, plan_resize
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import BackendError, StorageFull
 from jupyter_gq.domain.workload import TaskPlacement
@@ -28,14 +29,11 @@ from .launching import Preparation, TaskLauncher
 from .ledger import Elasticity, Run, Slot, TaskProcess
 from .members import Members
 from .resizing import (
-    SIZE_FILE,
     begin_joining,
     begin_leaving,
-    describe_size,
     finish_joining,
     finish_leaving,
     give_up_joining,
-    plan_resize,
 )
 
 log = logging.getLogger(__name__)
@@ -68,7 +66,8 @@ class SizeChanges:
 
         If the run is `closed`, no task joins. Raises `BackendError` if task 0 would have to leave.
         """
-        plan, table = plan_resize(run, launch.workload.placement), ProcessTable.read()
+        members = dict(zip(run.numbers, run.placement, strict=True))
+        plan, table = plan_resize(members, launch.workload.placement), ProcessTable.read()
         if 0 in plan.leaving:
             raise BackendError(f"Task 0 of {run.job} cannot leave: the other tasks meet there.")
         for number in plan.leaving:
@@ -160,9 +159,8 @@ class SizeChanges:
         if run.elastic is None:
             return
         try:
-            write_private(
-                run_folder(self.root, run.job, run.number) / SIZE_FILE, describe_size(run, run.elastic), account
-            )
+            size = describe_size(run.elastic.numbers, run.elastic.least, len(run.tasks))
+            write_private(run_folder(self.root, run.job, run.number) / SIZE_FILE, size, account)
         except OSError as error:
             log.warning("job=%s run=%d: its tasks are not told how many they are: %s", run.job, run.number, error)
 

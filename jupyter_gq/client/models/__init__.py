@@ -48,7 +48,7 @@ from .outputs import AnyOutputEvent, OutputAck, OutputEvent, OutputNotice, Outpu
 from .overview import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
 from .problems import Problem
 from .results import JobResults, KeptResult, ResultFile, ResultsReport, ResultVariable
-from .runs import Heartbeat, JobToken, TaskDeviceCheck
+from .runs import Heartbeat, JobToken, RunSize, TaskDeviceCheck
 from .usage import JobUsage, UnusedGpuView, UsagePoint
 
 __all__ = [
@@ -129,6 +129,7 @@ __all__ = [
     "ResultFile",
     "ResultVariable",
     "ResultsReport",
+    "RunSize",
     "SentOutputEvent",
     "ServiceEvent",
     "SuspensionView",

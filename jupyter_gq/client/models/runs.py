@@ -25,6 +25,17 @@ class JobToken(BaseModel):
     run: int
     task: int
     last_seq: int = Field(description="Number of the last piece of output that is stored.")
+    log_start: int = Field(
+        default=0, description="Number of the first byte of the pod's log: earlier ones are of a task that has left."
+    )
+
+
+class RunSize(BaseModel):
+    """The tasks that a job has now. They change only while a job with `min_tasks` runs."""
+
+    tasks: list[int] = Field(description="Numbers of the tasks that were not told to leave, ascending.")
+    least: int = Field(description="The least number of tasks with which the job runs.")
+    most: int = Field(description="The most tasks that the job may have.")
 
 
 class TaskDeviceCheck(BaseModel):

@@ -53,6 +53,7 @@ class DetailChange(TypedDict, total=False):
     error: CodeError
     task_tokens: Mapping[int, str]
     tasks_with_bundle: tuple[int, ...]
+    task_pods: Mapping[int, str]
     consecutive_losses: int
     pid: int
     pid_started: float
@@ -102,4 +103,4 @@ def apply_change(record: Record, change: Change) -> Record:
 
 
 #: The values that each admission sets, since the tokens and devices of the previous run's pods are not valid any more.
-NEW_RUN = DetailChange(task_tokens={}, tasks_with_bundle=(), named_devices={})
+NEW_RUN = DetailChange(task_tokens={}, tasks_with_bundle=(), task_pods={}, named_devices={})

@@ -19,7 +19,7 @@ from jupyter_gq.backends.bundles import LogName, PodFiles
 from jupyter_gq.backends.capabilities import AgentReports, PodLookup
 from jupyter_gq.backends.protocol import hash_token
 from jupyter_gq.client.agents import AgentOrders, AgentReport
-from jupyter_gq.client.models import JobToken, NodeList, ResultsReport, TaskDeviceCheck
+from jupyter_gq.client.models import JobToken, NodeList, ResultsReport, RunSize, TaskDeviceCheck
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.log_names import share_of_log
 from jupyter_gq.controller.records.changes import Change, DetailChange
@@ -60,14 +60,26 @@ class JobPods:
                 f"The pod {pod.pod} is no task of run {workload.run} of the job {job}, which is its present one, so "
                 "it gets no token. A pod of an earlier run has nothing to do any more; let it end."
             )
-        if task in record.detail.tasks_with_bundle:
+        taken = record.detail.tasks_with_bundle
+        if task in taken and record.detail.task_pods.get(task, pod.uid) == pod.uid:
             raise Conflict(
                 f"Task {task} of run {workload.run} of the job {job} has its bundle already; its token is given out "
                 "once. Should its runner have ended, the job starts again by itself."
             )
         token = self._context.new_token()
-        self._context.records.commit([_token_change(record, task, hash_token(token))])
-        return JobToken(token=token, run=workload.run, task=task, last_seq=self._context.last_seq(job))
+        holder = DetailChange(
+            task_pods={**record.detail.task_pods, task: pod.uid},
+            tasks_with_bundle=tuple(other for other in taken if other != task),
+        )
+        self._context.records.commit([_token_change(record, task, hash_token(token), holder)])
+        log = LogName(job=job, owner=workload.owner, run=workload.run, task=task)
+        return JobToken(
+            token=token,
+            run=workload.run,
+            task=task,
+            last_seq=self._context.last_seq(job),
+            log_start=self._require_pod_files().log_end(log),
+        )
 
     def find_task(self, job: str, token: str) -> int | None:
         """Return the number of the job's task to which a token belongs; None if the token is not valid now.
@@ -108,6 +120,15 @@ class JobPods:
         Raises `NotFound` or `Conflict` if the job has no run, and `NotFound` if jobs are not pods.
         """
         return await self._checks.wait(lambda: self._running_record(job).workload, task, wait)
+
+    def read_size(self, job: str) -> RunSize:
+        """Return which tasks a job has now.
+
+        Raises `NotFound` or `Conflict` if the job has no run, and `NotFound` if jobs are not pods.
+        """
+        lookup, workload = self._require_pod_lookup(), self._running_record(job).workload
+        present = lookup.present_tasks(workload.id, workload.run)
+        return RunSize(tasks=list(present), least=workload.min_members, most=workload.tasks)
 
     def store_log(self, job: str, task: int, text: str, start: int | None = None) -> None:
         """Store `text` as the next part of the log of a task of the present run, from byte `start` on.
@@ -176,12 +197,15 @@ class JobPods:
         return files
 
 
-def _token_change(record: Record, task: int, hashed: str) -> Change:
-    """Return the change that stores the hash of a task's token: for task 0 in the record, for others in its detail."""
+def _token_change(record: Record, task: int, hashed: str, holder: DetailChange) -> Change:
+    """Return the change that stores the hash of a task's token and its `holder`.
+
+    The hash of task 0 is stored in the record, those of others in its detail.
+    """
     if task == 0:
-        return Change(workload=record.workload.id, token_hash=hashed)
+        return Change(workload=record.workload.id, token_hash=hashed, detail=holder)
     tokens = {**record.detail.task_tokens, task: hashed}
-    return Change(workload=record.workload.id, detail=DetailChange(task_tokens=tokens))
+    return Change(workload=record.workload.id, detail={**holder, **DetailChange(task_tokens=tokens)})
 
 
 @dataclass(kw_only=True, slots=True)

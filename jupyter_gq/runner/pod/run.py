@@ -31,6 +31,7 @@ from .results import ResultsUpload, RetriedResults
 from .service import PodService, RequestRefused, RetriesExhausted, retry_until_answered
 from .settings import PodSettings, read_settings, remove_pod_variables
 from .sigterm import SigtermHandler
+from .size_file import SizeFile
 from .termination_message import write_termination_message
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
             f"{settings.task} of run {settings.run}; nothing was run."
         )
     document = _retry(settings, "the job's bundle", lambda: service.fetch_bundle(granted.token, settings.bundle_limit))
+    tail.unsent.start = granted.log_start
     folder = RunFolder(job=settings.folder.resolve(), run=settings.run, task=settings.task)
     write_job_files(folder, document, granted, settings.checkpoint)
     write_files(
@@ -99,6 +101,10 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
     checkpoints = Checkpoints(settings, folder.checkpoint.resolve()) if settings.checkpoint_url else None
     if checkpoints is not None:
         checkpoints.fetch()
+    size = None
+    if settings.size_file is not None:
+        size = SizeFile(service=service, token=granted.token, path=settings.size_file)
+        _retry(settings, "the number of the job's tasks", size.fetch)
     _await_device_check(settings, service, granted.token)
     return TaskRun(
         settings=settings,
@@ -107,6 +113,7 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
         result_limit=int(document.get("max_result_bytes", DEFAULT_RESULT_BYTES)),
         log=LogSender(service=service, token=granted.token, tail=tail, mask=Mask(read_secret_values(document))),
         checkpoints=checkpoints,
+        size=size,
         sigterm=sigterm,
     )
 
@@ -140,6 +147,8 @@ class TaskRun:
     result_limit: int
     log: LogSender
     checkpoints: Checkpoints | None
+    #: None: the number of the job's tasks does not change.
+    size: SizeFile | None
     sigterm: SigtermHandler
 
     def run(self) -> Result:
@@ -225,6 +234,8 @@ class TaskRun:
                 self.log.send_if_due()
             if self.checkpoints is not None:
                 self.checkpoints.poll()
+            if self.size is not None:
+                self.size.poll(is_stopped=self.sigterm.is_requested)
         return overdue
 
     def _is_overdue(self) -> bool:

@@ -53,6 +53,8 @@ class TaskGrant:
     task: int
     #: Number of the last output piece that the service has stored.
     last_seq: int
+    #: Number of the first byte of this pod's log: earlier ones are of a task that had the same number and has left.
+    log_start: int = 0
 
 
 class PodService:
@@ -86,6 +88,7 @@ class PodService:
                 run=int(answer["run"]),
                 task=int(answer["task"]),
                 last_seq=int(answer["last_seq"]),
+                log_start=int(answer.get("log_start", 0)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ServiceUnreachable("an answer without a token") from error
@@ -121,6 +124,13 @@ class PodService:
             )
         except KeyError as error:
             raise ServiceUnreachable("an answer without a device check") from error
+
+    def fetch_size(self, token: str, timeout: float) -> bytes:
+        """Return which tasks the job has now, as `SIZE_FILE` has it; wait up to `timeout` seconds for the answer.
+
+        Raises `RequestRefused` or `ServiceUnreachable`.
+        """
+        return self._request("GET", "size", f"token {token}", timeout=timeout)
 
     def put_log(self, token: str, text: bytes, timeout: float) -> None:
         """Replace the end of this task's log at the service by `text`; wait up to `timeout` seconds for the answer."""

@@ -62,6 +62,8 @@ class PodSettings:
     refusal_timeout: float
     devices_wait: float
     devices_longest: float
+    #: File that tells the code of the job which tasks there are; None: their number does not change.
+    size_file: Path | None = None
 
     @property
     def name(self) -> str:
@@ -91,6 +93,7 @@ def read_settings(environ: Mapping[str, str]) -> PodSettings:
         refusal_timeout=_number(environ, "GQ_REFUSAL_TIMEOUT", REFUSAL_TIMEOUT),
         devices_wait=_number(environ, "GQ_DEVICES_WAIT", DEVICES_WAIT),
         devices_longest=_number(environ, "GQ_DEVICES_LONGEST", DEVICES_LONGEST),
+        size_file=_path(environ, "GQ_SIZE_FILE"),
     )
 
 

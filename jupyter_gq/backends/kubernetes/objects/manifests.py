@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.backends.run_size import SIZE_FILE
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import hide_devices
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -166,8 +167,15 @@ def _gang_variables(workload: Workload, task: int, options: KubernetesOptions) -
     first = names.training_name(workload.id, workload.run, 0)
     gang = names.gang_name(workload.id, workload.run)
     address = f"{first}.{gang}.{options.training_namespace}.svc"
-    rendezvous = Rendezvous(tasks=workload.tasks, address=address, port=MASTER_PORT)
-    return gang_environment(task, _asked(workload, task).devices, rendezvous)
+    rendezvous = Rendezvous(
+        tasks=workload.tasks,
+        address=address,
+        port=MASTER_PORT,
+        least=workload.min_members if workload.can_shrink else None,
+        name=f"{workload.id}-{workload.run}",
+    )
+    size_file = {"GQ_SIZE_FILE": f"{_JOB_DIR}/{SIZE_FILE}"} if workload.can_shrink else {}
+    return {**gang_environment(task, _asked(workload, task).devices, rendezvous), **size_file}
 
 
 def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:

@@ -10,7 +10,7 @@ Rules
   seconds (see `runs.judging`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -104,14 +104,16 @@ def read_server_result(pod: PodView) -> Result:
     return Result(outcome=Outcome.LOST, sentence=sentence)
 
 
-def combine_results(results: Sequence[Result]) -> Result:
-    """Return the result of a run from those of its tasks, in their order: the first that weighs most, with its task.
+def combine_results(results: Mapping[int, Result], tasks: int) -> Result:
+    """Return the result of a run from those of its tasks, by number: the first that weighs most, with its task.
+
+    `tasks` is the number of tasks that the run was asked to have.
 
     The order of weight is FAILED, REFUSED, LOST, KILLED, PAUSED, SUCCEEDED.
     """
-    task = min(range(len(results)), key=lambda i: (_WEIGHT.index(results[i].outcome), i))
+    task = min(results, key=lambda number: (_WEIGHT.index(results[number].outcome), number))
     worst = results[task]
-    return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, len(results))
+    return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, tasks)
 
 
 def name_task(result: Result, task: int, tasks: int) -> Result:

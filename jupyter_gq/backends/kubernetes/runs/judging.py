@@ -26,7 +26,7 @@ See docs/decisions/0055-give-up-a-container-after-twenty-minutes.md.
 See docs/decisions/0062-give-a-run-on-kubernetes-a-table-of-phases.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
@@ -60,27 +60,35 @@ class RunFacts:
     #: When pods could first be created; None: that was in an earlier process.
     creating_since: float | None = None
     #: The node of each task in the placement.
-    planned_nodes: tuple[str, ...] = ()
+    planned_nodes: Mapping[int, str] = field(default_factory=dict)
+    #: The tasks that the run is to have; None: all.
+    numbers: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, run: Run) -> "RunFacts":
         """Return the facts of a run as they are now."""
         placement = run.workload.placement if run.workload is not None else ()
+        placed, pods = run.numbers if run.seats is None else run.seats.numbers, run.member_pods
         return cls(
             id=run.id,
             number=run.number,
             tasks=run.tasks,
-            pods=dict(run.pods),
-            over=frozenset(task for task in run.pods if run.is_over(task)),
+            pods=dict(pods),
+            over=frozenset(task for task in pods if run.is_over(task)),
             delays=dict(run.delays),
             has_begun=run.begun_at is not None,
             creating_since=run.progress.entered.get(RunPhase.CREATING),
-            planned_nodes=tuple(task.node for task in placement),
+            planned_nodes={number: task.node for number, task in zip(placed, placement, strict=False)},
+            numbers=run.numbers,
         )
 
     def missing_tasks(self) -> list[int]:
         """Return the tasks whose pod was never seen."""
-        return [task for task in range(self.tasks) if task not in self.pods]
+        return [task for task in self.all_tasks() if task not in self.pods]
+
+    def all_tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks that the run is to have."""
+        return range(self.tasks) if self.numbers is None else self.numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,7 +155,7 @@ def update_delays(before: TaskDelays, pod: PodView, now: float) -> TaskDelays:
 def find_silent_job(run: RunFacts, options: KubernetesOptions, now: float) -> str:
     """Return the name of a Job that has not created its pod in time; "" if there is none, or if no Jobs create pods."""
     missing = run.missing_tasks()
-    if not options.as_jobs or not missing or run.creating_since is None:
+    if not options.as_jobs or not missing or run.has_begun or run.creating_since is None:
         return ""
     if now - run.creating_since < options.reservation_timeout:
         return ""
@@ -184,8 +192,7 @@ class _Case:
         limit = self.options.unschedulable_after * (1 if is_seen else _WITHOUT_A_WORD)
         if self.now - since < limit:
             return None, told
-        planned = self.run.planned_nodes
-        node = planned[pod.task] if pod.task < len(planned) else ""
+        node = self.run.planned_nodes.get(pod.task, "")
         place = f" on {node}" if node else ""
         sentence = (
             f"The cluster did not place the pod {pod.name}{place} in {self.now - since:.0f} s: "
@@ -240,11 +247,12 @@ class _Case:
                 return Verdict(result=result, task=task)
         if run.has_begun or run.creating_since is None or self.now - run.creating_since < limit:
             return None
-        waiting = sum(task not in run.pods or not run.pods[task].has_begun for task in range(run.tasks))
+        waiting = sum(task not in run.pods or not run.pods[task].has_begun for task in run.all_tasks())
         starting = [pod for pod in run.pods.values() if _is_starting(pod)]
         closed = tuple(node for pod in starting for node in self._nodes_to_close(pod.node, pod))
         return _refused(
-            f"The job did not start: {waiting} of {run.tasks} tasks had not begun after {limit:.0f} s.", closed
+            f"The job did not start: {waiting} of {len(run.all_tasks())} tasks had not begun after {limit:.0f} s.",
+            closed,
         )
 
     def _nodes_to_close(self, node: str, pod: PodView) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.domain.amount import ONE_GPU, Instant
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from .phases import CREATES_PODS, ENDING, RunEvent, RunPhase, next_phase
+from .seats import Seats
 
 #: Seconds after its deadline from which a pod that still exists is reported.
 _OVERDUE = 60.0
@@ -70,6 +71,11 @@ class Verdict:
     #: Nodes that take nothing new for a while because of it.
     back_off: tuple[str, ...] = ()
 
+    @classmethod
+    def refuse(cls, sentence: str, task: int | None = None) -> "Verdict":
+        """Return the verdict that the run, or one task of it, cannot have its place."""
+        return cls(result=Result(outcome=Outcome.REFUSED, sentence=sentence), task=task)
+
     @property
     def event(self) -> RunEvent:
         """The event of the run's table for this verdict: REFUSED for that outcome, else ABORTED."""
@@ -104,6 +110,12 @@ class Run:
     #: The tasks whose pod was deleted.
     gone: set[int] = field(default_factory=set)
     delays: dict[int, TaskDelays] = field(default_factory=dict)
+    #: The tasks of an elastic run; None: the run is not elastic, or its pods have not been listed yet.
+    seats: Seats | None = None
+    #: When the pods of tasks that leave are killed at the latest, by number, by the monotonic clock.
+    leave_by: dict[int, float] = field(default_factory=dict)
+    #: Since when the pods of tasks that join are being created, by number, by the monotonic clock.
+    join_since: dict[int, float] = field(default_factory=dict)
     #: When all tasks were first seen to have begun, by the time of day.
     begun_at: float | None = None
     #: When the pods are killed at the latest, by the monotonic clock; None: nobody has asked for the end.
@@ -151,11 +163,43 @@ class Run:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks: as it was launched, or else as far as the pods tell it."""
+        """The number of tasks, of an elastic run the most: as it was launched, or else as far as the pods tell it."""
         if self.workload is not None:
             return self.workload.tasks
         told = max((pod.of_tasks for pod in self.pods.values()), default=1)
         return max(told, max(self.pods, default=0) + 1)
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether tasks may join and leave the run."""
+        return self.workload is not None and self.workload.can_shrink
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the tasks that the run is to have now."""
+        return tuple(range(self.tasks)) if self.seats is None else tuple(sorted(self.seats.members))
+
+    @property
+    def settled_workload(self) -> Workload | None:
+        """The workload with the places of the tasks that the run cannot go on without: those that do not just join."""
+        if self.workload is None or self.seats is None:
+            return self.workload
+        places = tuple(place for task, place in self.seats.members.items() if not self.is_joining(task))
+        return replace(self.workload, placement=places)
+
+    @property
+    def member_pods(self) -> dict[int, PodView]:
+        """The last view of the pod of each task that was not told to leave."""
+        if self.seats is None or not self.seats.leaving:
+            return self.pods
+        return {task: pod for task, pod in self.pods.items() if task not in self.seats.leaving}
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no task can join the run now: a task could not, or the work is done in part."""
+        return self.seats is not None and (
+            self.seats.is_closed or self.is_ending or any(self.is_over(task) for task in self.seats.members)
+        )
 
     @property
     def holds_devices(self) -> bool:
@@ -192,7 +236,26 @@ class Run:
 
     def missing_tasks(self) -> list[int]:
         """Return the tasks whose pod was never seen."""
-        return [task for task in range(self.tasks) if task not in self.pods]
+        return [task for task in self.numbers if task not in self.pods]
+
+    def is_joining(self, task: int) -> bool:
+        """Return whether this task joins a run that has begun: the run goes on without it if it cannot start."""
+        if self.seats is None or self.begun_at is None or task not in self.seats.members:
+            return False
+        return task not in self.pods or not self.pods[task].has_run
+
+    def forget_pod(self, task: int) -> None:
+        """Drop what is known of the pod of a task that has left, so that the number can be given to another one."""
+        self.pods.pop(task, None)
+        self.gone.discard(task)
+        self.delays.pop(task, None)
+        self.join_since.pop(task, None)
+
+    def set_seats(self, seats: Seats) -> None:
+        """Store which tasks the run has; the placement of its workload is then that of all tasks that hold devices."""
+        self.seats, self.examined = seats, None
+        if self.launch is not None:
+            self.launch = replace(self.launch, workload=replace(self.launch.workload, placement=seats.places))
 
     def live_pods(self) -> list[PodView]:
         """Return the pods that may hold devices, in the order of their tasks: those that exist and have not ended."""
@@ -213,7 +276,10 @@ class Run:
             run=self.number,
             phase=Phase.STARTING if self.begun_at is None else Phase.RUNNING,
             since=Instant(self.launched_at if self.begun_at is None else self.begun_at),
-            sentence=self.sentence,
+            sentence=self.sentence or ("" if self.seats is None else self.seats.describe_closing()),
+            placement=() if self.seats is None else _in_order(self.seats.members),
+            leaving=() if self.seats is None else _in_order(self.seats.leaving),
+            closed=self.is_closed,
         )
 
     def finish(self, result: Result, now: float, day: float) -> Observation:
@@ -231,6 +297,10 @@ class Run:
             sentence=result.sentence if result.outcome is not Outcome.SUCCEEDED else "",
         )
         return self.ended
+
+
+def _in_order(seats: Mapping[int, TaskPlacement]) -> tuple[TaskPlacement, ...]:
+    return tuple(place for _, place in sorted(seats.items()))
 
 
 def describe_overdue(pod: PodView, deadline: float, now: float) -> str:

@@ -2,8 +2,8 @@
 
 Rules
 -----
-- All tasks of a run are created together, once all of its devices are there, and are deleted together.
-- What a run needs is asked for again at each step: `Writes` does it once.
+- All tasks of a run are created together, once all of its devices are there, and are deleted together. Tasks of an
+  elastic run may join and leave: see `resizing`.
 - A task whose pod was seen is never created again: the controller starts another run.
 - Pods whose work has ended stay until the run is forgotten, for only then is their result recorded. A sidecar may run
   on in such a pod. Until the pod is gone, its slots take no new work.
@@ -13,32 +13,27 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, ApiResource
-from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, ObjectRef, Writes
+from jupyter_gq.backends.kubernetes.api.views import PodView
+from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, Writes
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
-from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod, with_secrets
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
 from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation
 from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
-from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import TaskPlacement
 
 from .judging import ClusterFacts, RunFacts, find_silent_job, judge
 from .phases import RunEvent, RunPhase
+from .resizing import RunResizer
 from .run import Examined, Run, Verdict, describe_overdue, slots_in_use
+from .run_objects import RunObjects
 
 log = logging.getLogger(__name__)
 
-#: Variables of the launch that are passed on. Devices are named here, where their names are known.
-_PASSED_ON = ("GQ_STOP_GRACE",)
 #: Seconds for which a run that is known by its pods only is not reported.
 _SILENT_AT_FIRST = 10.0
 
@@ -57,8 +52,10 @@ class TrainingRuns:
         clocks: Clocks,
     ) -> None:
         """Begin without runs. `on_created` is given each pod that was created, before the watch shows it."""
-        self._options, self._writes, self._devices, self._nodes = options, writes, devices, nodes
-        self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
+        self._options, self._devices, self._nodes = options, devices, nodes
+        self._now, self._day = clocks.elapsed, clocks.now
+        self._objects = RunObjects(options, writes=writes, on_created=on_created)
+        self._resizer = RunResizer(options, objects=self._objects, devices=devices, now=clocks.elapsed)
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
         self._observer = RunObserver()
@@ -94,6 +91,18 @@ class TrainingRuns:
             self._devices.claim(workload, run.named_devices())
             if run.creates_pods and self._has_stepped:
                 run.sentence = self._create_pods(run)
+
+    def resize(self, key: RunKey, places: tuple[TaskPlacement, ...], grace: Seconds) -> None:
+        """Let the run have one task at each of these places; see `backends.capabilities.RunResizing`."""
+        run = self.runs.get(key)
+        if run is not None:
+            self._read_pods(run)
+            self._resizer.resize(run, places, grace)
+
+    def present_tasks(self, key: RunKey) -> tuple[int, ...]:
+        """Return the numbers of the tasks that the run has now; none if it is unknown."""
+        run = self.runs.get(key)
+        return () if run is None else run.numbers
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """Ask for the end of the run, and delete its pods with `grace` seconds.
@@ -177,10 +186,11 @@ class TrainingRuns:
         if is_calm and before is not None and before.revision == revision and not self._devices.is_failing(run.key):
             if before.report is not None:
                 return before.report
-            if not run.is_ending and self._is_creating(run):
+            if not run.is_ending and self._objects.is_creating(run):
                 return run.observe()
         report = self._advance(run)
-        is_steady = run.begun_at is not None and not run.is_ending and run.ended is None and not run.sentence
+        is_steady = run.begun_at is not None and not run.is_ending and run.ended is None and not report.sentence
+        is_steady = is_steady and not report.leaving and not run.missing_tasks()
         run.examined = Examined(revision=revision, report=report if is_steady else None)
         return report
 
@@ -191,7 +201,8 @@ class TrainingRuns:
 
     def count_missing_pods(self) -> int:
         """Return the number of pods that are wanted and not created yet."""
-        return sum(max(0, run.tasks - self.pods.count(key)) for key, run in self.runs.items() if run.creates_pods)
+        creating = [(key, run) for key, run in self.runs.items() if run.creates_pods]
+        return sum(max(0, len(run.numbers) - self.pods.count(key)) for key, run in creating)
 
     def slots_in_use(self) -> dict[str, set[str]]:
         """Return the slots of runs that have not ended, by node."""
@@ -226,12 +237,15 @@ class TrainingRuns:
     def _read_pods(self, run: Run) -> None:
         """Store the views of the run's pods, deleted ones included; tasks whose pod is gone are recorded in `run.gone`.
 
-        If each task has had a pod and the run still creates pods, move the run to STARTING.
+        An elastic run gets its seats once the pods have been listed. If each task has had a pod and the run still
+        creates pods, move the run to STARTING.
         """
         run.pods.update({pod.task: pod for pod in self.pods.take_deleted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
         run.gone = {task for task in run.pods if task not in present}
+        if self._has_stepped:
+            self._resizer.seat(run)
         if run.creates_pods and not run.missing_tasks():
             run.apply(RunEvent.PODS_SEEN, self._now())
 
@@ -242,6 +256,7 @@ class TrainingRuns:
             if run.workload is not None and (devices := run.named_devices()):
                 self._devices.claim(run.workload, devices)
             self._judge(run)
+        self._resizer.advance(run)
         if run.creates_pods:
             run.sentence = self._create_pods(run) or run.sentence
         if run.is_ending:
@@ -253,7 +268,7 @@ class TrainingRuns:
         return run.observe()
 
     def _note_beginning(self, run: Run) -> None:
-        if run.missing_tasks() or not all(pod.has_begun for pod in run.pods.values()):
+        if run.missing_tasks() or not all(pod.has_begun for pod in run.member_pods.values()):
             return
         if run.begun_at is None:
             run.begun_at, run.sentence = self._day(), ""
@@ -268,12 +283,16 @@ class TrainingRuns:
         facts = RunFacts.of(run)
         judgement = judge(facts, self._cluster_facts(run, facts), self._options, self._now())
         run.delays = dict(judgement.delays)
-        if judgement.verdict is None:
+        verdict = judgement.verdict
+        if verdict is None:
             run.sentence = judgement.sentence
+            return
+        if verdict.task is not None and run.is_joining(verdict.task):
+            self._resizer.give_up(run, verdict)
         else:
-            run.give_up(judgement.verdict, self._now())
-            for node in judgement.verdict.back_off:
-                self._nodes.back_off.add(node, judgement.verdict.result.sentence)
+            run.give_up(verdict, self._now())
+        for node in verdict.back_off:
+            self._nodes.back_off.add(node, verdict.result.sentence)
 
     def _cluster_facts(self, run: Run, facts: RunFacts) -> ClusterFacts:
         """Return the facts of the cluster by which a run is judged.
@@ -281,12 +300,12 @@ class TrainingRuns:
         If a Job has made no pod in time, its events are requested.
         """
         nodes = {pod.node for task, pod in facts.pods.items() if pod.node and task not in facts.over}
-        job = find_silent_job(facts, self._options, self._now())
+        job, settled = find_silent_job(facts, self._options, self._now()), run.settled_workload
         return ClusterFacts(
             lost={node: self._nodes.lost(node) for node in nodes},
-            gpu_nodes=frozenset(node for node in nodes.union(facts.planned_nodes) if self._nodes.slots(node)),
-            taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
-            job_message=self._writes.ask_why_no_pod(self._ref(JOBS, job)) if job else None,
+            gpu_nodes=frozenset(node for node in nodes.union(facts.planned_nodes.values()) if self._nodes.slots(node)),
+            taken_device=self._devices.describe_taken_device(settled) if settled is not None else "",
+            job_message=self._objects.job_message(job) if job else None,
         )
 
     def _give_up(self, run: Run, outcome: Outcome, sentence: str) -> None:
@@ -300,11 +319,10 @@ class TrainingRuns:
         Return what is waited for, as a sentence. The run is given up, and "" returned, if it has no image, or if its
         devices or its objects are refused.
         """
-        workload, missing = run.workload, run.missing_tasks()
+        workload = run.workload
         assert workload is not None
         assert run.launch is not None
-        image = run.launch.detail.image or self._options.runner_image
-        if not image:
+        if not self._objects.image_of(run.launch):
             self._give_up(run, Outcome.FAILED, "No image is known for the job: set c.KubernetesBackend.runner_image.")
             return ""
         prepared = self._devices.prepare(workload)
@@ -317,31 +335,14 @@ class TrainingRuns:
             return waiting.sentence
         if run.phase is RunPhase.WAITING:
             run.apply(RunEvent.DEVICES_READY, self._now())
-        creations = self._create_gang_service(workload) + [
-            self._create_pod(run.launch, task, additions, image)
-            for task in missing
-            if (additions := prepared[task].additions) is not None
-        ]
-        return self._read_answers(run, creations)
-
-    def _create_gang_service(self, workload: Workload) -> list[Creation]:
-        if workload.tasks == 1:
-            return []
-        service = self._ref(SERVICES, names.gang_name(workload.id, workload.run))
-        return [self._writes.create(service, lambda: gang_service(workload, self._options), _ignore)]
-
-    def _create_pod(self, launch: Launch, task: int, additions: PodAdditions, image: str) -> Creation:
-        workload = launch.workload
-        name = names.training_name(workload.id, workload.run, task)
-
-        def pod() -> JsonObject:
-            passed = {key: launch.environment[key] for key in _PASSED_ON if key in launch.environment}
-            made = training_pod(workload, task, additions, passed, image, self._options)
-            return with_secrets(made, workload.owner, launch.detail.secrets, self._options)
-
-        if self._options.as_jobs:
-            return self._writes.create(self._ref(JOBS, name), lambda: as_job(pod()), _ignore)
-        return self._writes.create(self._ref(PODS, name), pod, lambda created: self._on_created(pod_view(created)))
+        numbers = run.numbers if run.seats is None else run.seats.numbers
+        missing = run.missing_tasks()
+        additions = {
+            task: each.additions
+            for task, each in zip(numbers, prepared, strict=False)
+            if task in missing and each.additions is not None
+        }
+        return self._read_answers(run, self._objects.create(run.launch, additions))
 
     def _read_answers(self, run: Run, creations: Sequence[Creation]) -> str:
         """Give the run up if the cluster refuses one of its objects; return what is waited for, as a sentence."""
@@ -351,29 +352,16 @@ class TrainingRuns:
             return ""
         return next((creation.sentence for creation in creations if creation.sentence), "")
 
-    def _is_creating(self, run: Run) -> bool:
-        """Return whether a request to create an object of the run may be on its way to the API server."""
-        resource = JOBS if self._options.as_jobs else PODS
-        objects = [self._ref(resource, names.training_name(run.id, run.number, task)) for task in run.missing_tasks()]
-        if run.tasks > 1:
-            objects.append(self._ref(SERVICES, names.gang_name(run.id, run.number)))
-        return any(self._writes.is_creating(ref) for ref in objects)
-
     # --- ending
 
     def _delete_pods(self, run: Run) -> None:
-        if self._options.as_jobs:
-            # Before the pods: a Job creates its pod again if the Job still exists.
-            for job in self._jobs(run):
-                self._writes.delete(job)
         deadline = run.stop_deadline
         grace = self._options.gang_grace if deadline is None else max(1.0, deadline - self._now())
-        for pod in run.live_pods():
-            self._writes.delete(ObjectRef.of_pod(pod), grace)
+        self._objects.delete_pods(run, grace)
 
     def _is_over(self, run: Run) -> bool:
         """Return whether the work of the run has ended and none will begin. Pods on a lost node count as ended."""
-        if run.creates_pods or self._is_creating(run):
+        if run.creates_pods or self._objects.is_creating(run):
             return False
         return all([pod.is_over or self._nodes.lost(pod.node) for pod in run.live_pods()])
 
@@ -394,8 +382,8 @@ class TrainingRuns:
         verdict, stopped = run.verdict, run.stop_deadline is not None
         if verdict is not None:
             return verdict.result if verdict.task is None else name_task(verdict.result, verdict.task, run.tasks)
-        if run.pods:
-            return combine_results([read_result(pod, stopped=stopped) for _, pod in sorted(run.pods.items())])
+        if pods := run.member_pods:
+            return combine_results({task: read_result(pod, stopped=stopped) for task, pod in pods.items()}, run.tasks)
         if stopped and run.is_new:
             return Result(outcome=Outcome.PAUSED)  # the run was asked to end before any pod began
         return Result(outcome=Outcome.LOST, sentence="The pods of the job are gone.")
@@ -415,37 +403,9 @@ class TrainingRuns:
 
         The run is dropped once no pod is left.
         """
-        pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
-        rest = self._other_objects(run)
-        if not all([self._writes.delete(ref) for ref in rest]):
-            return
-        for pod in pods:
-            self._writes.delete(ObjectRef.of_pod(pod))
-        if pods:
+        if not self._objects.remove_others(run) or not self._objects.remove_pods(run):
             return
         self._removing.pop(run.key, None)
         self.pods.forget(run.key)
-        for ref in rest:
-            self._writes.forget_deletion(ref.key)
-        for resource in (PODS, JOBS):
-            for task in range(run.tasks):
-                self._writes.forget_creation(self._ref(resource, names.training_name(run.id, run.number, task)))
-        for pod in run.pods.values():
-            self._writes.forget_deletion(pod.uid)
-
-    def _other_objects(self, run: Run) -> list[ObjectRef]:
-        """Return what was created for the run beside its pods."""
-        services = [] if run.tasks == 1 else [self._ref(SERVICES, names.gang_name(run.id, run.number))]
-        return services + self._jobs(run) if self._options.as_jobs else services
-
-    def _jobs(self, run: Run) -> list[ObjectRef]:
-        """Return the Jobs that create the pods of the run."""
-        return [self._ref(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
-
-    def _ref(self, resource: ApiResource, name: str) -> ObjectRef:
-        return ObjectRef(resource=resource, namespace=self._options.training_namespace, name=name)
-
-
-def _ignore(created: JsonObject) -> None:
-    """Do nothing: the watch shows the object soon."""
+        self._objects.forget(run)

@@ -38,7 +38,7 @@ def a_pod(task=0, phase="Pending", node="n1", slots="n1/0", **fields):
 
 def facts(*pods, **fields):
     """A job with these pods, and as many tasks unless it is said otherwise."""
-    found = {"tasks": len(pods), "planned_nodes": ("n1",) * len(pods), **fields}
+    found = {"tasks": len(pods), "planned_nodes": {pod.task: "n1" for pod in pods}, **fields}
     return RunFacts(id="job-a", number=1, pods={pod.task: pod for pod in pods}, **found)
 
 

@@ -152,13 +152,13 @@ S, F, R, L, K, P = (
     ("ends", "wanted"), [((S, S), S), ((S, P), P), ((P, K), K), ((K, L), L), ((L, R), R), ((R, F), F)]
 )
 def test_the_worst_of_a_gang_counts(ends, wanted):
-    assert combine_results(ends).outcome is wanted.outcome
+    assert combine_results(dict(enumerate(ends)), len(ends)).outcome is wanted.outcome
 
 
 def test_the_task_for_which_the_others_were_stopped_is_named():
-    assert combine_results([K, F, K]) == Result(outcome=Outcome.FAILED, sentence="Task 1 of 3: FAILED.")
+    assert combine_results({0: K, 1: F, 3: K}, 4) == Result(outcome=Outcome.FAILED, sentence="Task 1 of 4: FAILED.")
     assert name_task(K, 1, 3) == Result(outcome=Outcome.KILLED, sentence="Task 1 of 3: KILLED.")
-    assert combine_results([F]) == name_task(F, 0, 1) == F
+    assert combine_results({0: F}, 1) == name_task(F, 0, 1) == F
 
 
 def test_only_some_trouble_may_pass():
