@@ -40,7 +40,7 @@ STRANGERS = {
 
 @pytest_asyncio.fixture
 async def owned(world: World, bundle: dict[str, Any]) -> dict[str, str]:
-    """A job of ann that runs and has printed something, and her notebook."""
+    """A job of ann that runs and has printed something, and a notebook of ann."""
     job = world.controller.jobs.submit(ANN, submission(bundle), None)[0].id
     ticket = world.controller.tickets.open(ANN, TicketRequest(server="lab", gpus="0.25"))[0].id
     await world.steps(4)
