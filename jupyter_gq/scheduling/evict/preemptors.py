@@ -40,7 +40,7 @@ def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Ev
     for name in evictions.migrations.keys() & evictions.evicted.keys():
         # Work that goes on elsewhere makes its own preemptor the one for which the work there stops.
         preemptor = index.workloads.get(evictions.evicted[name].by or "")
-        if preemptor is not None:
+        if preemptor is not None and preemptor.id in served:
             nominees |= {device: preemptor for task in evictions.migrations[name] for device in task.devices}
     for instruction in list(evictions.evicted.values()):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:

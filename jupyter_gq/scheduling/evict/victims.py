@@ -105,8 +105,9 @@ class VictimIndex:
             return
         for pool in self._inputs.index.pools_of(victim):
             leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _Leaf())
-            for each in (leaf, *leaf.past.values()):
-                insort(each.victims, victim, lo=each.start, key=disruption)
+            for least, each in ((min_runtime.AT_ONCE, leaf), *leaf.past.items()):
+                if not min_runtime.remaining_protection(victim, least, self._inputs.now):
+                    insort(each.victims, victim, lo=each.start, key=disruption)
 
     def _unprotected(self, leaf: _Leaf, queue: str, preemptor_queue: str) -> _Leaf:
         """Return the candidates of `leaf` that no min runtime protects from work of `preemptor_queue`."""

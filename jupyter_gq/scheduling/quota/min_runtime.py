@@ -10,7 +10,12 @@ Rules
    departments. Roots are children of one common ancestor that names no time. For one queue the methods agree.
 3. Start. The time counts from the start of the present run. Work that has not started is not protected, nor are the
    surplus replicas of elastic work: they may go at any time.
-4. Exceptions. A lowered limit, a lost node and the owner are not others: no time protects against them.
+4. Kept places. Work for which other work was told to stop in an earlier cycle counts as if it started now. Otherwise a
+   queue could take the place in between, although it could take it neither from the work that stops nor from the work
+   that starts there.
+5. Exceptions. A lowered limit, a lost node and the owner are not others: no time protects against them.
+
+See docs/decisions/0173-protect-work-for-which-a-place-is-kept.md.
 """
 
 from collections.abc import Sequence
@@ -60,9 +65,13 @@ def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRun
 def remaining_protection(victim: Workload, least: Seconds, now: Instant) -> Seconds:
     """Return for how many seconds the victim is still protected, if a run is protected for `least` seconds.
 
-    0 = not protected. Work that has not started and replicas never are.
+    0 = not protected. Replicas never are, and work that has not started is only if a place is kept for it.
     """
-    if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Replica):
+    if isinstance(victim, Replica):
+        return AT_ONCE
+    if victim.state is State.PENDING:
+        return least if victim.nominated else AT_ONCE
+    if not least or victim.started_at is None:
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
 

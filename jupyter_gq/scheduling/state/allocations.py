@@ -70,7 +70,7 @@ class Allocations:
 
         A whole workload leaves `pending`, and the further replicas that it could get become wanted.
         """
-        started = replace(workload, placement=place, reserved=(), nominated=False)
+        started = replace(workload, placement=place, reserved=())
         self._usage.add_held(started)
         self.admitted[workload.id] = started
         if isinstance(workload, Replica):

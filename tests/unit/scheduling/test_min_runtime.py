@@ -11,7 +11,7 @@ from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Policy
 from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim, remaining_protection
-from tests.builders import NOW, Cluster, a_job, a_queue, evicted, later, running, why
+from tests.builders import NOW, Cluster, a_job, a_queue, admitted, apply, evicted, later, running, stopped, why
 
 #: Builders count from so long ago.
 AGO = 1000
@@ -123,6 +123,19 @@ def test_an_older_one_goes_in_place_of_a_newer_one_that_is_protected():
         a_job("bert", "vision"),
     )
     assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["old"]
+
+
+@pytest.mark.parametrize(("least", "starts"), [(1500, "high"), (0, "owed")])
+def test_another_queue_does_not_get_the_place_of_protected_work_that_stops_for_a_higher_priority(least, starts):
+    """With a min runtime, neither the job that stops nor the one that starts may go for `owed`."""
+    cluster = Cluster().node("n").queue("nlp", 0, reclaim_min_runtime=least).queue("vision", 1)
+    cluster.add(running(a_job("low", "nlp"), "n-0", since=AGO - 100), a_job("high", "nlp", priority=1))
+    snapshot = cluster.add(a_job("owed", "vision", submitted=1)).snapshot()
+    stopped_for_it = apply(snapshot, run_cycle(snapshot, Policy(), NOW))
+    decision = run_cycle(stopped_for_it, Policy(), NOW)
+    assert decision.instructions == ()
+    snapshot = stopped(stopped_for_it)
+    assert admitted(run_cycle(snapshot, Policy(), NOW)) == [starts]
 
 
 def test_a_higher_priority_waits_until_the_lower_one_has_run_long_enough():

@@ -25,3 +25,17 @@ def test_room_that_was_cleared_for_one_and_went_to_another_names_the_other():
     assert stops == {"right": (EvictReason.CONSOLIDATED, "whole"), "small": (EvictReason.RECLAIMED, "whole")}
     told = next(i.sentence for i in decision.instructions if isinstance(i, Evict) and i.workload == "right")
     assert "so that ann's whole (4 GPUs) fits" in reveal(told)
+
+
+def test_work_that_goes_on_in_a_part_of_its_own_place_stops_for_whoever_gets_the_rest():
+    """`first` clears the place; then `fixed` and `owed` take all that `moves` leaves of it."""
+    cluster = Cluster().node("n", 3).queue("dept", 3).queue("other", 1)
+    cluster.queue("a", 1.5, parent="dept").queue("b", 1.5, parent="dept")
+    cluster.add(
+        running(a_job("moves", "b", "0.7", tasks=3, min_members=1), "n-0", "n-1", "n-2"),
+        a_job("fixed", "a", preemptible=False, submitted=1),
+        a_job("first", "a", "0.7", tasks=2, min_members=1, priority=1, elastic=True, submitted=2),
+        a_job("owed", "other", tasks=2, min_members=1, preemptible=False, priority=1, submitted=3),
+    )
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert [(i.workload, i.by) for i in decision.instructions if isinstance(i, Evict)] == [("moves", "fixed")]
