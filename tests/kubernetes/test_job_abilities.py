@@ -169,7 +169,7 @@ async def test_a_job_is_changed_while_it_waits_and_while_it_runs(installed, tmp_
     await installed.phase(waits, "running")
     assert installed.job(waits).node != node
     change(first, held=True)
-    await eventually(lambda: installed.job(first).phase == "held", lambda: f"it is paused: {installed.job(first)}")
+    await eventually(lambda: installed.job(first).phase == "paused", lambda: f"it is paused: {installed.job(first)}")
     assert 0 not in await pods_of(installed, first)
     change(first, held=False)
     await eventually(lambda: installed.job(first).phase == "running", lambda: f"it goes on: {installed.job(first)}")

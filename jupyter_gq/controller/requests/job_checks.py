@@ -42,7 +42,7 @@ def check_resizing(context: Context, request: JobFields) -> None:
     if request.min_tasks is not None and request.min_tasks < request.tasks and resizing is None:
         raise NeverFits(
             f"You asked for {request.min_tasks} to {request.tasks} tasks, but the number of tasks of a job cannot "
-            f"change here: jobs are pods. Leave min_tasks away, and all {request.tasks} tasks start together or none; "
+            f"change here. Leave min_tasks away, and all {request.tasks} tasks start together or none; "
             f"or ask for {request.min_tasks} {'task' if request.min_tasks == 1 else 'tasks'}.",
             Resource.TASKS,
         )

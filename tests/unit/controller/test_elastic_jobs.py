@@ -244,7 +244,7 @@ def test_jobs_that_cannot_be_resized_refuse_a_least_number_of_tasks(tmp_path):
     with pytest.raises(NeverFits) as refused:
         send(world)
     assert reveal(str(refused.value)) == (
-        "You asked for 2 to 4 tasks, but the number of tasks of a job cannot change here: jobs are pods. Leave "
+        "You asked for 2 to 4 tasks, but the number of tasks of a job cannot change here. Leave "
         "min_tasks away, and all 4 tasks start together or none; or ask for 2 tasks."
     )
     assert world.send(ANN, "vision", "1", tasks=2, min_tasks=2), "all or nothing is no change"

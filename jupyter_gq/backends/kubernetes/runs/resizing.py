@@ -3,8 +3,8 @@
 Rules
 -----
 - The intent rule: the seats say which tasks a run is to have. Each step does what is next for each of them.
-- The surplus rule: how the pod of a leaving task ends does not count for the result of the run. Its devices are its own
-  until it is gone.
+- The surplus rule: how the pod of a leaving task ends does not count for the result of the run. The pod keeps its
+  devices until it is gone.
 - The last-word rule: a task that cannot join is given up, and the others run on.
 
 See docs/decisions/0180-resize-runs-of-pods.md.
