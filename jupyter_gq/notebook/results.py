@@ -29,7 +29,7 @@ class ResultError(RuntimeError):
 
 
 class JobHandle(Protocol):
-    """What `submit` returns."""
+    """A handle of a job, as `submit` returns it."""
 
     @property
     def id(self) -> str:
