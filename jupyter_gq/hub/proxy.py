@@ -81,7 +81,7 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         request = self.request
         return f"{request.method} {request.path}{'?[query]' if request.query else ''} ({request.remote_ip})"
 
-    async def get_target_url(self, path: str) -> str | None:
+    async def get_target_url(self, path: str | None) -> str | None:
         """Return the URL of the server for this request, with the path as the browser wrote it.
 
         Answers the browser and returns None if no route leads to a server. `path` is the decoded path.
@@ -90,8 +90,9 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         if url is None:
             return None
         address, mark, query = url.partition("?")
-        encoded_anew = urllib.parse.quote(path).lstrip("/")
-        return address.removesuffix(encoded_anew) + self.request.path.lstrip("/") + mark + query
+        encoded_anew = urllib.parse.quote(path or "").lstrip("/")
+        written: str = self.request.path.lstrip("/")
+        return address.removesuffix(encoded_anew) + written + mark + query
 
     async def get(self, path: str | None = None) -> None:
         """Pass a GET request on; if it opens a WebSocket connection, pass messages on until both sides have closed it.
