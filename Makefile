@@ -49,7 +49,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" "jupyterlab==4.4.*" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" "jupyterlab==4.4.*" "notebook>=7.4" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis rfc3987
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------
@@ -137,12 +137,22 @@ test-browser: setup chromium $(HUB55)/.installed
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py tests/browser/test_versions.py
 
 .PHONY: test-older-lab
-test-older-lab: setup chromium .venv-lab-4.5/.installed ## Click in JupyterLab 4.5; test-browser does it in 4.4 and in the newest one
+test-older-lab: setup chromium .venv-lab-4.5/.installed ## Click in JupyterLab 4.5 and Notebook 7.5; test-browser does it in the oldest and the newest ones
 	JUPYTER_GQ_TEST_PYTHON=$(abspath .venv-lab-4.5)/bin/python $(PYTEST) tests/browser/test_versions.py
+
+# Not in CI: the environment takes minutes. See docs/decisions/0178-test-collaboration-in-an-environment-of-its-own.md.
+.PHONY: test-collaboration
+test-collaboration: setup chromium .venv-collaboration/.installed ## Share a notebook between two pages with jupyter-collaboration
+	JUPYTER_GQ_TEST_PYTHON=$(abspath .venv-collaboration)/bin/python $(PYTEST) -rs tests/browser/test_collaboration.py
+
+.venv-collaboration/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(PYTHON) -m venv .venv-collaboration
+	.venv-collaboration/bin/pip install -q "jupyter-collaboration==5.*" "jupyterlab==4.6.*" -e ".[demo]"
+	@touch $@
 
 .venv-lab-%/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv .venv-lab-$*
-	.venv-lab-$*/bin/pip install -q "jupyterlab==$*.*" -e ".[demo]"
+	.venv-lab-$*/bin/pip install -q "jupyterlab==$*.*" "notebook>=7.4" -e ".[demo]"
 	@touch $@
 
 test-repeat: setup ## Run the tests of TIER (such as hub) TIMES (10) times in a row, beside BUSY (0) busy processes

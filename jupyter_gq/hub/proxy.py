@@ -2,6 +2,8 @@
 
 The proxy itself has these defects:
 
+- Paths: the proxy decodes the path of a request and encodes it anew, which changes the name of each room of
+  jupyter-collaboration (`json:notebook:...`): the server opens another, empty room.
 - Streams: the proxy keeps an answer until it is complete, and works on ten requests at a time; see `http_exchange`.
 
 - Subprotocol: JupyterLab offers a subprotocol for its connection to a kernel. The proxy forwards the offer, but not the
@@ -25,6 +27,7 @@ See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
 import asyncio
 import contextlib
 import sys
+import urllib.parse
 from collections import Counter
 from collections.abc import Coroutine
 from typing import ClassVar
@@ -77,6 +80,19 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
         """Return the request as tornado logs it, without the values of its query: they may be tokens and codes."""
         request = self.request
         return f"{request.method} {request.path}{'?[query]' if request.query else ''} ({request.remote_ip})"
+
+    async def get_target_url(self, path: str | None) -> str | None:
+        """Return the URL of the server for this request, with the path as the browser wrote it.
+
+        Answers the browser and returns None if no route leads to a server. `path` is the decoded path.
+        """
+        url: str | None = await super().get_target_url(path)
+        if url is None:
+            return None
+        address, mark, query = url.partition("?")
+        encoded_anew = urllib.parse.quote(path or "").lstrip("/")
+        written: str = self.request.path.lstrip("/")
+        return address.removesuffix(encoded_anew) + written + mark + query
 
     async def get(self, path: str | None = None) -> None:
         """Pass a GET request on; if it opens a WebSocket connection, pass messages on until both sides have closed it.

@@ -13,6 +13,7 @@ import { desktop } from './plugins/desktop';
 import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
 import { lending } from './plugins/lending';
+import { log } from './plugins/log';
 import { memory } from './plugins/memory';
 import { notify } from './plugins/notify';
 import { outputs } from './plugins/outputs';
@@ -33,6 +34,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   send,
   again,
   jobs,
+  log,
   copies,
   selection,
   panel,

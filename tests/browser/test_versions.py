@@ -1,8 +1,9 @@
-"""A cell that is sent from each version of JupyterLab: its output, its log and the way back to it.
+"""A cell that is sent from each version of JupyterLab and Notebook: its output, its log and the way back to it.
 
-`JUPYTER_GQ_TEST_PYTHON` is an interpreter that has another version of JupyterLab.
+`JUPYTER_GQ_TEST_PYTHON` is an interpreter that has other versions of them.
 
 See docs/decisions/0157-click-in-the-oldest-jupyterlab.md.
+See docs/decisions/0179-promise-notebook-7-and-click-in-it.md.
 """
 
 import asyncio
@@ -25,30 +26,39 @@ PYTHON = os.environ.get("JUPYTER_GQ_TEST_PYTHON", sys.executable)
 SOURCES = ("print('trained', 6 * 7)", *(f"# {number}" + "\n" * 20 for number in range(12)))
 
 
-def test_a_cell_is_sent_and_its_log_and_cell_are_shown():
-    asyncio.run(send_and_look(installed_jupyterlab()))
+def test_a_cell_is_sent_and_its_log_and_cell_are_shown_in_jupyterlab_and_notebook():
+    asyncio.run(send_and_look())
 
 
-async def send_and_look(version: str) -> None:
-    """Open a notebook, send its first cell, read its log, and go back to the cell from the panel."""
+async def send_and_look() -> None:
+    """Open a notebook in each of both pages, send its first cell, read its log, and go back to the cell."""
     async with running_demo(epochs=10, python=PYTHON) as hub, running_browser() as browser:
-        (hub.folder / "homes/ann/short.ipynb").write_text(json.dumps(make_long_notebook()))
         page = await browser.new_page(viewport=WIDE)
         hub_page, lab = HubPage(page, hub.url, "ann"), LabPage(page)
         await hub_page.log_in()
         await hub_page.choose("0.25")
         await page.wait_for_url("**/user/ann/**", wait_until="commit")
-        await page.goto(f"{hub.url}/user/ann/lab/tree/short.ipynb")
-        await lab.notebook_is_open()
-        await has_version(page, version)
-        cell = lab.cells().first
-        await send(lab, cell)
-        await expect(lab.output(cell)).to_contain_text("trained 42")
-        await expect(lab.output(cell)).to_contain_text("Trained in vision")  # the buttons change their places no more
-        await lab.output(cell).hover()
-        await lab.output(cell).get_by_role("button", name=re.compile(r"^Log\b")).click()
-        await expect(page.get_by_role("log")).to_contain_text("trained 42")
-        await goes_back_to_cell(lab, cell)
+        for package, route in (("jupyterlab", "lab/tree"), ("notebook", "notebooks")):
+            (hub.folder / f"homes/ann/{package}.ipynb").write_text(json.dumps(make_long_notebook()))
+            await page.goto(f"{hub.url}/user/ann/{route}/{package}.ipynb")
+            await lab.notebook_is_open()
+            await has_version(page, installed_version(package))
+            await has_job_with_log_and_cell(lab, name=f"in-{package}")
+
+
+async def has_job_with_log_and_cell(lab: LabPage, name: str) -> None:
+    """Send the first cell as a job of that name; its log is shown, and its cell found again."""
+    cell = lab.cells().first
+    await lab.select(cell)
+    await lab.open_dialog(cell)
+    await lab.fill_dialog(queue="vision", gpus="0.5", name=name)
+    await lab.confirm()
+    await expect(lab.output(cell)).to_contain_text("trained 42")
+    await expect(lab.output(cell)).to_contain_text("Trained in vision")  # the buttons change their places no more
+    await lab.output(cell).hover()
+    await lab.output(cell).get_by_role("button", name=re.compile(r"^Log\b")).click()
+    await expect(lab.page.get_by_role("log").get_by_text("trained 42")).to_be_in_viewport()
+    await goes_back_to_cell(lab, cell, name)
 
 
 def make_long_notebook() -> JsonObject:
@@ -58,35 +68,27 @@ def make_long_notebook() -> JsonObject:
 
 
 async def has_version(page: Page, expected: str) -> None:
-    """The page is of that version of JupyterLab."""
+    """The page is of that version of JupyterLab or Notebook."""
     config = json.loads(await page.locator("#jupyter-config-data").inner_text())
     assert config["appVersion"] == expected
 
 
-def installed_jupyterlab() -> str:
-    """The version of JupyterLab that the environment has."""
-    command = [PYTHON, "-c", "import jupyterlab; print(jupyterlab.__version__)"]
+def installed_version(package: str) -> str:
+    """The version of a package that the environment has."""
+    command = [PYTHON, "-c", f"import {package}; print({package}.__version__)"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-async def send(lab: LabPage, cell: Locator) -> None:
-    """Send a cell by the button of its toolbar."""
-    await lab.select(cell)
-    await lab.open_dialog(cell)
-    await lab.fill_dialog(queue="vision", gpus="0.5", name="short")
-    await lab.confirm()
-
-
-async def goes_back_to_cell(lab: LabPage, cell: Locator) -> None:
+async def goes_back_to_cell(lab: LabPage, cell: Locator, name: str) -> None:
     """From the end of the notebook, the button of the panel leads to the cell, in the same tab of the browser."""
     await lab.output(cell).get_by_role("button", name=re.compile(r"^Details\b")).click()
-    job = lab.page.locator("#jupyter-gq-panel").get_by_role("listitem").filter(has_text="short")
-    await lab.cells().first.click(position={"x": 5, "y": 5})
+    job = lab.page.locator("#jupyter-gq-panel").get_by_role("listitem").filter(has_text=name)
+    await cell.focus()  # a click may hit the toolbar, below which the cell begins
     await lab.page.keyboard.press("Escape")
     for _ in SOURCES[1:]:
         await lab.page.keyboard.press("j")
     await expect(lab.active_cell()).to_have_attribute("data-windowed-list-index", str(len(SOURCES) - 1))
-    await job.get_by_role("button", name="Go to cell of short").click()
+    await job.get_by_role("button", name=f"Go to cell of {name}").click()
     await expect(lab.active_cell()).to_contain_text("trained")
     await expect(lab.active_cell()).to_be_in_viewport()
     assert len(lab.page.context.pages) == 1

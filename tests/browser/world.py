@@ -61,13 +61,13 @@ async def running_demo(
 
 
 def show_extension_of_checkout(home: Path) -> None:
-    """Let the user's JupyterLab load the extension that was built in this checkout, not one that is installed."""
+    """Let the user's JupyterLab and Notebook load the extension of this checkout, not an installed one."""
     extensions = home / ".labextensions"
     extensions.mkdir()
     (extensions / "jupyter-gq").symlink_to(Path(jupyter_gq.__file__).parent / "labextension")
-    config = home / ".jupyter/jupyter_lab_config.py"
+    config = home / ".jupyter/jupyter_server_config.py"
     config.parent.mkdir(exist_ok=True)
-    config.write_text(f"c.LabApp.extra_labextensions_path = [{str(extensions)!r}]\n")
+    config.write_text(f"c.LabServerApp.extra_labextensions_path = [{str(extensions)!r}]\n")
 
 
 def read_cells(notebook: Path) -> list[JsonObject]:

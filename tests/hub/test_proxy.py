@@ -45,6 +45,20 @@ class Kernels(WebSocketHandler):
         self.write_message(message, binary=isinstance(message, bytes))
 
 
+class Rooms(WebSocketHandler):
+    """Tells each browser the address that it asked for."""
+
+    def open(self, _room):
+        self.write_message(self.request.uri)
+
+
+class Pages(RequestHandler):
+    """Answers with the address that it was asked for."""
+
+    def get(self, _page):
+        self.finish(self.request.uri)
+
+
 class Talkative(WebSocketHandler):
     """Sends many messages, each as soon as the last one was taken."""
 
@@ -132,6 +146,8 @@ async def http_proxied(files=None):
     handlers = [
         ("/kernel", Kernels),
         ("/kernel/talkative", Talkative),
+        ("/rooms/(.*)", Rooms),
+        ("/other/pages/(.*)", Pages),
         ("/stream", Stream),
         ("(?:/other)?/answers/(.*)", Answers),
     ]
@@ -178,6 +194,19 @@ async def test_the_browser_is_told_which_subprotocol_the_server_chose(offered, c
     async with proxied() as address, connected(address, subprotocols=offered) as connection:
         assert connection.selected_subprotocol == chosen
         assert await asyncio.wait_for(connection.read_message(), scaled(60)) == "the first word"
+
+
+#: Characters that need no encoding, and some that do not mean the same when they are encoded.
+ADDRESS = "json:notebook:1%3A2/a;b%2Fc%252F@(d)'%C3%A9?s=%3A:'"
+
+
+async def test_a_server_is_asked_for_the_address_that_the_browser_wrote():
+    async with http_proxied() as (address, _):
+        rooms = "ws" + address.removeprefix("http") + "/rooms/"
+        async with connected(rooms + ADDRESS) as connection:
+            assert await asyncio.wait_for(connection.read_message(), scaled(60)) == "/rooms/" + ADDRESS
+        answer = await AsyncHTTPClient().fetch(f"{address}/other/pages/{ADDRESS}", request_timeout=scaled(60))
+        assert answer.body.decode() == "/other/pages/" + ADDRESS
 
 
 async def test_text_bytes_and_a_large_output_pass_as_what_they_are():

@@ -1,9 +1,12 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
 import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
+import type { Widget } from '@lumino/widgets';
 
 import { METADATA_KEY } from '../attach/metadata';
 import { jobs } from '../plugins/jobs';
+import { log } from '../plugins/log';
 import { panel } from '../plugins/panel';
 import { CommandIDs, PANEL_ID } from '../tokens';
 import type { JobView } from '../wire';
@@ -29,16 +32,23 @@ beforeEach(async () => {
   const documents = {
     openOrReveal: (...args: unknown[]) => void opened.push(args)
   } as unknown as IDocumentManager;
-  const rendermime = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
-  await jobs.activate(app.frontEnd, training, rendermime, null, tracker.tracker, documents);
+  await jobs.activate(app.frontEnd, training, tracker.tracker, documents);
+  await activateLog(app.frontEnd.shell);
   await panel.activate(app.frontEnd, training, null);
 });
 afterEach(async () => {
   await jobs.deactivate?.(app.frontEnd);
+  await log.deactivate?.(app.frontEnd);
   await panel.deactivate?.(app.frontEnd);
   clearScreen();
   jest.restoreAllMocks();
 });
+
+/** Start the plugin that shows logs; `lab` is the shell of JupyterLab, or null in Notebook 7. */
+async function activateLog(lab: JupyterFrontEnd.IShell | null): Promise<void> {
+  const rendermime = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
+  await log.activate(app.frontEnd, training, rendermime, null, lab);
+}
 
 /** Execute a command about a job, up to its first question to the user. */
 async function execute(id: string, job: string): Promise<void> {
@@ -217,6 +227,18 @@ describe('the log of a job', () => {
     expect(new Set(opened)).toEqual(new Set(['Log: digits', 'Log: other']));
     expect(new Set(app.widgets.slice(before)).size).toBe(2);
     expect(app.activated).toEqual(['jupyter-gq-log-job-1', 'jupyter-gq-log-job-1', 'jupyter-gq-log-job-2']);
+  });
+
+  it('is below the notebook in Notebook 7, whose main area has no room for it', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    const findArea = async (): Promise<string | undefined> => {
+      await execute(CommandIDs.openLog, 'job-1');
+      return app.areas.get(app.widgets.at(-1) as Widget);
+    };
+    expect(await findArea()).toBe('main');
+    await log.deactivate?.(app.frontEnd);
+    await activateLog(null);
+    expect(await findArea()).toBe('down');
   });
 });
 

@@ -245,6 +245,8 @@ export class FakeApp {
   /** Ids of widgets that were activated. */
   readonly activated: string[] = [];
   readonly widgets: Widget[] = [];
+  /** Areas of the page to which widgets were added. */
+  readonly areas = new Map<Widget, string | undefined>();
   /** Paths of files that do not exist. */
   readonly missingFiles: string[] = [];
   /** Ids of commands with their arguments, in the order of their execution. */
@@ -255,7 +257,10 @@ export class FakeApp {
   }
 
   readonly shell = {
-    add: (widget: Widget): void => void this.widgets.push(widget),
+    add: (widget: Widget, area?: string): void => {
+      this.widgets.push(widget);
+      this.areas.set(widget, area);
+    },
     activateById: (id: string): void => void this.activated.push(id)
   };
 

@@ -1,20 +1,13 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { ILayoutRestorer } from '@jupyterlab/application';
-import { Dialog, MainAreaWidget, showDialog, WidgetTracker } from '@jupyterlab/apputils';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
-import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
-import { DisposableDelegate } from '@lumino/disposable';
 
 import { actOnJob, cancelAll } from '../acts';
 import { goToCell } from '../attach/locate';
-import { panelIcon } from '../icons';
 import { isCancellable, isWaiting } from '../jobs';
 import { definePlugin } from '../lifetime';
-import { LOG_MIME, LogView } from '../panel/log';
-import { makeLogDownload, makeLogSearch, makeTaskChoice } from '../panel/logtools';
 import { listLoadable, makeLoadingCode } from '../results';
 import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS } from '../tokens';
 import type { JobView } from '../wire';
@@ -22,15 +15,13 @@ import type { JobView } from '../wire';
 /** The commands about jobs, behind the buttons of the panel and of the status line under a cell. */
 export const jobs = definePlugin({
   id: 'jupyter-gq:jobs',
-  description: 'Adds the commands about jobs: hold, release, cancel, log, result, cell.',
+  description: 'Adds the commands about jobs: hold, release, cancel, result, cell.',
   autoStart: true,
-  requires: [ITraining, IRenderMimeRegistry],
-  optional: [ILayoutRestorer, INotebookTracker, IDocumentManager],
+  requires: [ITraining],
+  optional: [INotebookTracker, IDocumentManager],
   activate: (
     { app, owned, trans },
     training: ITraining,
-    rendermime: IRenderMimeRegistry,
-    restorer: ILayoutRestorer | null,
     tracker: INotebookTracker | null,
     documents: IDocumentManager | null
   ): void => {
@@ -42,9 +33,6 @@ export const jobs = definePlugin({
       });
       owned.add(command);
     };
-    const logs = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'jupyter-gq-log' });
-    owned.add(new DisposableDelegate(() => logs.forEach(log => log.dispose())));
-    owned.add(logs);
     addCommand(CommandIDs.cancelJob, trans.__('Cancel Job'), job => cancel(training, job, trans));
     addCommand(CommandIDs.holdJob, trans.__('Hold or Pause Job'), job => setHeld(training, job, true));
     addCommand(CommandIDs.releaseJob, trans.__('Release Held Job'), job => setHeld(training, job, false));
@@ -63,16 +51,6 @@ export const jobs = definePlugin({
     );
     addCommand(CommandIDs.goToCell, trans.__('Go to Cell of Job'), async job => {
       await goToCell(app, tracker, job, trans);
-    });
-    const makeLog = (job: JobView): MainAreaWidget<LogView> => {
-      const text = rendermime.createRenderer(LOG_MIME);
-      return makeLogWidget(job, new LogView(job.id, training, text, trans), training, trans);
-    };
-    addCommand(CommandIDs.openLog, trans.__('Open Log of Job'), job => openLog(app, logs, job, makeLog));
-    void restorer?.restore(logs, {
-      command: CommandIDs.openLog,
-      args: widget => ({ job: widget.content.job }),
-      name: widget => widget.content.job
     });
   }
 });
@@ -168,52 +146,4 @@ async function loadResults(
     content.activeCell?.model.sharedModel.setSource(code);
   }
   await NotebookActions.run(content, panel.sessionContext);
-}
-
-/** Show the log of a job: an open one, or a new one that `makeLog` makes. */
-async function openLog(
-  app: JupyterFrontEnd,
-  logs: WidgetTracker<MainAreaWidget<LogView>>,
-  job: JobView,
-  makeLog: (job: JobView) => MainAreaWidget<LogView>
-): Promise<void> {
-  let widget = logs.find(known => known.content.job === job.id);
-  if (widget === undefined) {
-    widget = makeLog(job);
-    await logs.add(widget);
-  }
-  if (!widget.isAttached) {
-    app.shell.add(widget, 'main', { mode: 'split-bottom' });
-  }
-  app.shell.activateById(widget.id);
-}
-
-/** Return a log in a widget of the main area, with its tools above it. */
-function makeLogWidget(
-  job: JobView,
-  view: LogView,
-  training: ITraining,
-  trans: TranslationBundle
-): MainAreaWidget<LogView> {
-  const widget = new MainAreaWidget({ content: view });
-  widget.id = `jupyter-gq-log-${job.id}`;
-  widget.title.label = trans.__('Log: %1', job.name || job.id);
-  widget.title.icon = panelIcon;
-  widget.title.closable = true;
-  view.node.setAttribute('role', 'log');
-  view.node.setAttribute('aria-label', trans.__('Log of %1', job.name));
-  widget.toolbar.addItem(
-    'refresh',
-    new ToolbarButton({
-      icon: refreshIcon,
-      tooltip: trans.__('Read the log again'),
-      onClick: () => void view.refresh()
-    })
-  );
-  if (job.tasks > 1) {
-    widget.toolbar.addItem('task', makeTaskChoice(view, job.tasks, trans));
-  }
-  widget.toolbar.addItem('search', makeLogSearch(view, trans));
-  widget.toolbar.addItem('download', makeLogDownload(view, training.client, trans));
-  return widget;
 }

@@ -206,6 +206,7 @@ function SoftwareField({ values, software, problem, onValues, trans }: IMoreProp
     <Field id="software" label={trans.__('Software')} problem={problem}>
       <HTMLSelect
         id="jp-gq-send-software"
+        className="jp-gq-mod-wide"
         aria-invalid={wrong}
         aria-describedby={wrong ? `${hint} jp-gq-send-software-problem` : hint}
         value={values.software}
