@@ -91,6 +91,8 @@ class BrowserHandler(ProxyHandler):  # type: ignore[misc]
             return None
         address, mark, query = url.partition("?")
         encoded_anew = urllib.parse.quote(path or "").lstrip("/")
+        if not address.endswith(encoded_anew):
+            return url  # a route that leaves its prefix out
         written: str = self.request.path.lstrip("/")
         return address.removesuffix(encoded_anew) + written + mark + query
 
