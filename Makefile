@@ -88,9 +88,10 @@ prose: setup
 # A failed test keeps the logs of its processes in test-results/TIER/TEST.
 test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
+# The second line waits much for processes and databases: more side by side than a small machine has processors.
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/contract tests/api tests/runner
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder tests/contract tests/api tests/runner
 
 # A test that is given much to do is not stuck when it takes longer than the others may.
 UNHURRIED := -o faulthandler_timeout=0
