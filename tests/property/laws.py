@@ -274,19 +274,21 @@ def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
     """In a settled cluster: no workload that its queue is guaranteed waits while up to four victims could make room."""
     books = Books(snapshot, policy)
     for workload in (each for each in snapshot.workloads if each.state is State.PENDING):
-        if not is_guaranteed(books, workload) or _is_behind(snapshot, books, workload):
+        if not is_guaranteed(books, workload) or _owners_ahead(snapshot, books, workload):
             continue
         victims = victims_for(snapshot, books, workload)
         assert victims is None, f"{workload.id} could start if {[v.id for v in victims]} went"
 
 
-def _is_behind(snapshot: Snapshot, books: Books, workload: Workload) -> bool:
-    """Whether another workload has a place that this one must leave alone."""
-    owners = [w for w in snapshot.workloads if w.reserved and w.id != workload.id]
-    return any(
-        (w.queue == workload.queue and w.priority >= workload.priority) or not books.is_entitled(workload)
-        for w in owners
-    )
+def _owners_ahead(snapshot: Snapshot, books: Books, workload: Workload) -> list[Workload]:
+    """The other workloads that have a place which this one must leave alone."""
+    return [
+        owner
+        for owner in snapshot.workloads
+        if owner.reserved
+        and owner.id != workload.id
+        and ((owner.queue == workload.queue and owner.priority >= workload.priority) or not books.is_entitled(workload))
+    ]
 
 
 def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
@@ -324,7 +326,12 @@ def does_not_fit_beside(before: Snapshot, after: Snapshot, policy: Policy, waiti
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in after.workloads)
     stays = replace(after, workloads=workloads)
     (wanting,) = (workload for workload in workloads if workload.id == waiting)
-    if not fits_soon(stays, Books(stays, policy), wanting):
+    books = Books(stays, policy)
+    # A longer wait keeps its place from others, also while some of it is still in use.
+    owners = [owner for owner in _owners_ahead(stays, books, wanting) if owner.state is State.PENDING]
+    known = {owner.id for owner, _ in books.kept}
+    books.kept += [(owner, owner.reserved) for owner in owners if owner.id not in known]
+    if not fits_soon(stays, books, wanting):
         return
     told = {w.id for w in after.workloads if w.state is State.STOPPING} - {victim, waiting}
     others = [w for w in before.workloads if w.id in told and w.state is not State.STOPPING]
