@@ -8,12 +8,13 @@ Rules
 - The record decides where the driver knows nothing: a share without GPU state is suspended if its record says so. Then
   nothing has to be moved, and the devices are lent all the same. A share that was about to come back is in use then:
   its resume was finished, by an earlier service or by its recovery.
-- Never a loop: a resume that failed for an unknown reason is repeated `_MOST_ATTEMPTS` times at most.
+- Never a loop: a resume that failed for an unknown reason is attempted `_MOST_ATTEMPTS` times at most.
 - Jobs stand still: the processes of a suspended job are stopped, since a job would go on computing. They go on before
   the driver is asked anything about them, because it may need their help to answer. Each observation stops those that
   go on.
 - Jobs are whole: if any process of a suspended job has ended, the job cannot go on where it was, so its run ends.
-- Jobs without GPU state run on: a process that opens its device later would open the one that the job had before.
+- Nothing to suspend: a job without GPU state is not suspended, since a process that opens its device later would open
+  the one that the job had before.
 
 See `backends.share_suspension` for the guarantees, and
 docs/decisions/0175-end-a-suspended-run-without-all-of-its-processes.md.
@@ -208,7 +209,10 @@ class RunShares:
         return share.state
 
     def describe_loss(self, workload: str, run: int) -> str:
-        """Return why a job cannot go on, since its GPU state is gone, as a sentence; "" if it can."""
+        """Return why a job cannot go on, as a sentence; "" if it can.
+
+        Either the GPU state is lost, or a process of it ended while it was suspended.
+        """
         share = self._shares.get((workload, run))
         if share is None or share.state is None or share.began is not None or share.freezer is None:
             return ""

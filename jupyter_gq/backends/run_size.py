@@ -34,7 +34,8 @@ class ResizePlan:
 def plan_resize(members: Mapping[int, TaskPlacement], wanted: Sequence[TaskPlacement]) -> ResizePlan:
     """Return which tasks leave and join so that a run with these members has one task at each wanted place.
 
-    Of tasks at equal places, the one with the lowest number stays.
+    Of tasks at equal places, the one with the lowest number stays. Task 0 may be among those that leave; the caller
+    refuses that.
     """
     left = Counter(wanted)
     leaving = []
@@ -52,5 +53,5 @@ def find_free_number(used: Collection[int], most: int) -> int | None:
 
 
 def describe_size(numbers: Sequence[int], least: int, most: int) -> bytes:
-    """Return the content of `SIZE_FILE`: the numbers of the present tasks, and the least and the most of them."""
+    """Return the content of `SIZE_FILE`, JSON: the numbers of the present tasks, and how few and how many may be."""
     return json.dumps({"tasks": numbers, "least": least, "most": most}).encode()

@@ -43,9 +43,10 @@ def waits_suspended(record: Record) -> bool:
 
 
 def bind_request(record: Record, devices: Mapping[str, Device], *, can_move: bool) -> Workload:
-    """Return the job of a record that waits suspended, with the request that its run can go on with.
+    """Return the job of a record that waits suspended, with a request for the devices on which its run can go on.
 
-    `devices` are all devices by id. If `can_move`, the run can go on on any device of the same model.
+    The request names the devices that the run had or, if `can_move`, their model. Memory and preferred
+    models are not named, since the run keeps its own. `devices` are all devices by id.
     """
     workload, place = record.workload, record.detail.place
     held = () if place is None else place.devices

@@ -128,7 +128,8 @@ def compile_quietly(source: str | bytes) -> ast.Module:
 def list_children(node: ast.AST) -> list[ast.AST]:
     """Return the nodes right below a node, in order.
 
-    Contexts and operators are left out: they are half of all nodes, and say nothing by themselves.
+    Nodes without fields, such as contexts, operators and `pass`, are left out: they are half of all nodes, and say
+    nothing by themselves.
     """
     found: list[ast.AST] = []
     for name in node._fields if type(node) not in _LEAVES else ():
@@ -141,7 +142,7 @@ def list_children(node: ast.AST) -> list[ast.AST]:
 
 
 def list_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return a node and all nodes below it, each before those below it, without contexts and operators."""
+    """Return a node and all nodes below it, each before those below it; see `list_children`."""
     found = [tree]
     for node in found:
         found += list_children(node)
@@ -151,7 +152,7 @@ def list_nodes(tree: ast.AST) -> list[ast.AST]:
 def limit_depth(tree: ast.Module) -> ast.Module:
     """Replace what is too deep in a syntax tree for visitors by a tuple of the names and literals in it; return it.
 
-    Each link of a chain, such as `a + b + ...`, `a.b().c()...` or `elif`, is one level deeper than the one before.
+    Each link of `a + b + ...` or `elif` is one level deeper than the one before, and each link of `a.b().c()...` two.
     """
     waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
     while waiting:

@@ -83,11 +83,17 @@ class RunSuspension:
             self._shares.remove(*key)
 
     def describe_loss(self, key: RunKey) -> str:
-        """Return why a run cannot go on, since its GPU state is gone, as a sentence; "" if it can."""
+        """Return why a run cannot go on, as a sentence; "" if it can.
+
+        Either the GPU state is lost, or a process of it ended while it was suspended.
+        """
         return "" if self._shares is None else self._shares.describe_loss(*key)
 
     def stands_still(self, key: RunKey) -> bool:
-        """Return whether a run is suspended, so that it cannot end by itself; a suspension under way is undone."""
+        """Return whether a run is suspended or is being resumed, so that it cannot end by itself.
+
+        A suspension under way is undone.
+        """
         state = None if self._shares is None else self._shares.state(*key)
         if self._shares is None or state is None or state.phase is SharePhase.IN_USE:
             return False

@@ -4,8 +4,9 @@ Rules
 -----
 Known pods only: a pod gets the token of a task only if the backend knows it as that task of the job's present run.
 
-Exchange before the bundle: each exchange replaces the token of the task, and none is possible once the task has its
-bundle. The user's code can read the pod's own token, but runs only after that.
+Exchange before the bundle: each exchange replaces the token of the task, and none is possible for a pod that has the
+bundle. The user's code can read the pod's own token, but runs only after that. A later pod of the same number, as
+elastic jobs have, gets a token of its own.
 
 Tokens end with the run, for pods and for processes: the next admission replaces or clears them, and between two runs
 and after the last one no token is valid.
@@ -48,7 +49,7 @@ class JobPods:
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
         """Make a new token for the task of a pod, store its hash, and return the token; older tokens of the task end.
 
-        Raises `NotThisRun` if the pod is no task of the job's present run, `Conflict` if the task has its bundle or the
+        Raises `NotThisRun` if the pod is no task of the job's present run, `Conflict` if this pod has the bundle or the
         job has no run now, and `NotFound` if there is no such job or jobs are not pods.
         """
         lookup = self._require_pod_lookup()

@@ -1,4 +1,4 @@
-"""Names of queues that look the same on a screen and are not the same text."""
+"""Names of queues that differ only in how Unicode encodes their letters, and so look the same."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator

@@ -16,8 +16,9 @@ _IF_IT_MUST_LEAVE: Final = "If it must leave its GPU, because that is drained or
 
 
 def pause_view(record: Record, phase: JobPhase, *, suspendable: bool) -> PauseView | None:
-    """Return what the pause of a job costs, or would cost; None for a job that has not run, or has ended.
+    """Return what the pause of a job costs, or would cost.
 
+    None for a job that was never started, that is being cancelled or that has ended.
     `suspendable` tells whether a running job would be suspended, as far as that is known now.
     """
     if phase not in {"starting", "running", "pausing", "paused"} or not record.workload.run:

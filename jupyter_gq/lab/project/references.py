@@ -3,23 +3,25 @@
 Rules
 -----
 - Modules: whatever is imported anywhere in the code, also inside of functions.
-- Paths: each literal text, also one that is put together from literals by `Path(...)`, `/`, `os.path.join` or `+`,
-  perhaps with a variable of the same source between. Whether there is such a file is for the caller to find out.
+- Paths: each literal text, and each text that is put together from literals, and from variables with a known text, by
+  `Path(...)` and similar calls, `/`, `os.path.join`, `joinpath`, `+` or an f-string. Whether there is such a file is
+  for the caller to find out.
 - Commands: each word of a magic or `!` command may be a path.
-- Paths that are computed in any other manner are not seen.
+- Paths that are computed otherwise are not seen.
 
 See docs/decisions/0177-visit-each-module-once-and-measure-its-depth-only-if-it-is-too-deep.md.
 """
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from jupyter_gq.lab.parsing import list_children
 
 #: Longest text that may be a path.
 _LONGEST = 1000
+#: The kinds of nodes with references of their own: a quick look, since modules have many other nodes.
+_NOTED = frozenset({ast.Constant, ast.Call, ast.Assign, ast.BinOp, ast.JoinedStr, ast.Import, ast.ImportFrom})
 _JOINS = frozenset({"join", "joinpath"})
 _PATHS = frozenset({"Path", "PurePath", "PosixPath", "expanduser", "str", "fspath", "abspath", "resolve"})
 
@@ -39,7 +41,7 @@ class References:
     imports: set[Import] = field(default_factory=set)
     #: Texts that may be paths of files, with the number of times that each occurs.
     texts: dict[str, int] = field(default_factory=dict)
-    #: Texts that are arguments of a call, and so may also be paths of folders.
+    #: Texts that are arguments of a call or were put together, and so may also be paths of folders.
     arguments: set[str] = field(default_factory=set)
 
 
@@ -68,9 +70,21 @@ class _Finder:
 
     def note(self, node: ast.AST) -> None:
         """Add the references of a node, without those of the nodes below it."""
-        note = _NOTES.get(type(node))
-        if note is not None:
-            note(self, node)
+        if type(node) not in _NOTED:
+            return
+        match node:
+            case ast.Constant():
+                self.note_constant(node)
+            case ast.Call():
+                self.note_call(node)
+            case ast.Assign():
+                self.note_assignment(node)
+            case ast.BinOp() | ast.JoinedStr():
+                self.note_expression(node)
+            case ast.Import():
+                self.note_import(node)
+            case ast.ImportFrom():
+                self.note_import_from(node)
 
     def note_import(self, node: ast.Import) -> None:
         self.found.imports.update(Import(alias.name) for alias in node.names)
@@ -155,17 +169,6 @@ class _Finder:
         elif name in _PATHS and isinstance(node.func, ast.Attribute) and not node.args:
             parts = [self._read(node.func.value)]
         return _join("/", parts) if parts and name in _JOINS | _PATHS else None
-
-
-_NOTES: Mapping[type[ast.AST], Callable[[_Finder, Any], None]] = {
-    ast.Import: _Finder.note_import,
-    ast.ImportFrom: _Finder.note_import_from,
-    ast.Assign: _Finder.note_assignment,
-    ast.Constant: _Finder.note_constant,
-    ast.BinOp: _Finder.note_expression,
-    ast.JoinedStr: _Finder.note_expression,
-    ast.Call: _Finder.note_call,
-}
 
 
 def _join(separator: str, parts: Iterable[str | None]) -> str | None:

@@ -1,4 +1,4 @@
-"""Candidates for eviction: work that holds devices and work that this cycle placed, in the order of disruption.
+"""Candidates for eviction: work that holds something, and work that this cycle placed, in the order of disruption.
 
 See docs/decisions/0016-evict-the-work-that-loses-least.md.
 """
@@ -35,7 +35,9 @@ class _Leaf:
 
 
 class VictimIndex:
-    """An index of all preemptible work with devices, by pool and leaf queue, for many searches in one cycle.
+    """An index of all preemptible work that holds something, by pool and leaf queue, for many searches in one cycle.
+
+    Devices count and, where nodes tell of them, CPU and memory.
 
     A search that takes from the front pays nothing for candidates that have gone, however many they are.
     """
@@ -188,8 +190,8 @@ def is_present(allocations: Allocations, evictions: Evictions, victim: Workload)
 def staying_workloads(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
     """Return the workloads that hold devices or host resources, can be evicted and were not evicted in this cycle.
 
-    Each comes with the tasks that the cycle has left it. The function looks at every workload, so use it only for what
-    is rare.
+    Work of a backend that cannot be observed is left out. Each workload comes with the tasks that the cycle has left to
+    it. The function looks at every workload, so use it only for what is rare.
     """
     there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
     return [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]

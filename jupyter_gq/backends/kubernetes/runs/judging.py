@@ -20,7 +20,8 @@ task after the other, and only of tasks whose pod has not ended.
 - The back-off rule: a refusal by the unplaced, slow-start or gang-start rule closes its nodes to new work for a while,
   unless that would close GPUs because of a pod without any, or no scheduler has tried to place the pod.
 
-A run that shall end already is not judged.
+A run that shall end already is not judged. A verdict on a task that joins an elastic run gives up that task, and the
+run goes on (see `resizing`).
 
 See docs/decisions/0055-give-up-a-container-after-twenty-minutes.md.
 See docs/decisions/0062-give-a-run-on-kubernetes-a-table-of-phases.md.

@@ -5,7 +5,7 @@ Rules
 - The intent rule: the seats say which tasks a run is to have. Each step does what is next for each of them.
 - The surplus rule: how the pod of a leaving task ends does not count for the result of the run. The pod keeps its
   devices until it is gone.
-- The last-word rule: a task that cannot join is given up, and the others run on.
+- The give-up rule: a task that cannot join is given up, and the others run on.
 
 See docs/decisions/0180-resize-runs-of-pods.md.
 """
@@ -43,9 +43,10 @@ class RunResizer:
         self._options, self._objects, self._devices, self._now = options, objects, devices, now
 
     def seat(self, run: Run) -> None:
-        """Find out which tasks an elastic run has, from its record and its pods; all pods must have been listed.
+        """Derive the seats of an elastic run from its record and its pods, and claim their devices.
 
-        A run that is not new and has no pod any more gets none.
+        All pods must have been listed. A run that is not new and has no pod any more has no task. Nothing happens to a
+        run that has seats already.
         """
         if run.seats is None and run.workload is not None and run.is_elastic and run.ended is None:
             seats = seat_pods(run.workload, run.pods, fills=run.is_new or bool(run.pods))
@@ -83,7 +84,10 @@ class RunResizer:
             self._let_join(run)
 
     def give_up(self, run: Run, verdict: Verdict) -> None:
-        """Record that a task cannot join, with the reason of this verdict; its pod is deleted."""
+        """Tell a task that cannot join to leave, and let none join for a while, or for good if the reason stays.
+
+        `advance` then deletes its pod. Nothing happens if the verdict names no task.
+        """
         if run.seats is None or verdict.task is None:
             return
         may_pass = verdict.result.outcome in (Outcome.REFUSED, Outcome.LOST)

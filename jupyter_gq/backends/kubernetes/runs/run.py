@@ -63,7 +63,7 @@ NO_DELAYS = TaskDelays()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A decision of this backend that a run must end, although nobody asked for it."""
+    """A decision of this backend to end a run, or to give up one task that joins it, although nobody asked for it."""
 
     result: Result
     #: The task that is the reason; None = the run as a whole.
@@ -140,7 +140,7 @@ class Run:
 
     @property
     def workload(self) -> Workload | None:
-        """The workload as it was launched; None: the run is known by its pods only."""
+        """The workload as it was launched, with its present placement; None: the run is known by its pods only."""
         return self.launch.workload if self.launch is not None else None
 
     @property
@@ -181,7 +181,7 @@ class Run:
 
     @property
     def settled_workload(self) -> Workload | None:
-        """The workload with the places of the tasks that the run cannot go on without: those that do not just join."""
+        """The workload with the places of the tasks that the run cannot go on without: members that are not joining."""
         if self.workload is None or self.seats is None:
             return self.workload
         places = tuple(place for task, place in self.seats.members.items() if not self.is_joining(task))
@@ -196,7 +196,7 @@ class Run:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no task can join the run now: a task could not, or the work is done in part."""
+        """Whether no task can join the run now: one could not, the run is ending, or one of its tasks has ended."""
         return self.seats is not None and (
             self.seats.is_closed or self.is_ending or any(self.is_over(task) for task in self.seats.members)
         )
@@ -230,9 +230,13 @@ class Run:
         self.verdict, self.examined = verdict, None
 
     def restart_delays(self, now: float) -> None:
-        """Count all delays from now: while the API server was away, nothing could be in time."""
+        """Count the delays of the start and of tasks that join from now; deadlines of stops stay.
+
+        While the API server was away, nothing could be in time.
+        """
         self.progress = replace(self.progress, entered=dict.fromkeys(self.progress.entered, now))
         self.delays = {task: delays.restarted(now) for task, delays in self.delays.items()}
+        self.join_since = dict.fromkeys(self.join_since, now)
 
     def missing_tasks(self) -> list[int]:
         """Return the tasks whose pod was never seen."""

@@ -33,9 +33,10 @@ class RunObjects:
         self._options, self._writes, self._on_created = options, writes, on_created
 
     def create(self, launch: Launch, additions: Mapping[int, PodAdditions]) -> list[Creation]:
-        """Create the service of a gang, and for each of these tasks the pod with its additions; return how far all are.
+        """Create the service of a gang, and the pod or the Job of each of these tasks, with its additions.
 
-        The launch must have an image, or the options one for all jobs.
+        Returns the state of each creation, that of the service first. The launch must have an image, or the options one
+        for all jobs.
         """
         pods = [self._create_task(launch, task, added) for task, added in additions.items()]
         return [*self._create_service(launch.workload), *pods]
@@ -76,7 +77,7 @@ class RunObjects:
         return self._writes.is_creating(self._task_ref(run, task))
 
     def delete_pods(self, run: Run, grace: float) -> None:
-        """Delete all pods of a run that have not ended, with `grace` seconds, and their Jobs."""
+        """Delete the Jobs of all tasks of a run, and all pods that have not ended, with `grace` seconds."""
         if self._options.as_jobs:
             for task in range(run.tasks):
                 self._writes.delete(self._ref(JOBS, names.training_name(run.id, run.number, task)))
@@ -84,9 +85,10 @@ class RunObjects:
             self._writes.delete(ObjectRef.of_pod(pod), grace)
 
     def delete_task(self, run: Run, task: int, grace: float) -> bool:
-        """Delete the pod of one task with `grace` seconds, and its Job; return whether both are gone.
+        """Delete the pod of one task with `grace` seconds, and its Job.
 
-        Once they are, the number of the task can be given to another one.
+        Returns whether the pod is gone and the API server has accepted the deletion of the Job. Once that is so, the
+        number of the task can be given to another one.
         """
         if self.is_creating_task(run, task):
             return False
@@ -102,7 +104,7 @@ class RunObjects:
         return is_job_gone
 
     def remove_others(self, run: Run) -> bool:
-        """Delete what was created for the run beside its pods; return whether the server has agreed to all."""
+        """Delete what was created for the run beside its pods; return whether the API server accepted all deletions."""
         return all([self._writes.delete(ref) for ref in self._others(run)])
 
     def remove_pods(self, run: Run) -> bool:

@@ -39,7 +39,7 @@ class Seats:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a task could not join, and the reason has not passed."""
+        """Whether no task may join, because one could not and `reopen` has not opened the run again."""
         return bool(self.reason)
 
     def describe_closing(self) -> str:
@@ -79,7 +79,10 @@ class Seats:
         return replace(self, members=members, leaving={**self.leaving, number: self.members[number]})
 
     def close(self, reason: str, now: float, *, may_pass: bool) -> "Seats":
-        """Return the seats, closed to tasks that could join from `now` on, because one could not."""
+        """Return the seats, closed to tasks that could join from `now` on, because one could not.
+
+        They are closed for `_PAUSE` seconds if the reason may pass, and otherwise for good. `reason` is for the owner.
+        """
         return replace(self, closed_until=now + _PAUSE if may_pass else float("inf"), reason=reason)
 
     def free(self, number: int) -> "Seats":

@@ -159,8 +159,10 @@ def test_the_single_writer_rule():
 
 def test_after_an_outage_a_run_keeps_its_phase_and_counts_anew():
     run = a_run(RunPhase.CREATING)
+    run.join_since[2] = 10.0
     run.restart_delays(50.0)
     assert (run.phase, run.progress.entered) == (RunPhase.CREATING, {RunPhase.CREATING: 50.0})
+    assert run.join_since == {2: 50.0}
 
 
 @pytest.mark.parametrize("phase", list(RunPhase))
