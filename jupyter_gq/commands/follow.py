@@ -23,11 +23,11 @@ async def follow(client: ServiceClient, job: JobView, watcher: StatePrinter) -> 
 
     While the service does not answer, the question is repeated. Raises `ServiceError` if the service refuses.
     """
-    after, pause, available = 0, INTERVAL, True
+    outputs, pause, available = _Outputs(client, watcher), INTERVAL, True
     while True:
         try:
             watcher.show_job(job)
-            after = await _show_outputs(client, job, after, watcher)
+            await outputs.show_new(job)
             if job.phase in ENDED:
                 return job
             await asyncio.sleep(INTERVAL)
@@ -49,18 +49,26 @@ async def read_outputs(client: ServiceClient, job: str, after: int) -> AsyncIter
         after = page.events[-1]["seq"]
 
 
-async def _show_outputs(client: ServiceClient, job: JobView, after: int, watcher: StatePrinter) -> int:
-    """Show the outputs above `after`, and return the number of the last piece.
+class _Outputs:
+    """The outputs of a job, each shown once, also if the service is lost between two pages of them."""
 
-    If the job has ended, wait for the outputs that its runner still delivers.
-    """
-    while True:
-        async for pieces in read_outputs(client, job.id, after):
-            watcher.show_pieces(pieces)
-            after = pieces[-1]["seq"]
-        if job.phase not in ENDED or (await client.outputs(job.id, after)).finished:
-            return after
-        await asyncio.sleep(INTERVAL)
+    def __init__(self, client: ServiceClient, watcher: StatePrinter) -> None:
+        self._client, self._watcher = client, watcher
+        #: Number of the last piece that was shown.
+        self._after = 0
+
+    async def show_new(self, job: JobView) -> None:
+        """Show the outputs that came since the last call.
+
+        If the job has ended, wait for the outputs that its runner still delivers.
+        """
+        while True:
+            async for pieces in read_outputs(self._client, job.id, self._after):
+                self._watcher.show_pieces(pieces)
+                self._after = pieces[-1]["seq"]
+            if job.phase not in ENDED or (await self._client.outputs(job.id, self._after)).finished:
+                return
+            await asyncio.sleep(INTERVAL)
 
 
 def _note(before: bool, now: bool, show: Callable[[bool], None]) -> bool:

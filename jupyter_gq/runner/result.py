@@ -112,6 +112,14 @@ def describe_kernel_exit(cells: tuple[CellToRun, ...], cell: CellToRun, how: str
     return describe_failure(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}.")
 
 
+def describe_missing_reply(cells: tuple[CellToRun, ...], cell: CellToRun) -> RunResult:
+    """Return the FAILED result of a run whose kernel was idle again without a word about `cell`."""
+    return describe_failure(
+        f"{_name_cell(cells, cell)} ended without a result: the kernel could not execute it, as happens if an "
+        "expression is too long or too deep. The log of the runner has its error. Split the cell, and send it again."
+    )
+
+
 def _find_remedy(cell: CellToRun, ename: str, evalue: str) -> str:
     """Return a sentence on what the owner can do after an exception in `cell`."""
     known = "OutOfMemoryError" if "CUDA out of memory" in evalue else ename.rsplit(".", 1)[-1]

@@ -20,7 +20,7 @@ from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.json_types import JsonObject
 
 from .cells.carried import load_variables
-from .cells.cells import CellClient, CellExited, CellFailed, CommandFailed, KernelDied
+from .cells.cells import CellClient, CellExited, CellFailed, CommandFailed, KernelDied, KernelGaveNoReply
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
 from .cells.returns import refuse_variables, save_variables
@@ -42,6 +42,7 @@ from .result import (
     describe_failed_command,
     describe_failure,
     describe_kernel_exit,
+    describe_missing_reply,
     hide_secrets,
 )
 
@@ -330,6 +331,8 @@ class Run:
             result = describe_exit_by_code(self._job.bundle.cells, cell, exited.end.argument)
         except CommandFailed as failure:
             result = describe_failed_command(self._job.bundle.cells, cell, failure.command, failure.status)
+        except KernelGaveNoReply:
+            result = describe_missing_reply(self._job.bundle.cells, cell)
         except KernelDied:
             result = await self._explain_dead_kernel(cell)
         else:

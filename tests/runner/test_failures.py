@@ -43,6 +43,16 @@ def test_failing_prefix_cell_is_named_and_the_target_does_not_run(job: Job, serv
     assert service.text() == ""
 
 
+def test_a_cell_that_the_kernel_gives_up_without_a_reply_is_a_failure(job: Job, service: Service) -> None:
+    job.prefix("print('before')").target(f"x = {'+'.join(['1'] * 20_000)}")
+    result = job.run()
+    assert (result["outcome"], result["ename"]) == ("FAILED", None)
+    assert result["sentence"].startswith(
+        "The cell ended without a result: the kernel could not execute it, as happens if"
+    )
+    assert job.process.returncode == 1
+
+
 def test_input_is_refused_with_a_reason(job: Job) -> None:
     job.target("name = input('Your name? ')")
     assert "nobody can answer a training job" in job.run()["sentence"]

@@ -24,17 +24,38 @@ def find_versions(modules: Collection[str], path: Sequence[str]) -> dict[str, st
     named = "|".join(map(re.escape, sorted(modules)))
     # In a line of RECORD, a module is the first folder of a path, or a file without a folder.
     recorded = re.compile(rf'\n"?(?:{named})(?:/|\.[^/,\n]*,)')
-    packages = {each.name for each in distributions(path=places) if _has_any(each, frozenset(modules), recorded)}
-    return {name: next(iter(distributions(path=places, name=name))).version for name in sorted(packages)}
+    wanted = frozenset(modules)
+    found = [_read_version(each) for each in distributions(path=places) if _has_any(each, wanted, recorded)]
+    packages = {name for name, _ in filter(None, found)}
+    first = (_read_version(each) for name in sorted(packages) for each in distributions(path=places, name=name))
+    versions: dict[str, str] = {}
+    for name, version in filter(None, first):
+        versions.setdefault(name, version)
+    return versions
+
+
+def _read_version(package: Distribution) -> tuple[str, str] | None:
+    """Return the name and the version of an installed package; None if its metadata is missing or damaged."""
+    try:
+        name, version = package.metadata["Name"], package.metadata["Version"]
+    except (KeyError, ValueError):  # also text that is not UTF-8
+        return None
+    return (name, version) if name and version else None
 
 
 def _has_any(package: Distribution, modules: frozenset[str], recorded: re.Pattern[str]) -> bool:
-    """Return whether a package has one of these modules: by its own list of them, else by the list of its files."""
-    declared = (package.read_text("top_level.txt") or "").split()
-    if declared:
-        return not modules.isdisjoint(declared)
-    record = package.read_text("RECORD")
-    if record is not None:
-        # All packages of an environment have tens of thousands of files, so their paths are not taken apart.
-        return recorded.search("\n" + record) is not None
-    return any(each.parts[0].partition(".")[0] in modules for each in package.files or ())
+    """Return whether a package has one of these modules: by its own list of them, else by the list of its files.
+
+    A package whose lists are damaged has none.
+    """
+    try:
+        declared = (package.read_text("top_level.txt") or "").split()
+        if declared:
+            return not modules.isdisjoint(declared)
+        record = package.read_text("RECORD")
+        if record is not None:
+            # All packages of an environment have tens of thousands of files, so their paths are not taken apart.
+            return recorded.search("\n" + record) is not None
+        return any(each.parts[0].partition(".")[0] in modules for each in package.files or ())
+    except ValueError:  # no text in UTF-8
+        return False

@@ -31,6 +31,9 @@ REPLY_TIMEOUT = 1
 LATE_OUTPUT_TIMEOUT = 60.0
 #: Seconds between two looks whether the kernel that is waited for still lives.
 _LIFE_INTERVAL = 1.0
+#: Number of looks after which an idle kernel without a reply will give none. Looks and not seconds, since a job that is
+#: suspended has none.
+_REPLY_LOOKS = 10
 LATE_OUTPUT_LOST = "Output at the end of this cell may be missing here: the kernel did not say that it sent all of it."
 #: Seconds to wait until an idle kernel tells the exit status of the last command.
 LAST_STATUS_TIMEOUT = 10
@@ -64,6 +67,10 @@ class KernelDied(UserError):
     """A kernel that ended while a cell ran."""
 
 
+class KernelGaveNoReply(UserError):
+    """A kernel that gave a cell up without a reply, as ipykernel does with one that is too deep for the compiler."""
+
+
 class CellClient(NotebookClient):
     """A client that executes single cells in a kernel that is already connected."""
 
@@ -84,21 +91,24 @@ class CellClient(NotebookClient):
         self._showing: CellOutput | None = None
         #: Whether the kernel said that it has sent all outputs of the running cell.
         self._has_all_output = False
+        #: How often the kernel was looked at since then, while its reply is still missing.
+        self._looks_for_reply = 0
 
     async def run_cell(self, cell: CellToRun) -> int | None:
         """Run one cell to its end; return its execution count, None if the kernel gave none.
 
-        Raises `CellFailed` if the code raises, `CellExited` if it ends the job, and `KernelDied` if the kernel ends.
+        Raises `CellFailed` if the code raises, `CellExited` if it ends the job, `KernelDied` if the kernel ends, and
+        `KernelGaveNoReply` if the kernel is idle again and says nothing about the cell.
         """
         node = self.nb.cells[cell.index]
         self._showing = self._recorder.cell_output(cell.id, cell.role)
-        self._has_all_output = False
+        self._has_all_output, self._looks_for_reply = False, 0
         try:
             await self.async_execute_cell(node, cell.index)
         except CellExecutionError as error:
             raise CellFailed(str(error.ename), str(error.evalue)) from None
         except DeadKernelError:
-            raise KernelDied from None
+            raise (KernelGaveNoReply if self._has_waited_enough() else KernelDied) from None
         self._send_captured_outputs()
         return self.execution_count(cell)
 
@@ -242,3 +252,9 @@ class CellClient(NotebookClient):
         # nbclient would ask a kernel manager, and there is none; the process itself is known.
         if self._kernel.exit_code is not None:
             raise DeadKernelError("Kernel died")
+        self._looks_for_reply += self._has_all_output
+        if self._has_waited_enough():
+            raise DeadKernelError("Kernel gave no reply")
+
+    def _has_waited_enough(self) -> bool:
+        return self._looks_for_reply >= _REPLY_LOOKS

@@ -62,5 +62,15 @@ def test_what_is_found_here_is_what_python_finds() -> None:
     assert find_versions(known, sys.path) == wanted
 
 
+@pytest.mark.parametrize("file", ["METADATA", "RECORD", "top_level.txt"])
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00net\x9c"])
+def test_a_damaged_package_is_left_out(tmp_path: Path, file: str, content: bytes | None) -> None:
+    install(tmp_path, "good", "1", RECORD="net/a.py,,\n")
+    install(tmp_path, "bad", "1", RECORD="net/__init__.py,,\n", top_level_txt="net\n")
+    damaged = tmp_path / "bad-1.dist-info" / file
+    damaged.unlink() if content is None else damaged.write_bytes(content)
+    assert find_versions(["net"], [str(tmp_path)])["good"] == "1"
+
+
 def test_no_module_needs_no_package() -> None:
     assert find_versions([], sys.path) == {}
