@@ -15,7 +15,7 @@ from .results import ResultError, load
 from .server_socket import ask_server, server_socket
 from .table import Table
 from .train_magic import Shell as TrainShell
-from .train_magic import list_jobs, train
+from .train_magic import describe_train, list_jobs, train
 
 #: Seconds that the hint after a NameError may take.
 HINT_TIMEOUT = 2.0
@@ -77,14 +77,19 @@ def load_ipython_extension(shell: Shell) -> None:
         print("Loaded " + ", ".join(f"{name} ({type(value).__name__})" for name, value in values.items()))  # noqa: T201
 
     def train_cell(line: str, cell: str) -> None:
-        """Send this cell to a training queue: %%train [--gpus 0.5] [--queue NAME] [--returns NAMES] ...; see --help."""
+        """Send this cell to a training queue: %%train [--gpus 0.5] [--queue NAME] ...; %train --help lists options."""
         train(shell, line, cell)
+
+    def train_line(line: str) -> None:
+        """List the options of %%train: %train --help."""
+        describe_train(line)
 
     def gq_jobs(line: str) -> Table | None:
         """List your jobs: %gq_jobs [--all] [--group SWEEP]."""
         return list_jobs(line)
 
     shell.register_magic_function(train_cell, "cell", "train")
+    shell.register_magic_function(train_line, "line", "train")
     shell.register_magic_function(gq_jobs, "line", "gq_jobs")
     shell.register_magic_function(gq_load, "line", "gq_load")
     shell.events.register("post_run_cell", hint_at_job)

@@ -68,7 +68,9 @@ class UsageParser(argparse.ArgumentParser):
         """Raise `UsageError` with the message and the usage."""
         from IPython.core.error import UsageError
 
-        raise UsageError(f"{message}\n{self.format_usage().strip()}\n{self.prog} --help describes each option.")
+        raise UsageError(
+            f"{message}\n{self.format_usage().strip()}\n{self.prog.replace('%%', '%')} --help describes each option."
+        )
 
     def parse(self, line: str) -> argparse.Namespace | None:
         """Return the options in a line; print the help and return None if the line asks for it."""
@@ -106,6 +108,14 @@ def train(shell: Shell, line: str, cell: str) -> None:
         raise
     except JobError as error:
         raise UsageError(str(error)) from None
+
+
+def describe_train(line: str) -> None:
+    """Print the options of `%%train`; raise IPython's `UsageError` for a line that asks for anything but that."""
+    if _make_train_parser().parse(line) is not None:
+        from IPython.core.error import UsageError
+
+        raise UsageError("%train has no cell to send. Write %%train above the code; %train --help lists the options.")
 
 
 def list_jobs(line: str) -> Table | None:

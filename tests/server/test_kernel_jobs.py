@@ -196,7 +196,8 @@ async def test_the_jobs_of_a_group_are_asked_for_alone(service, kernel):
     [
         ("%%train --gpu-count 3", "unrecognized arguments: --gpu-count 3"),
         ("%%train --gpus '1", "The line cannot be read: No closing quotation"),
-        ("%%train --help", "--returns NAMES"),
+        ("%train --help", "--returns NAMES"),
+        ("%train --gpus 1", "%train has no cell to send. Write %%train above the code"),
         ("%%train --max-time soon", "'soon' is no length of time"),
         ("%%train --queue vision --returns a.b", "'a.b' is not the name of a variable"),
     ],
