@@ -243,6 +243,15 @@ async def test_a_kernel_copies_files_of_a_job_into_its_folder(service, kernel, t
     (tmp_path / "a/model.pt").write_bytes(b"mine")
     assert "'a/model.pt' is there already and differs" in await run(kernel, 'job.download("a/model.pt")')
     assert (tmp_path / "a/model.pt").read_bytes() == b"mine"
+    listed = {"files": [{"path": "a/model.pt", "bytes": 25}], "omitted_files": 101}
+    service.answers["GET", "jobs/job-7f3/results"] = (200, listed)
+    service.contents["jobs/job-7f3/results/content", "files/late"] = b"late"
+    await run(kernel, 'job.download("late")')
+    assert (tmp_path / "late").read_bytes() == b"late"
+    assert "101 more files" in await run(kernel, "import warnings; warnings.simplefilter('error'); job.files()")
+    assert "101 more files are not listed" in await run(kernel, "job.download(replace=True)")
+    assert (tmp_path / "a/model.pt").read_bytes() == bytes(range(25))
+    service.answers["GET", "jobs/job-7f3/results"] = (200, {**listed, "omitted_files": 0})
     assert "is a link or a file here" in await run(
         kernel, "os.makedirs('b'); os.symlink('/tmp', 'b/a'); job.download(to='b')"
     )

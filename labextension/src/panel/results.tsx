@@ -44,7 +44,8 @@ export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProp
   const files = listCopyable(results).length;
   const parts = [
     describeVariables(results, trans),
-    files === 0 ? '' : trans._n('%1 file', '%1 files', files)
+    files === 0 ? '' : trans._n('%1 file', '%1 files', files),
+    results.omitted_files === 0 ? '' : trans.__('%1 more are not listed', results.omitted_files)
   ];
   return (
     <>
@@ -140,7 +141,14 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
           trans={trans}
         />
       )}
-      {results.omitted_files > 0 && <p>{trans.__('%1 more files are not listed.', results.omitted_files)}</p>}
+      {results.omitted_files > 0 && (
+        <p>
+          {trans.__(
+            '%1 more files are not listed. On one machine, copy them by name in a terminal or in Python; a cluster keeps no others.',
+            results.omitted_files
+          )}
+        </p>
+      )}
     </section>
   );
 }
