@@ -143,6 +143,22 @@ async def test_a_cell_sends_itself_with_what_ran_before_and_is_the_target(servic
     assert [ref["cell_id"] for ref in manifest["prefix"]][-1] == "first"
 
 
+async def test_what_sends_jobs_is_left_out_of_the_cells_that_run_first(service, kernel, fetch, extension):
+    extension.watch.start()
+    await run(kernel, "%reload_ext jupyter_gq")
+    await run(kernel, "start, other = 1, jupyter_gq.job('job-7f3')")
+    await run(kernel, "job = jupyter_gq.job('job-7f3')\nfactor = 2")
+    await run(kernel, "job")
+    said = await run(kernel, TRAIN.replace("= start", "= factor"))
+    left_out = "# What sends jobs, or needs such a job, is left out: a job cannot send jobs."
+    sources = [cell["source"] for cell in sent(service)["bundle"]["notebook"]["cells"]]
+    assert sources[-4:] == [left_out, f"factor = 2\n{left_out}", left_out, "model = factor"]
+    assert "a job cannot send jobs: these statements are left out" in said
+    assert "Not defined in the job" not in said
+    said = await run(kernel, TRAIN)
+    assert "because what sends jobs makes it and is left out: start. Make it in a cell" in said
+
+
 async def test_without_replay_only_the_cell_runs(service, kernel, extension):
     extension.watch.start()
     await run(kernel, "%reload_ext jupyter_gq")
