@@ -141,15 +141,20 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
           trans={trans}
         />
       )}
-      {results.omitted_files > 0 && (
-        <p>
-          {trans.__(
-            '%1 more files are not listed. On one machine, copy them by name in a terminal or in Python; a cluster keeps no others.',
-            results.omitted_files
-          )}
-        </p>
-      )}
+      <Unlisted count={results.omitted_files} trans={trans} />
     </section>
+  );
+}
+
+/** How many files the list leaves out; nothing if it names all. */
+function Unlisted({ count, trans }: { count: number; trans: TranslationBundle }): React.JSX.Element | null {
+  return count === 0 ? null : (
+    <p>
+      {trans.__(
+        '%1 more files are not listed. On one machine, copy them by name in a terminal or in Python; a cluster keeps no others.',
+        count
+      )}
+    </p>
   );
 }
 
