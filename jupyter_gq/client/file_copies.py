@@ -8,7 +8,7 @@ See docs/decisions/0158-copy-files-through-the-users-own-server.md.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -20,10 +20,9 @@ from jupyter_gq.domain.plain_text import quoted
 from .frozen_files import explain_unsafe_path, find_clash
 from .problems import ServiceError
 from .target_folder import CopyRefused, PartialFile, Present, TargetFolder
+from .unlisted_files import JobFile, JobFiles, ReadPart, explain_omitted, find_unlisted
 
 Result = TypeVar("Result")
-#: Returns the next bytes of a file of the job, by its path and the byte from which on; empty at its end.
-ReadPart = Callable[[str, int], Awaitable[bytes]]
 #: Most names that are tried to keep a file beside another one.
 _MOST_NAMES = 100
 #: Most bytes of the name of a file.
@@ -38,14 +37,6 @@ class Existing(StrEnum):
     ASK = "ask"
     REPLACE = "replace"
     KEEP_BOTH = "keep_both"
-
-
-class JobFile(Protocol):
-    """A file as the job's list of results has it."""
-
-    path: str
-    bytes: int
-    reason: str
 
 
 class _SourceChanged(Exception):
@@ -86,16 +77,21 @@ class Watcher(Protocol):
         """Take note that `done` of `total` bytes of all copies are written, the last ones to the file `path`."""
 
 
-def choose_files(files: Sequence[JobFile], names: Collection[str], *, hidden: bool) -> tuple[list[JobFile], list[str]]:
-    """Return the files with these names, all if there are none, and sentences on those of all that stay.
+async def choose_files(
+    results: JobFiles, names: Collection[str], read: ReadPart, *, hidden: bool
+) -> tuple[list[JobFile], list[str]]:
+    """Return the files with these names, all listed ones if there are none, and sentences on those of all that stay.
 
-    Hidden files stay unless `hidden` is true: a program may read one that nobody sees, such as `.bashrc`. Raises
-    `CopyRefused` if a name is not that of a file that can be copied.
+    A name that the list leaves out is looked for with `read`. Hidden files stay unless `hidden` is true: a program may
+    read one that nobody sees, such as `.bashrc`. Raises `CopyRefused` if a name is not that of a file that can be
+    copied.
     """
-    known = {file.path: file for file in files}
-    wanted, left = [], []
+    known: dict[str, JobFile] = {file.path: file for file in results.files}
+    known |= await find_unlisted(results, names, read)
+    wanted: list[JobFile] = []
+    left = [] if names or not results.omitted_files else [explain_omitted(results)]
     for name in dict.fromkeys(names) or known:
-        why = _explain_refusal(known.get(name), hidden)
+        why = _explain_refusal(known.get(name), hidden, results)
         if why and names:
             raise CopyRefused("unsafe_path" if name in known else "not_found", f"{quoted(name)}: {why}")
         if why:
@@ -105,8 +101,13 @@ def choose_files(files: Sequence[JobFile], names: Collection[str], *, hidden: bo
     return wanted, left
 
 
-def _explain_refusal(file: JobFile | None, hidden: bool) -> str:
+def _explain_refusal(file: JobFile | None, hidden: bool, results: JobFiles) -> str:
     """Return why a file cannot be copied, as a sentence; "" if it can."""
+    if file is None and results.omitted_files:
+        return (
+            "The job's list does not name it, and nothing of it is kept. The list names only the newest "
+            f"{len(results.files)} files, and a cluster keeps no others."
+        )
     if file is None:
         return "The job has no such file."
     if file.reason:

@@ -11,6 +11,7 @@ from jupyter_gq.client.models import JobResults
 from jupyter_gq.client.models.results import FILES
 from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.client.target_folder import CopyRefused, TargetFolder
+from jupyter_gq.client.unlisted_files import explain_omitted
 from jupyter_gq.domain.amount import format_bytes
 
 from .answers import add_output_argument, print_json, print_lines, terminal_width
@@ -76,7 +77,7 @@ def _print_list(results: JobResults, *, json: bool) -> None:
     rows = [["FILE", "SIZE", "REASON"], *([file.path, format_bytes(file.bytes), file.reason] for file in results.files)]
     print_lines(format_table(rows, {1}, width=terminal_width()))
     if results.omitted_files:
-        print_lines([f"{results.omitted_files} more files are not listed."])
+        print_lines([explain_omitted(results)])
 
 
 async def _copy(client: ServiceClient, job: str, results: JobResults, arguments: argparse.Namespace) -> None:
@@ -86,7 +87,7 @@ async def _copy(client: ServiceClient, job: str, results: JobResults, arguments:
         return await client.result_part(job, FILES + path, start)
 
     try:
-        files, left = choose_files(results.files, arguments.files, hidden=bool(arguments.files))
+        files, left = await choose_files(results, arguments.files, read, hidden=bool(arguments.files))
         with TargetFolder(arguments.to) as target:
             copier = FileCopier(target, job, read)
             copies = await copier.plan(files, Existing.REPLACE if arguments.force else Existing.ASK)

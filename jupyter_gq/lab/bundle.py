@@ -6,7 +6,7 @@ Rules
   order, each cell as often as it ran; then the targets, in document order.
 - Notebook: every code cell that is not empty, in document order; all of them are targets.
 - Never: cells tagged `gq-skip` do not run. Cells that send themselves (`%%train`) are not replayed, and neither are
-  earlier runs of a target: a target runs once.
+  earlier runs of a target: a target runs once. Statements that send jobs are left out of replayed cells.
 - Unique ids: ids are unique in the bundle, and a target keeps its id because its output returns by it. A replayed cell
   gets its id with a suffix if the id is taken.
 - No hopeless jobs: nothing is sent that cannot run; each refusal names the cell and says what to do.
@@ -25,6 +25,7 @@ from jupyter_gq.client.models import Bundle, Carried, CellRef, FrozenFile, Kerne
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
+from .job_senders import leave_out_senders
 from .refusal import RefusedRequest
 from .requests import CellsRequest, describe_validation_error
 from .software import NOTEBOOKS_OWN, Software
@@ -57,11 +58,13 @@ class Step:
     #: Id of the notebook's cell; empty if the cell does not exist any more.
     cell_id: str
     source: str
-    #: Duration of the last run in the notebook, if known.
+    #: Duration of the last run in the notebook; None if it is unknown, or if only a part of the cell runs again.
     seconds: float | None
     why: Literal["ran", "setup", "target"]
     #: Place in the request's prefix; None for cells that the request does not replay.
     index: int | None = None
+    #: Whether statements that send jobs are left out of `source`.
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,7 +256,14 @@ def _select_replayed(
         Step(id=cell.cell_id, cell_id=cell.cell_id, source=cell.source, seconds=cell.seconds, why="ran", index=index)
         for index, cell in ran
     ]
-    return [*setup, *replayed]
+    steps = [*setup, *replayed]
+    if not python:
+        return steps
+    kept, _ = leave_out_senders([step.source for step in steps])
+    return [
+        step if step.source == source else replace(step, source=source, seconds=None, is_cut=True)
+        for step, source in zip(steps, kept, strict=True)
+    ]
 
 
 def _get_last_seconds(request: CellsRequest) -> dict[str, float | None]:

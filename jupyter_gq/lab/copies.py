@@ -106,7 +106,7 @@ class JobCopies:
         async def read(path: str, start: int) -> bytes:
             return await self._service.result_part(job.id, FILES + path, start)
 
-        files, left = choose_files(results.files, request.paths, hidden=telling.hidden)
+        files, left = await choose_files(results, request.paths, read, hidden=telling.hidden)
         copier = FileCopier(target, job.id, read)
         try:
             copies = await copier.plan(files, Existing(request.existing))

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Sequence
 
 from .cells import parse_cell
 
-#: Methods of IPython into which its transformer turns magics and commands, and the magics whose text is Python.
+#: Methods of IPython into which its transformer turns magics and commands.
 _MAGICS = frozenset({"run_line_magic", "run_cell_magic"})
 _COMMANDS = frozenset({"system", "getoutput"})
-_OF_CODE = frozenset({"capture", "prun", "time", "timeit"})
+#: Magics whose text is Python.
+CODE_MAGICS = frozenset({"capture", "prun", "time", "timeit"})
 #: Options such as `-n 10` before the code of such a magic.
 _OPTIONS = re.compile(r"^(\s*-[a-zA-Z]+(\s*\d+)?)+")
 _PUT_IN = re.compile(r"[{$]([A-Za-z_][A-Za-z0-9_]*)")
@@ -85,7 +86,7 @@ class _Uses(ast.NodeVisitor):
         if called in _COMMANDS and texts:
             for name in _PUT_IN.findall(texts[0]):
                 self._need(name)
-        elif called in _MAGICS and texts and texts[0] in _OF_CODE:
+        elif called in _MAGICS and texts and texts[0] in CODE_MAGICS:
             for source in texts[1:]:
                 tree = parse_cell(_OPTIONS.sub("", source))
                 if tree is not None and texts[0] == "timeit":  # runs the code in a function

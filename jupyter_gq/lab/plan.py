@@ -16,7 +16,8 @@ from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
-from .names import find_made_names, find_needed_names
+from .job_senders import leave_out_senders
+from .names import find_free_names, find_made_names, find_needed_names
 from .requests import (
     CarryOffer,
     CellsRequest,
@@ -40,6 +41,9 @@ _ALWAYS_TOLD = {
     "asks_for_input": "asks for input; nobody can answer in a job, so it will fail",
     "installs_packages": "installs packages; it does so in every run, in the same environment",
 }
+_CUT = "sends jobs or needs such a job, and a job cannot send jobs: these statements are left out"
+#: Most names in one warning.
+_MOST_NAMES = 5
 _UNREAD = (
     "is too large to be looked at, so the files, variables and results that it names are not seen: add patterns for "
     "its files, or split the cell"
@@ -121,6 +125,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
                     yield from _describe_effect(effect, step, ran is not None and ran.ran)
         if may_be_newer:
             yield from _describe_syntax(step)
+    yield from _describe_cuts(request, steps, present)
     took = _sum_seconds(steps)
     if took >= SLOW_PREFIX:
         yield CellWarning(
@@ -136,6 +141,35 @@ def _describe_run(ran: PrefixCell, step: Step, present: dict[str, str]) -> Itera
         yield _warn(step, "edited", "was edited since; runs as it ran here")
     if ran.failed:
         yield _warn(step, "failed_here", "ended with an error here, and may do so again")
+
+
+def _describe_cuts(request: CellsRequest, steps: Sequence[Step], present: dict[str, str]) -> Iterable[CellWarning]:
+    """Yield a warning for each cell without what sends jobs, and one if targets need names that these cells make."""
+    cut = [step for step in steps if step.is_cut]
+    if not cut:
+        return
+    for step in cut:
+        yield _warn(step, "sends_jobs", _CUT)
+    before = [
+        present.get(step.cell_id, step.source) if step.index is None else request.prefix[step.index].source
+        for step in steps
+        if step.why != "target"
+    ]
+    _, lost = leave_out_senders(before)
+    needed = lost.intersection(find_free_names(step.source for step in steps if step.why == "target"))
+    if needed:
+        yield CellWarning(
+            code="sends_jobs",
+            message=f"Not defined in the job, because what sends jobs makes it and is left out: {_name_some(needed)}. "
+            "Make it in a cell that needs no other job, or load it there with jupyter_gq.result and the job's id.",
+        )
+
+
+def _name_some(names: Iterable[str]) -> str:
+    """Return the first of these names, and the number of the others."""
+    first, *others = sorted(names)
+    shown = ", ".join([first, *others[: _MOST_NAMES - 1]])
+    return shown if len(others) < _MOST_NAMES else f"{shown} and {len(others) + 1 - _MOST_NAMES} more"
 
 
 def _describe_effect(effect: Effect, step: Step, ran: bool) -> Iterable[CellWarning]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from html import escape
 from numbers import Real
@@ -21,6 +22,8 @@ ENDED = frozenset({"done", "failed", "cancelled"})
 JOB_MIME = "application/vnd.jupyter-gq.job+json"
 #: Seconds between two questions, and the longest pause while nobody answers.
 INTERVAL, LONGEST_PAUSE = 1.0, 10.0
+#: Most sentences on files that a copy left out.
+_MOST_TOLD = 5
 #: Seconds that a representation of a job may wait for its present state.
 _SHOW_TIMEOUT = 2.0
 _LIVE_FIELDS = ("name", "queue", "gpus", "phase", "sentence", "submitted_at", "finished_at")
@@ -121,23 +124,32 @@ class Job:
         """Return the files that the job wrote, each with its `path`, its size in `bytes`, and a `reason`.
 
         The reason says why a file cannot be brought back; it is empty for the others. A job that has not ended has no
-        list yet, and raises `JobError`.
+        list yet, and raises `JobError`. Of more than 1,000 files, the newest are returned, and a warning counts the
+        others.
         """
-        found = self._server.get("jobs", self.id, "results").get("files")
+        results = self._server.get("jobs", self.id, "results")
+        found, more = results.get("files"), results.get("omitted_files")
+        if more:
+            warnings.warn(f"{more} more files of the job are not listed; `download` finds them by name.", stacklevel=2)
         return [file for file in found if isinstance(file, dict)] if isinstance(found, list) else []
 
     def download(self, name: str | None = None, to: str | PathLike[str] = ".", replace: bool = False) -> list[Path]:
         """Copy a file that the job wrote into the folder `to`, under its path there; without `name`, all files.
 
         Return the paths of the copies. A file that is there and differs raises `JobError`, unless `replace` is true.
-        Hidden files are copied only by name. The folder must exist; folders below it are made.
+        Hidden files are copied only by name, and so are those that `files` does not list; a warning tells what is left
+        out. The folder must exist; folders below it are made.
         """
         body = {
             "paths": [] if name is None else [check_path(name)],
             "existing": "replace" if replace else "ask",
             "folder": find_target(to),
         }
-        return [Path(str(copy["target"])) for copy in self._server.copy(self.id, body)]
+        copied, left = self._server.copy(self.id, body)
+        if left:
+            more = f" And {len(left) - _MOST_TOLD} more." if len(left) > _MOST_TOLD else ""
+            warnings.warn(f"Left out: {' '.join(left[:_MOST_TOLD])}{more}", stacklevel=2)
+        return [Path(str(copy["target"])) for copy in copied]
 
     def cancel(self) -> None:
         """Cancel the job: at once if it waits; a running job has a few seconds to save its state.

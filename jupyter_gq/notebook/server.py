@@ -54,14 +54,18 @@ class Server:
         """Ask for the end of the object at a path, and return the JSON object of the answer."""
         return _read(*tell_server(self._socket, "DELETE", parts))
 
-    def copy(self, job: str, body: object) -> list[Mapping[str, object]]:
-        """Let the server copy files of a job, and return what it copied; the answer has a line for each part."""
+    def copy(self, job: str, body: object) -> tuple[list[Mapping[str, object]], list[str]]:
+        """Let the server copy files of a job; return what it copied, and a sentence on each file that it left out.
+
+        The answer has a line for each part of a file.
+        """
         status, answer = tell_server(self._socket, "POST", ["jobs", job, "copies"], body)
         last = _read(status, answer.rstrip().rpartition(b"\n")[2])
-        copied = last.get("copied")
+        copied, left = last.get("copied"), last.get("left_out")
         if not isinstance(copied, list):
             raise JobError(str(last.get("problem") or "The Jupyter server ended the copies. Copy the files again."))
-        return [each for each in copied if isinstance(each, dict)]
+        sentences = [str(each) for each in left] if isinstance(left, list) else []
+        return [each for each in copied if isinstance(each, dict)], sentences
 
 
 def find_server() -> Server:

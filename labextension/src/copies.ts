@@ -33,8 +33,8 @@ export function describeCopied(news: CopyNews, trans: TranslationBundle): string
     news.left_out.length === 0
       ? []
       : [
-          trans._n('%1 file was left out.', '%1 files were left out.', news.left_out.length),
-          news.left_out[0]
+          trans.__('Left out: %1', news.left_out[0]),
+          ...(news.left_out.length === 1 ? [] : [trans.__('And %1 more.', news.left_out.length - 1)])
         ];
   return [done, ...left].join(' ');
 }

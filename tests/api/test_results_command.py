@@ -55,3 +55,18 @@ async def test_files_of_a_job_are_listed_and_copied_and_replace_nothing_unasked(
     assert (await say("results", job.id, "-o", "json"))[0] == 2
     other = (await people["ann"].submit(submission(bundle)))[0]
     assert (await say("results", other.id))[0] == 3
+
+
+async def test_files_that_the_list_leaves_out_are_counted_and_copied_by_name(say, people, world, bundle, tmp_path):
+    job = (await people["ann"].submit(submission(bundle)))[0]
+    world.bundles.listed[job.id] = {"files": [{"path": "a", "bytes": 1}], "omitted_files": 101}
+    world.bundles.contents |= {(job.id, "files/a"): b"a", (job.id, "files/model.pt"): b"late"}
+    to = str(tmp_path)
+    code, out, err = await say("results", job.id, "--to", to)
+    assert (code, out, "101 more files are not listed. Copy them by name" in err) == (0, f"{to}/a\n", True)
+    assert "101 more files are not listed" in (await say("results", job.id, "--list"))[1]
+    code, out, err = await say("results", job.id, "model.pt", "--to", to)
+    assert (code, out, err) == (0, f"{to}/model.pt\n", "")
+    assert (tmp_path / "model.pt").read_bytes() == b"late"
+    code, _, err = await say("results", job.id, "gone", "--to", to)
+    assert (code, "'gone': The job's list does not name it" in err) == (2, True)

@@ -18,7 +18,7 @@ class Job:
     """Job job-7f3 of the service, sent from `work/a.ipynb`, with these files."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._files = service, {}
+        self._service, self._files, self.omitted = service, {}, 0
         self.is_of("work/a.ipynb")
 
     def is_of(self, notebook: str) -> None:
@@ -26,11 +26,16 @@ class Job:
         job = a_job(phase="done", notebook_path=notebook, finished_at=ENDED)
         self._service.answers["GET", "jobs/job-7f3"] = (200, job)
 
+    def wrote_unlisted(self, path: str) -> None:
+        """Let the job have written this file, which its list leaves out."""
+        self._service.contents["jobs/job-7f3/results/content", f"files/{path}"] = CONTENT
+
     def wrote(self, path: str, content: bytes = CONTENT, *, listed: int | None = None, reason: str = "") -> None:
         """Let the job have written this file; `listed` is its size in the list, if that is wrong."""
         size = len(content) if listed is None else listed
         self._files[path] = {"path": path, "bytes": size, "reason": reason}
-        self._service.answers["GET", "jobs/job-7f3/results"] = (200, {"files": list(self._files.values())})
+        listed_files = {"files": list(self._files.values()), "omitted_files": self.omitted}
+        self._service.answers["GET", "jobs/job-7f3/results"] = (200, listed_files)
         self._service.contents["jobs/job-7f3/results/content", f"files/{path}"] = content
 
 
@@ -222,6 +227,20 @@ async def test_hidden_files_stay_and_are_named(copy, job, work):
     assert [line.split(":")[0] for line in news[-1]["left_out"]] == ["'.bashrc'", "'a/.ssh/authorized_keys'"]
     assert (await copy(".bashrc"))[0] == 422
     assert list(tree(work)) == ["ok.txt"]
+
+
+async def test_files_that_the_list_leaves_out_are_told_and_copied_by_name(copy, job, work):
+    job.omitted = 101
+    job.wrote("a")
+    job.wrote_unlisted("model.pt")
+    _, news = await copy()
+    assert news[-1]["left_out"] == [
+        "101 more files are not listed. Copy them by name; a cluster keeps only the newest 1."
+    ]
+    assert (await copy("model.pt"))[0] == 200
+    assert tree(work) == {"a": CONTENT, "model.pt": CONTENT}
+    status, (problem,) = await copy("gone")
+    assert (status, "does not name it" in problem["message"]) == (404, True)
 
 
 async def test_a_file_without_content_says_why(copy, job, work):

@@ -143,6 +143,22 @@ async def test_a_cell_sends_itself_with_what_ran_before_and_is_the_target(servic
     assert [ref["cell_id"] for ref in manifest["prefix"]][-1] == "first"
 
 
+async def test_what_sends_jobs_is_left_out_of_the_cells_that_run_first(service, kernel, fetch, extension):
+    extension.watch.start()
+    await run(kernel, "%reload_ext jupyter_gq")
+    await run(kernel, "start, other = 1, jupyter_gq.job('job-7f3')")
+    await run(kernel, "job = jupyter_gq.job('job-7f3')\nfactor = 2")
+    await run(kernel, "job")
+    said = await run(kernel, TRAIN.replace("= start", "= factor"))
+    left_out = "# What sends jobs, or needs such a job, is left out: a job cannot send jobs."
+    sources = [cell["source"] for cell in sent(service)["bundle"]["notebook"]["cells"]]
+    assert sources[-4:] == [left_out, f"factor = 2\n{left_out}", left_out, "model = factor"]
+    assert "a job cannot send jobs: these statements are left out" in said
+    assert "Not defined in the job" not in said
+    said = await run(kernel, TRAIN)
+    assert "because what sends jobs makes it and is left out: start. Make it in a cell" in said
+
+
 async def test_without_replay_only_the_cell_runs(service, kernel, extension):
     extension.watch.start()
     await run(kernel, "%reload_ext jupyter_gq")
@@ -243,6 +259,15 @@ async def test_a_kernel_copies_files_of_a_job_into_its_folder(service, kernel, t
     (tmp_path / "a/model.pt").write_bytes(b"mine")
     assert "'a/model.pt' is there already and differs" in await run(kernel, 'job.download("a/model.pt")')
     assert (tmp_path / "a/model.pt").read_bytes() == b"mine"
+    listed = {"files": [{"path": "a/model.pt", "bytes": 25}], "omitted_files": 101}
+    service.answers["GET", "jobs/job-7f3/results"] = (200, listed)
+    service.contents["jobs/job-7f3/results/content", "files/late"] = b"late"
+    await run(kernel, 'job.download("late")')
+    assert (tmp_path / "late").read_bytes() == b"late"
+    assert "101 more files" in await run(kernel, "import warnings; warnings.simplefilter('error'); job.files()")
+    assert "101 more files are not listed" in await run(kernel, "job.download(replace=True)")
+    assert (tmp_path / "a/model.pt").read_bytes() == bytes(range(25))
+    service.answers["GET", "jobs/job-7f3/results"] = (200, {**listed, "omitted_files": 0})
     assert "is a link or a file here" in await run(
         kernel, "os.makedirs('b'); os.symlink('/tmp', 'b/a'); job.download(to='b')"
     )

@@ -5,7 +5,9 @@
 `results.json` lists what is there; it is written once, when the cells have ended. Values are never unpickled here.
 """
 
+import heapq
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from .bundle import ProjectFile
 from .folder import write_whole
 from .project import CACHES, is_unchanged
 
-#: Most files that are listed; the others are counted.
+#: Most files that are listed, the newest; all others are counted.
 MOST_FILES = 1000
 #: Most bytes of the report of a kernel on its variables: 100 names with long reasons.
 _LONGEST_REPORT = 8 * SMALL_FILE
@@ -74,27 +76,30 @@ def list_files(
 ) -> tuple[list[JsonObject], int]:
     """Return path and size of the regular files below `folder`, sorted, and how many more there are.
 
-    At most `MOST_FILES` are returned. Pipes, caches, `frozen` files that have not changed, and links to other places
-    are left out. A link to one of the files has a reason, which names that file. A file or folder whose name or rights
-    keep it from being read by others has a reason, and so has one whose name has the value of a secret in it, which
-    `hide` replaces.
+    At most `MOST_FILES` are returned, those that were written last. Pipes, caches, `frozen` files that have not
+    changed, and links to other places are left out. A link to one of the files has a reason, which names that file.
+    A file or folder whose name or rights keep it from being read by others has a reason, and so has one whose name
+    has the value of a secret in it, which `hide` replaces.
     """
-    found: list[JsonObject] = []
+    found: list[tuple[float, JsonObject]] = []  # with the time of the last change
 
     def note_unreadable(error: OSError) -> None:
         if isinstance(error, FileNotFoundError):
             return
         shown = Path(os.fsdecode(error.filename)).relative_to(folder).as_posix()
-        found.append(_describe_lost(hide(shown), 0, f"the folder cannot be read ({error.strerror})", _MAKE_READABLE))
+        why = f"the folder cannot be read ({error.strerror})"
+        found.append((math.inf, _describe_lost(hide(shown), 0, why, _MAKE_READABLE)))
 
     for parent, folders, names in os.walk(folder, onerror=note_unreadable):
         folders[:] = sorted(name for name in folders if name not in CACHES)
         for name in sorted(names):
             path = Path(parent, name)
             shown = path.relative_to(folder).as_posix()
+            changed = math.inf
             try:
+                changed = path.lstat().st_mtime
                 if path.is_symlink():
-                    found += _describe_link(path, folder, hide)
+                    found += [(changed, entry) for entry in _describe_link(path, folder, hide)]
                     continue
                 if not path.is_file() or (shown in frozen and is_unchanged(path, frozen[shown])):
                     continue
@@ -105,8 +110,9 @@ def list_files(
                 size, unsafe, remedy = 0, f"it cannot be read ({error.strerror})", _MAKE_READABLE
             unsafe = unsafe or ("its name has a secret in it" if hide(shown) != shown else "")
             lost = _describe_lost(hide(shown), size, unsafe, remedy) if unsafe else {"path": shown, "bytes": size}
-            found.append(lost)
-    return found[:MOST_FILES], max(0, len(found) - MOST_FILES)
+            found.append((changed, lost))
+    newest = sorted(heapq.nlargest(MOST_FILES, range(len(found)), key=lambda place: found[place][0]))
+    return [found[place][1] for place in newest], len(found) - len(newest)
 
 
 def _describe_link(link: Path, folder: Path, hide: Callable[[str], str]) -> list[JsonObject]:

@@ -96,7 +96,7 @@ describe('to copy files beside the notebook', () => {
     answers({ copied: [COPIED, { ...COPIED, path: 'a' }], left_out: ['.b: It is hidden.'] });
     await execute(CommandIDs.copyFiles, { job: 'job-1' });
     expect(training.server.bodies).toEqual([{ paths: [], existing: 'ask' }]);
-    expect(told()).toEqual(['2 files are beside the notebook. 1 file was left out. .b: It is hidden.']);
+    expect(told()).toEqual(['2 files are beside the notebook. Left out: .b: It is hidden.']);
   });
 
   it.each([
@@ -248,6 +248,14 @@ describe('what a job brought back', () => {
       ['copy', undefined]
     ]);
     expect(() => button('Open huge.bin', node)).toThrow('There is no button');
+  });
+
+  it('says how many files are not listed, in the details and under the cell', async () => {
+    const many = someResults('model', { variables: [], files, omitted_files: 101 });
+    training.server.answer('GET jobs/job-1/results', many);
+    const details = words(await show(<ResultList {...props()} />));
+    expect(details).toContain('101 more files are not listed. On one machine, copy them by name');
+    expect(words(await show(<BroughtBack {...props()} />))).toContain('2 files; 101 more are not listed');
   });
 
   it('is counted in the line under the cell, with one button for all files', async () => {

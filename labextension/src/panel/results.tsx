@@ -44,7 +44,8 @@ export function BroughtBack({ job, client, onLoad, onCopy, trans }: IResultsProp
   const files = listCopyable(results).length;
   const parts = [
     describeVariables(results, trans),
-    files === 0 ? '' : trans._n('%1 file', '%1 files', files)
+    files === 0 ? '' : trans._n('%1 file', '%1 files', files),
+    results.omitted_files === 0 ? '' : trans.__('%1 more are not listed', results.omitted_files)
   ];
   return (
     <>
@@ -140,8 +141,20 @@ export function ResultList(props: IResultListProps): React.JSX.Element | null {
           trans={trans}
         />
       )}
-      {results.omitted_files > 0 && <p>{trans.__('%1 more files are not listed.', results.omitted_files)}</p>}
+      <Unlisted count={results.omitted_files} trans={trans} />
     </section>
+  );
+}
+
+/** How many files the list leaves out; nothing if it names all. */
+function Unlisted({ count, trans }: { count: number; trans: TranslationBundle }): React.JSX.Element | null {
+  return count === 0 ? null : (
+    <p>
+      {trans.__(
+        '%1 more files are not listed. On one machine, copy them by name in a terminal or in Python; a cluster keeps no others.',
+        count
+      )}
+    </p>
   );
 }
 

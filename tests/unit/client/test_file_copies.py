@@ -24,6 +24,14 @@ class Listed:
     reason: str = ""
 
 
+@dataclass
+class ListOfFiles:
+    """A list of results."""
+
+    files: list[Listed]
+    omitted_files: int = 0
+
+
 class Watched:
     """A watcher that acts when a copy has come so far."""
 
@@ -172,13 +180,34 @@ def test_names_of_copies_beside_others_keep_their_ending_and_fit_the_disk():
     assert long.endswith(" (job 12).csv")
 
 
-def test_files_are_chosen_by_name_and_hidden_ones_only_so():
-    files = [Listed("a"), Listed(".b"), Listed("c", reason="It is too large."), Listed("../d")]
-    wanted, left = choose_files(files, [], hidden=False)
+@pytest.mark.asyncio
+async def test_files_are_chosen_by_name_and_hidden_ones_only_so():
+    files = ListOfFiles([Listed("a"), Listed(".b"), Listed("c", reason="It is too large."), Listed("../d")])
+    wanted, left = await choose_files(files, [], read, hidden=False)
     assert [file.path for file in wanted] == ["a"]
     assert [line.split(":")[0] for line in left] == ["'.b'", "'c'", "'../d'"]
-    assert [file.path for file in choose_files(files, [".b", ".b"], hidden=True)[0]] == [".b"]
+    assert [file.path for file in (await choose_files(files, [".b", ".b"], read, hidden=True))[0]] == [".b"]
     with pytest.raises(CopyRefused, match="'x': The job has no such file"):
-        choose_files(files, ["x"], hidden=True)
+        await choose_files(files, ["x"], read, hidden=True)
     with pytest.raises(CopyRefused, match="not a path below the folder"):
-        choose_files(files, ["../d"], hidden=True)
+        await choose_files(files, ["../d"], read, hidden=True)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("size", [1, 9, 10, 11, 1000, 12_345])
+async def test_a_file_that_the_list_leaves_out_is_measured_and_found_by_its_name(size):
+    async def read_ten(path: str, start: int) -> bytes:
+        if path != "model.pt":
+            raise ServiceError(404, PlainProblem(code="not_found", message="None."))
+        return bytes(size)[start : start + 10]
+
+    files = ListOfFiles([Listed("a")], omitted_files=101)
+    wanted, left = await choose_files(files, ["model.pt", "a"], read_ten, hidden=True)
+    assert ([(file.path, file.bytes) for file in wanted], left) == ([("model.pt", size), ("a", 10)], [])
+    wanted, left = await choose_files(files, [], read_ten, hidden=True)
+    assert [file.path for file in wanted] == ["a"]
+    assert left == ["101 more files are not listed. Copy them by name; a cluster keeps only the newest 1."]
+    with pytest.raises(CopyRefused, match="'x': The job's list does not name it, and nothing of it is kept"):
+        await choose_files(files, ["x"], read_ten, hidden=True)
+    with pytest.raises(CopyRefused, match="does not name it"):
+        await choose_files(files, ["../model.pt"], read_ten, hidden=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,18 @@ def test_a_file_that_goes_away_or_is_locked_meanwhile_hides_no_other(tmp_path: P
     files, omitted = results.list_files(tmp_path, frozen("a"))
     assert files == [*listed, {"path": "b", "bytes": 4}, {"path": "c", "bytes": 4}]
     assert omitted == 0
+
+
+def test_of_too_many_files_the_newest_are_listed(tmp_path: Path):
+    for number in range(results.MOST_FILES + 100):
+        path = tmp_path / f"epoch{number:04}.txt"
+        path.write_bytes(TEXT)
+        os.utime(path, (number, number))
+    (tmp_path / "model.pt").write_bytes(TEXT)
+    files, omitted = results.list_files(tmp_path, {})
+    paths = [file["path"] for file in files]
+    assert (len(paths), omitted, paths[0], paths[-1]) == (results.MOST_FILES, 101, "epoch0101.txt", "model.pt")
+    assert paths == sorted(paths)
 
 
 def test_a_name_with_a_secret_in_it_is_hidden_and_says_why(tmp_path: Path):

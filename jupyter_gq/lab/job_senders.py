@@ -1,0 +1,110 @@
+"""Cells that send jobs, made fit to run first in a job, which cannot send jobs itself. For Python only.
+
+Rules
+-----
+- Left out is a statement at the top level of a cell that sends a job or asks for one, also through a function of a cell
+  before, and a statement that reads a name which only such a statement has assigned.
+- All other statements of the cell stay: its imports, functions and data.
+- Below an `if` that asks `jupyter_gq.in_job`, a cell may send: its author has thought of the job.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from .cells import parse_cell
+from .names import CODE_MAGICS, find_free_names, find_makers
+from .parsing import list_children, list_nodes
+
+_PACKAGE = "jupyter_gq"
+_SENDS = frozenset(f"{_PACKAGE}.{name}" for name in ("submit", "sweep", "job", "find_sweep"))
+#: What a cell is in the job in place of the statements that are left out.
+LEFT_OUT = "# What sends jobs, or needs such a job, is left out: a job cannot send jobs."
+
+
+def leave_out_senders(sources: Sequence[str]) -> tuple[list[str], set[str]]:
+    """Return the sources of these cells without what sends jobs, and the names that are not defined for that reason.
+
+    A source of which nothing is left out is returned as it is.
+    """
+    if not any(_PACKAGE in source for source in sources):
+        return list(sources), set()
+    reader = _Reader()
+    return [reader.read_cell(source) for source in sources], reader.lost
+
+
+class _Reader:
+    """The names that cells have given so far to what sends jobs, and the names that are lost."""
+
+    def __init__(self) -> None:
+        self.lost: set[str] = set()
+        self._full_names = {_PACKAGE: _PACKAGE}
+        self._senders = set(_SENDS)
+
+    def read_cell(self, source: str) -> str:
+        """Return the source of the next cell without what sends jobs."""
+        tree = parse_cell(source)
+        if tree is None:
+            return source
+        kept = [statement for statement in tree.body if not self._is_left_out(statement)]
+        if len(kept) == len(tree.body):
+            return source
+        return "\n".join([*map(ast.unparse, kept), LEFT_OUT])
+
+    def _is_left_out(self, statement: ast.stmt) -> bool:
+        """Return whether a statement is left out, and note what it does to names."""
+        self._read_imports(statement)
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(self._sends(inner) for inner in statement.body):
+                self._senders.add(statement.name)
+            self.lost.discard(statement.name)
+            return False
+        sends = self._sends(statement)
+        if not sends and not self.lost:
+            return False
+        source = ast.unparse(statement)
+        made = set(find_makers([source]))
+        if sends or not self.lost.isdisjoint(find_free_names([source])):
+            self.lost |= made
+            return True
+        self.lost -= made
+        return False
+
+    def _read_imports(self, statement: ast.stmt) -> None:
+        """Note the names under which a statement imports the package or its functions."""
+        for node in list_nodes(statement):
+            if isinstance(node, ast.Import):
+                self._full_names |= {a.asname: a.name for a in node.names if a.asname and a.name == _PACKAGE}
+            elif isinstance(node, ast.ImportFrom) and node.module == _PACKAGE:
+                self._full_names |= {a.asname or a.name: f"{_PACKAGE}.{a.name}" for a in node.names}
+
+    def _sends(self, node: ast.AST) -> bool:
+        """Return whether a part of a cell sends a job, or asks for one, when it runs."""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return False
+        if isinstance(node, ast.If) and any(
+            self._spell(each) == f"{_PACKAGE}.in_job" for each in list_nodes(node.test)
+        ):
+            return False
+        if isinstance(node, ast.Call) and self._spell(node.func) in self._senders:
+            return True
+        codes = (parse_cell(code) for code in _list_codes(node))
+        return any(self._sends(child) for child in [*list_children(node), *filter(None, codes)])
+
+    def _spell(self, node: ast.AST) -> str:
+        """Return the full name of an expression such as `gq.submit`; empty for any other expression."""
+        if isinstance(node, ast.Name):
+            return self._full_names.get(node.id, node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return f"{self._spell(node.value)}.{node.attr}"
+        return ""
+
+
+def _list_codes(node: ast.AST) -> Iterator[str]:
+    """Yield the Python code in a magic such as `%%time`, as IPython's transformer writes it."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return
+    if node.func.attr not in {"run_line_magic", "run_cell_magic"}:
+        return
+    name, *texts = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    if name in CODE_MAGICS:
+        yield from texts[-1:]
