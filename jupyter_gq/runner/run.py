@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -19,7 +20,7 @@ from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.json_types import JsonObject
 
-from .cells.carried import load_variables
+from .cells.carried import load_variables, restore_variables
 from .cells.cells import CellClient, CellExited, CellFailed, CommandFailed, KernelDied, KernelGaveNoReply
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
@@ -232,10 +233,15 @@ class Run:
             connecting.cancel()
         cells = CellClient(self._job.bundle.notebook, self.kernel, self._recorder, self._schedule_flush)
         cells.kc = self._connection
-        for cell in self._job.bundle.cells:
-            result = await self._run_cell(cells, cell)
-            if result is not None:
-                return result
+        result = await self._run_cells(cells, self._job.bundle.replayed)
+        if result is None:
+            try:
+                await restore_variables(self._connection, self.kernel, self._job.folder, self._job.bundle)
+            except KernelError as error:
+                return describe_failure(str(error))
+            result = await self._run_cells(cells, self._job.bundle.targets)
+        if result is not None:
+            return result
         if self._job.folder.task == 0:
             self._variables = await self._save_variables(self._connection)
         return SUCCEEDED
@@ -295,6 +301,14 @@ class Run:
                 # An interrupted target continues below its earlier outputs; every other cell begins without outputs.
                 is_interrupted = cell.role == "target" and cell.id not in ended
                 self._recorder.cell_output(cell.id, cell.role).restore(left if is_interrupted else [])
+
+    async def _run_cells(self, client: CellClient, cells: Sequence[CellToRun]) -> RunResult | None:
+        """Run these cells in order; return the result that ends the run, None if all of them have run."""
+        for cell in cells:
+            result = await self._run_cell(client, cell)
+            if result is not None:
+                return result
+        return None
 
     async def _run_cell(self, cells: CellClient, cell: CellToRun) -> RunResult | None:
         """Run one cell and emit its start, outputs and end; return the result that ends the run, None to go on."""

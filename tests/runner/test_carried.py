@@ -166,3 +166,106 @@ def test_plain_containers_are_shared_in_the_job_as_they_were(job: Job) -> None:
     take_along(job, code, "rows", "alias", "names", "both", "text", "none")
     job.target("print(alias is rows, both['rows'] is rows, rows, names, text, none)").run()
     assert shown(job) == "True True [1, 2] {'a': 'x'} long None\n"
+
+
+REPLAYS = {
+    "assigned anew": ("model = {'w': 43}", "model = {'w': 0}", "print(model)", "{'w': 43}"),
+    "changed in place": ("model = {'w': 43}", "model['w'] = 0; model['x'] = 1", "print(model)", "{'w': 43}"),
+    "deleted": ("model = {'w': 43}", "del model", "print(model)", "{'w': 43}"),
+    "used": ("model = [43]", "class Trainer: pass\nt = Trainer(); t.model = model", "print(t.model is model)", "True"),
+    "an instance that is used": (
+        "class Model:\n    def size(self): return 43\nmodel = Model()",
+        "made = [model, Model]; model.size(); repr(model)",
+        "print(made[0] is model, made[1] is type(model) is Model)",
+        "True True",
+    ),
+    "held by another one": (
+        "model = {'w': 43}; holders = [{'model': model}]",
+        "model['w'] = 0",
+        "print(holders[0]['model'] is model, model)",
+        "True {'w': 43}",
+    ),
+    "beside one that changed": (
+        "model = [43]; calls = []; both = (model, calls)",
+        "made = [model]; calls.append(1)",
+        "print(made[0] is model, calls, both[0] is model, both[1] is calls)",
+        "True [] True True",
+    ),
+    "a class": (
+        "class Model:\n    size = 43\nmodel = Model()",
+        "class Model:\n    size = 0",
+        "print(model.size, type(model) is Model)",
+        "43 True",
+    ),
+    "a function": (
+        "rate = 43\ndef model(): return rate",
+        "rate = 0\ndef model(): return 'other'",
+        "print(model(), model.__globals__ is globals())",
+        "43 True",
+    ),
+    "no pickle here": (
+        "class Model:\n    def __init__(self): self.w = 43\nmodel = Model()",
+        "model.w = __import__('threading').Lock()",
+        "print(model.w)",
+        "43",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REPLAYS)
+def test_variables_have_their_values_again_after_the_replayed_cells(job: Job, kind: str) -> None:
+    made, replayed, target, expected = REPLAYS[kind]
+    names = [name for name in ("Model", "model", "calls", "both", "holders", "rate") if name in made]
+    take_along(job, made, *names)
+    assert job.prefix(replayed).prefix("1 + 1", "second").target(target).run()["outcome"] == "SUCCEEDED"
+    assert shown(job) == f"{expected}\n"
+
+
+def test_each_run_and_each_task_has_the_values_again(job: Job) -> None:
+    take_along(job, "steps = [43]", "steps")
+    job.prefix("steps.append(1)").target("assert steps == [43]; steps.append(2); print(steps)").run()
+    for run, task in ((2, 0), (1, 1)):
+        assert job.run(run, task=task)["outcome"] == "SUCCEEDED"
+    assert shown(job) == "[43, 2]\n"
+
+
+def test_loading_again_shows_nothing_and_counts_no_cell(job: Job) -> None:
+    code = (
+        "class Loud:\n    def __setstate__(self, state):\n        print('loaded')\n        self.x = 0\n"
+        "loud = Loud()\nloud.x = 1"
+    )
+    take_along(job, code, "loud")
+    job.prefix("loud.x = 2").target("print(loud.x)").run()
+    outputs = [cell["outputs"] for cell in job.notebook()["cells"]]
+    assert [len(each) for each in outputs] == [0, 1]
+    assert shown(job) == "0\n"
+    assert job.notebook()["cells"][-1]["execution_count"] == 2
+
+
+def test_a_value_that_cannot_be_loaded_again_ends_the_run_before_its_targets(job: Job, tmp_path: Path) -> None:
+    code = (
+        "class Once:\n    def __setstate__(self, state):\n"
+        "        import os\n        os.mkdir(state['place'])\n        self.place = state['place']\n"
+        f"once = Once()\nonce.place = {str(tmp_path / 'once')!r}"
+    )
+    take_along(job, code, "once")
+    result = job.prefix("once.place = ''").target(f"open({str(tmp_path / 'ran')!r}, 'w')").run()
+    assert "could not be loaded again after the cells that ran first: once raised FileExistsError" in result["sentence"]
+    assert not (tmp_path / "ran").exists()
+
+
+CODE = {
+    "module": ("import json", "json.loads('1')"),
+    "function": ("def read(): return 1", "read()"),
+    "data": ("zzz = [1]", "zzz[0]"),
+    "data by a function": ("zzz = [1]\ndef read(): return zzz[0]", "read()"),
+}
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_what_a_class_uses_is_there_before_its_instances_are_loaded(job: Job, kind: str) -> None:
+    made, used = CODE[kind]
+    state = f"class Model:\n    def __getstate__(self): return 1\n    def __setstate__(self, _): self.x = {used}\n"
+    take_along(job, f"{made}\n{state}m = Model()", "m")
+    assert job.target("print(m.x)").run()["outcome"] == "SUCCEEDED"
+    assert shown(job) == "1\n"

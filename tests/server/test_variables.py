@@ -80,6 +80,44 @@ async def test_variables_of_a_kernel_reach_the_target_of_a_job(kernel, service, 
     assert outputs == "2 True True\n"
 
 
+async def test_replayed_cells_do_not_take_the_place_of_variables_that_go_along(kernel, service, fetch, tmp_path):  # noqa: F811
+    before = (
+        "import socket\nmodel = {'w': 0}; conn = socket.socket()",
+        "model['w'] = 42; model2 = dict(model)",
+        "model = {'w': 43, 'trained': True}",
+    )
+    outputs, answer = await send_and_run(
+        kernel, service, fetch, tmp_path / "job", "print(model, model2); conn.close()", *before
+    )
+    assert {name for name, why in reasons(answer).items() if not why} >= {"model", "model2"}
+    assert (bool(reasons(answer)["conn"]), answer["replayed"]) == (True, [0])
+    assert outputs == "{'w': 43, 'trained': True} {'w': 42}\n"
+
+
+async def test_instances_whose_class_uses_a_module_can_be_loaded(kernel, service, fetch, tmp_path):  # noqa: F811
+    before = (
+        "import json\nSCALE = [3]",
+        "class Model:\n    def __getstate__(self): return json.dumps([1])\n"
+        "    def __setstate__(self, state): self.w = json.loads(state) * SCALE[0]\nm = Model()",
+    )
+    outputs, answer = await send_and_run(kernel, service, fetch, tmp_path / "job", "print(m.w)", *before)
+    assert reasons(answer) == {"m": "", "Model": "", "json": "", "SCALE": ""}
+    assert (outputs, answer["replayed"]) == ("[1, 1, 1]\n", [])
+
+
+async def send_and_run(kernel, service, fetch, folder: Path, target, *before):  # noqa: F811
+    """Send a target with its variables and the cells that the answer replays; return the job's text, and the answer."""
+    await run_all(kernel, *before)
+    request = asks_for(kernel, target, *before)
+    status, answer = await fetch("POST", "variables", body=request)
+    assert status == 200, answer
+    replayed = [request["prefix"][place] for place in answer["replayed"]]
+    sent = {**request, "prefix": replayed, "capture": answer["id"], "live_folder": True}
+    status, problem = await fetch("POST", "send", body=sent)
+    assert status == 201, problem
+    return run_job(folder, service.bodies[-1]["bundle"], service.parts), answer
+
+
 def run_job(folder: Path, bundle, parts):
     """Run a job by a real runner, and return the text of its last cell."""
     folder.mkdir()

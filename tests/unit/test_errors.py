@@ -16,7 +16,7 @@ from jupyter_gq.domain.errors import (
     MachineError,
     UserError,
 )
-from jupyter_gq.notebook.carrying.load import Unloadable
+from jupyter_gq.notebook.carrying.loading import Unloadable
 from jupyter_gq.notebook.carrying.pickler import OpenFile
 from jupyter_gq.notebook.carrying.save import TooManyBytes
 from jupyter_gq.notebook.handle import JobFailed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 
-from .load import Loading, Unloadable, require_environment
+from .loading import Loading, Unloadable, require_environment
 
 
 def main(text: str) -> None:

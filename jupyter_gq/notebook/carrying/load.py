@@ -1,113 +1,55 @@
-"""Loading of the variables that a job took along, in the job's kernel before its first cell.
+"""The variables that a job took along, defined in the job's kernel: before its first cell, and after replayed cells.
 
-Rules
------
-- Same environment: only the minor version of Python that made a pickle loads it, with the packages of the versions
-  that made it. Another version may crash in a later call.
-- Live globals: functions of the notebook find their globals in the namespace of this kernel.
-- All or nothing: if one variable cannot be loaded, none is defined and no cell runs.
+All or nothing: if one variable cannot be loaded, no further cell of the job runs.
 """
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
-import pickle
-import sys
 from collections.abc import Mapping, Sequence
-from typing import BinaryIO
 
-from ..unpickler import Unpickler  # noqa: TID252 - in a kernel this package has another name
-from .packages import explain_difference
-from .pickler import NAMESPACE
+from .loading import Loading, Unloadable, require_environment
+from .originals import Originals
 
-
-class Unloadable(RuntimeError):
-    """Variables that cannot be loaded here; the text says why."""
+#: What was loaded before the cells that are replayed, until it is restored after them.
+_originals: list[Originals] = []
 
 
 def main(text: str) -> None:
-    """Load the variables of a JSON request into the user's namespace; write "" or the reason of a failure to a file."""
-    import __main__
-
+    """Do the step `load` or `restore` of a JSON request; write "" or the reason of a failure to the file `report`."""
     request = json.loads(text)
+    step, report = request.pop("step"), request.pop("report")
     try:
-        require_environment(request["python"], request["packages"])
-        vars(__main__).update(load(request["folder"], request["pickles"], vars(__main__)))
+        if step == "restore":
+            _originals.pop().restore()
+        else:
+            _load(**request)
         reason = ""
     except Unloadable as error:
         reason = str(error)
-    _write_text(request["report"], reason)
+    _write_text(report, reason)
 
 
-def require_environment(python: str, packages: Mapping[str, str]) -> None:
-    """Raise `Unloadable` if Python has another minor version here, or if one of these packages has another version."""
-    here = "{}.{}".format(*sys.version_info)
-    if python != here:
-        raise Unloadable(f"they were made by Python {python}, and the job has Python {here}")
-    if why := explain_difference(packages):
-        raise Unloadable(why)
+def _load(
+    folder: str, python: str, packages: Mapping[str, str], pickles: Sequence[Mapping[str, object]], replays: bool
+) -> None:
+    """Load the variables into the user's namespace; remember them if cells are replayed and may change them."""
+    import __main__
+
+    require_environment(python, packages)
+    files = {_names(each): str(each["file"]) for each in pickles}
+    loading = Loading(folder, {name: file for names, file in files.items() for name in names}, vars(__main__))
+    for names in files:
+        loading.find(names[0])
+    if replays:
+        _originals.append(Originals(loading, list(files), vars(__main__)))
 
 
-def load(folder: str, pickles: Sequence[Mapping[str, object]], namespace: dict[str, object]) -> dict[str, object]:
-    """Return the variables in these pickles by name; raise `Unloadable` if one cannot be loaded."""
-    loading = Loading(folder, {name: str(each["file"]) for each in pickles for name in _names(each)}, namespace)
-    return {name: loading.find(name) for each in pickles for name in _names(each)}
-
-
-class Loading:
-    """The variables of a folder of pickles, each loaded when it is asked for."""
-
-    def __init__(self, folder: str, files: Mapping[str, str], namespace: dict[str, object]) -> None:
-        self._folder, self._files, self._namespace = folder, files, namespace
-        self._values: dict[str, object] = {}
-
-    def find(self, name: str) -> object:
-        """Return the value of a variable; raise `Unloadable` with the reason if it cannot be loaded."""
-        if name not in self._values:
-            if name not in self._files:
-                raise Unloadable(f"{name} is missing")
-            try:
-                with open(os.path.join(self._folder, self._files[name]), "rb") as file:
-                    self._values.update(_NamingUnpickler(file, self).load())
-            except Unloadable:
-                raise
-            except ModuleNotFoundError as error:
-                raise Unloadable(f"{name} needs the package {error.name}, which is not installed here") from error
-            except Exception as error:  # unpickling runs code of any library, which may raise anything
-                said = " ".join(str(error).split())[:500].rstrip(".")
-                raise Unloadable(f"{name} raised {type(error).__name__}{': ' if said else ''}{said}") from error
-            finally:
-                # cloudpickle puts a dict there, and the notebook's code knows a module.
-                self._namespace["__builtins__"] = builtins
-        return self._values[name]
-
-    def resolve(self, kind: object, name: str) -> object:
-        """Return what stands in a pickle by its name: the namespace, or another variable."""
-        if (kind, name) == NAMESPACE:
-            return self._namespace
-        return self.find(name)
-
-
-class _NamingUnpickler(Unpickler):
-    """An unpickler that finds other variables by their names."""
-
-    def __init__(self, file: BinaryIO, loading: Loading) -> None:
-        super().__init__(file)
-        self._loading = loading
-
-    def persistent_load(self, named: object) -> object:
-        """Return the namespace or the variable with this name; raise `pickle.UnpicklingError` for anything else."""
-        if not isinstance(named, tuple) or len(named) != 2:
-            raise pickle.UnpicklingError("unknown name in a pickle")
-        return self._loading.resolve(*named)
-
-
-def _names(entry: Mapping[str, object]) -> Sequence[str]:
+def _names(entry: Mapping[str, object]) -> tuple[str, ...]:
     names = entry["names"]
     assert isinstance(names, (list, tuple))
-    return names
+    return tuple(names)
 
 
 def _write_text(path: str, text: str) -> None:

@@ -26,6 +26,7 @@ from typing import BinaryIO
 
 from ..save_results import describe_error, find_own_modules, limited_recursions  # noqa: TID252 - in a kernel this package has another name
 from .names import is_history, is_present_anyway
+from .order import order_groups
 from .pickler import Noticed, OpenFile, Variables, import_cloudpickle, pickle_together
 
 _LONGEST_REASON, _LONGEST_TYPE = 500, 200
@@ -92,7 +93,7 @@ def save(namespace: Mapping[str, object], request: Request) -> dict[str, object]
         ],
         "pickles": [
             {"names": names, "file": file_of(names), "bytes": size, "needs": sorted(needs)}
-            for names, (size, needs) in saving.files.items()
+            for names, (size, needs) in saving.list_files()
         ],
     }
 
@@ -127,6 +128,11 @@ class _Saving:
     def list_modules(self) -> set[str]:
         """Return the top-level modules that the loading of the pickles imports."""
         return {module for each in self._list_going() for module in each.noticed.modules}
+
+    def list_files(self) -> list[tuple[tuple[str, ...], tuple[int, set[str]]]]:
+        """Return the names, bytes and needs of each pickle, in the order in which they should be loaded."""
+        used = {each.name: each.noticed.needs | each.noticed.uses for each in self.found.values()}
+        return [(names, self.files[names]) for names in order_groups(list(self.files), used, self._namespace)]
 
     def _is_new(self, name: str) -> bool:
         return name not in self.found and not is_present_anyway(name, self._namespace)

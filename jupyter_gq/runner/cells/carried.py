@@ -1,4 +1,4 @@
-"""The request to a job's kernel to load the variables that the job took along."""
+"""The requests to a job's kernel to load the variables that the job took along, and to restore them."""
 
 import contextlib
 from pathlib import Path
@@ -8,6 +8,7 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import KernelError
@@ -15,10 +16,16 @@ from jupyter_gq.runner.problems import KernelError
 from .kernel import KernelProcess, describe_exit
 
 _POLL_INTERVAL = 0.25
-_SENTENCE = (
-    "The variables of the notebook could not be loaded, so no cell was run: {why}. Send the cell again without them, "
-    "so that the cells before run in the job instead."
-)
+_SENTENCES = {
+    "load": (
+        "The variables of the notebook could not be loaded, so no cell was run: {why}. Send the cell again without "
+        "them, so that the cells before run in the job instead."
+    ),
+    "restore": (
+        "The variables of the notebook could not be loaded again after the cells that ran first: {why}. Send the cell "
+        "again without them, so that all cells before run in the job instead."
+    ),
+}
 
 
 async def load_variables(client: AsyncKernelClient, kernel: KernelProcess, folder: RunFolder, bundle: Bundle) -> None:
@@ -29,26 +36,40 @@ async def load_variables(client: AsyncKernelClient, kernel: KernelProcess, folde
     if not bundle.carried:
         return
     if bundle.language != "python":
-        raise KernelError(_SENTENCE.format(why="only kernels of Python can load them"))
+        raise KernelError(_SENTENCES["load"].format(why="only kernels of Python can load them"))
+    request: JsonObject = {
+        "folder": str(folder.carried),
+        "python": bundle.carried_python,
+        "packages": dict(bundle.carried_packages),
+        "pickles": [{"names": entry.names, "file": f"{n}.pickle"} for n, entry in enumerate(bundle.carried)],
+        "replays": bool(bundle.replayed),
+    }
+    await _ask(client, kernel, folder, "load", request)
+
+
+async def restore_variables(
+    client: AsyncKernelClient, kernel: KernelProcess, folder: RunFolder, bundle: Bundle
+) -> None:
+    """Let the kernel give the loaded variables their values back after the replayed cells, which may have changed them.
+
+    Does nothing if no cell was replayed. Raises `KernelError` with a sentence if that fails.
+    """
+    if bundle.carried and bundle.replayed:
+        await _ask(client, kernel, folder, "restore", {})
+
+
+async def _ask(
+    client: AsyncKernelClient, kernel: KernelProcess, folder: RunFolder, step: str, request: JsonObject
+) -> None:
+    """Let the kernel do this step; raise `KernelError` with its sentence if that fails."""
     report = folder.path / "carried.txt"
     with contextlib.suppress(FileNotFoundError):
         report.unlink()
-    code = make_carry_call(
-        "load",
-        {
-            "folder": str(folder.carried),
-            "python": bundle.carried_python,
-            "packages": dict(bundle.carried_packages),
-            "pickles": [{"names": entry.names, "file": f"{n}.pickle"} for n, entry in enumerate(bundle.carried)],
-            "report": str(report),
-        },
-    )
+    code = make_carry_call("load", {**request, "step": step, "report": str(report)})
     message = client.execute(code, silent=True, store_history=False)
-    why = await _await_reply(client, kernel, message)
-    if not why:
-        why = _read(report)
+    why = await _await_reply(client, kernel, message) or _read(report)
     if why:
-        raise KernelError(_SENTENCE.format(why=why))
+        raise KernelError(_SENTENCES[step].format(why=why))
 
 
 async def _await_reply(client: AsyncKernelClient, kernel: KernelProcess, message: str) -> str:

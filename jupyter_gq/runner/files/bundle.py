@@ -67,6 +67,16 @@ class Bundle:
     carried_python: str = ""
     carried_packages: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def replayed(self) -> tuple[CellToRun, ...]:
+        """The cells that run before the targets."""
+        return tuple(cell for cell in self.cells if cell.role == "prefix")
+
+    @property
+    def targets(self) -> tuple[CellToRun, ...]:
+        """The cells that the user asked to run."""
+        return tuple(cell for cell in self.cells if cell.role == "target")
+
 
 def read_bundle(path: Path) -> Bundle:
     """Read a job's bundle; raise `BundleError` with a sentence if it cannot be run."""
