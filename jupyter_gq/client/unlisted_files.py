@@ -2,6 +2,8 @@
 
 A job on one machine keeps all of its files, and one whose name is known can be read. A job in a pod has sent only the
 files of its list.
+
+See docs/decisions/0183-list-the-newest-files-and-find-others-by-name.md.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
