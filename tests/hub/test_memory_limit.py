@@ -14,7 +14,7 @@ import pytest
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
 from tests.kept_logs import LOGS
-from tests.patience import eventually, scaled
+from tests.patience import eventually
 
 pytestmark = pytest.mark.asyncio
 
@@ -87,8 +87,9 @@ async def test_only_the_program_that_holds_too_much_is_ended_and_its_owner_knows
         assert [each[0] for each in told][:2] == ["warn", "interrupt"]
         assert "hold 22628 MiB of GPU memory, 2148 MiB more than the limit of 20 GiB" in told[0][2]
         assert "because the share held 22628 MiB" in told[-1][3]
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(running, scaled(60))
+        running.cancel()  # a kernel that was ended says nothing more of its cell
+        with contextlib.suppress(Exception, asyncio.CancelledError):
+            await running
 
         assert await ann.run_cell(modest, "print('alive')") == "alive\n"
         assert await bob.run_cell(others, "print('alive')") == "alive\n"
