@@ -9,10 +9,10 @@ Rules
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .cells import parse_cell
-from .names import CODE_MAGICS, find_free_names, find_makers
+from .names import find_free_names, find_makers, parse_magic
 from .parsing import list_children, list_nodes
 
 _PACKAGE = "jupyter_gq"
@@ -87,8 +87,8 @@ class _Reader:
             return False
         if isinstance(node, ast.Call) and self._spell(node.func) in self._senders:
             return True
-        codes = (parse_cell(code) for code in _list_codes(node))
-        return any(self._sends(child) for child in [*list_children(node), *filter(None, codes)])
+        codes = parse_magic(node) if isinstance(node, ast.Call) else []
+        return any(self._sends(child) for child in [*list_children(node), *codes])
 
     def _spell(self, node: ast.AST) -> str:
         """Return the full name of an expression such as `gq.submit`; empty for any other expression."""
@@ -97,14 +97,3 @@ class _Reader:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return f"{self._spell(node.value)}.{node.attr}"
         return ""
-
-
-def _list_codes(node: ast.AST) -> Iterator[str]:
-    """Yield the Python code in a magic such as `%%time`, as IPython's transformer writes it."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-        return
-    if node.func.attr not in {"run_line_magic", "run_cell_magic"}:
-        return
-    name, *texts = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-    if name in CODE_MAGICS:
-        yield from texts[-1:]

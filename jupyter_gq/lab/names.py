@@ -19,7 +19,7 @@ from .cells import parse_cell
 _MAGICS = frozenset({"run_line_magic", "run_cell_magic"})
 _COMMANDS = frozenset({"system", "getoutput"})
 #: Magics whose text is Python.
-CODE_MAGICS = frozenset({"capture", "prun", "time", "timeit"})
+_OF_CODE = frozenset({"capture", "prun", "time", "timeit"})
 #: Options such as `-n 10` before the code of such a magic.
 _OPTIONS = re.compile(r"^(\s*-[a-zA-Z]+(\s*\d+)?)+")
 _PUT_IN = re.compile(r"[{$]([A-Za-z_][A-Za-z0-9_]*)")
@@ -61,6 +61,24 @@ def _read(sources: Iterable[str]) -> "_Uses":
     return uses
 
 
+def parse_magic(call: ast.Call) -> list[ast.Module]:
+    """Return the syntax trees of the Python code in a magic such as `%%time`, as IPython's transformer writes it.
+
+    Any other call has none.
+    """
+    called, texts = _read_call(call)
+    if called not in _MAGICS or not texts or texts[0] not in _OF_CODE:
+        return []
+    trees = (parse_cell(_OPTIONS.sub("", source)) for source in texts[1:])
+    return [tree for tree in trees if tree is not None]
+
+
+def _read_call(call: ast.Call) -> tuple[str, list[str]]:
+    """Return the name of the called method, "" for another call, and the literal texts among the arguments."""
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return called, [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
 class _Uses(ast.NodeVisitor):
     """A visitor that follows the order of evaluation and keeps which names were assigned, and which were needed."""
 
@@ -81,18 +99,15 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        called, texts = _read_call(node)
         if called in _COMMANDS and texts:
             for name in _PUT_IN.findall(texts[0]):
                 self._need(name)
-        elif called in _MAGICS and texts and texts[0] in CODE_MAGICS:
-            for source in texts[1:]:
-                tree = parse_cell(_OPTIONS.sub("", source))
-                if tree is not None and texts[0] == "timeit":  # runs the code in a function
-                    self._visit_scope([tree], None)
-                elif tree is not None:
-                    self.visit(tree)
+        for tree in parse_magic(node):
+            if texts[0] == "timeit":  # runs the code in a function
+                self._visit_scope([tree], None)
+            else:
+                self.visit(tree)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._visit_all(node.value, *node.targets)

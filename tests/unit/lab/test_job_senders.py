@@ -32,6 +32,7 @@ def test_imports_and_functions_of_a_cell_that_sends_a_job_stay_and_what_needs_th
         "runs = gq.sweep(f, {'lr': [1]})",
         "send(f)",
         "%%time\nsend(f)",
+        "%timeit -n 1 send(f)",
         "for lr in rates: gq.submit(f, lr)",
         "gq.job('job-1').wait()",
         "launch()",
