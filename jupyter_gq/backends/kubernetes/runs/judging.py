@@ -69,7 +69,7 @@ class RunFacts:
     def of(cls, run: Run) -> "RunFacts":
         """Return the facts of a run as they are now."""
         placement = run.workload.placement if run.workload is not None else ()
-        placed, pods = run.numbers if run.seats is None else run.seats.numbers, run.member_pods
+        placed, pods = run.numbers if run.membership is None else run.membership.numbers, run.member_pods
         return cls(
             id=run.id,
             number=run.number,

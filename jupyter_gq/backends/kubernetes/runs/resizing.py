@@ -1,8 +1,8 @@
-"""The tasks that join and leave elastic runs of pods: `seats` computes them, and here their pods are made and deleted.
+"""The tasks that join and leave elastic runs of pods: `membership` computes them, and their pods change here.
 
 Rules
 -----
-- The intent rule: the seats say which tasks a run is to have. Each step does what is next for each of them.
+- The intent rule: the membership says which tasks a run is to have. Each step does what is next for each of them.
 - The surplus rule: how the pod of a leaving task ends does not count for the result of the run. The pod keeps its
   devices until it is gone.
 - The give-up rule: a task that cannot join is given up, and the others run on.
@@ -22,9 +22,9 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
+from .membership import derive_membership
 from .run import Run, Verdict
 from .run_objects import RunObjects
-from .seats import seat_pods
 
 log = logging.getLogger(__name__)
 
@@ -42,43 +42,43 @@ class RunResizer:
     ) -> None:
         self._options, self._objects, self._devices, self._now = options, objects, devices, now
 
-    def seat(self, run: Run) -> None:
-        """Derive the seats of an elastic run from its record and its pods, and claim their devices.
+    def find_membership(self, run: Run) -> None:
+        """Derive the membership of an elastic run from its record and its pods, and claim their devices.
 
         All pods must have been listed. A run that is not new and has no pod any more has no task. Nothing happens to a
-        run that has seats already.
+        run whose membership is known.
         """
-        if run.seats is None and run.workload is not None and run.is_elastic and run.ended is None:
-            seats = seat_pods(run.workload, run.pods, fills=run.is_new or bool(run.pods))
-            run.set_seats(seats)
-            self._devices.claim(_at(run.workload, *seats.places), run.named_devices())
+        if run.membership is None and run.workload is not None and run.is_elastic and run.ended is None:
+            membership = derive_membership(run.workload, run.pods, fills=run.is_new or bool(run.pods))
+            run.set_membership(membership)
+            self._devices.claim(_at(run.workload, *membership.places), run.named_devices())
 
     def resize(self, run: Run, wanted: tuple[TaskPlacement, ...], grace: Seconds) -> None:
         """Let tasks leave and join so that the run has one at each wanted place; leaving ones get `grace` seconds.
 
         Raises `BackendError` if task 0 would have to leave.
         """
-        if run.seats is None or run.is_ending or run.ended is not None:
+        if run.membership is None or run.is_ending or run.ended is not None:
             return
-        seats = run.seats.resize(wanted, may_grow=not run.is_closed)
-        if 0 in seats.leaving:
+        membership = run.membership.resize(wanted, may_grow=not run.is_closed)
+        if 0 in membership.leaving:
             raise BackendError(f"Task 0 of {run.id} cannot leave: the other tasks meet there.")
-        for task in seats.leaving.keys() - run.seats.leaving.keys():
+        for task in membership.leaving.keys() - run.membership.leaving.keys():
             run.leave_by[task] = self._now() + max(0.0, grace)
-        if seats != run.seats:
-            log.info("run resized: workload=%s run=%d tasks=%s", run.id, run.number, sorted(seats.members))
-            run.set_seats(seats)
+        if membership != run.membership:
+            log.info("run resized: workload=%s run=%d tasks=%s", run.id, run.number, sorted(membership.members))
+            run.set_membership(membership)
         if run.workload is not None:
             self._devices.claim(run.workload, run.named_devices())
         self.advance(run)
 
     def advance(self, run: Run) -> None:
         """Do what is next for the tasks that leave and join the run."""
-        if run.seats is None or run.is_ending:
+        if run.membership is None or run.is_ending:
             return
-        if (seats := run.seats.reopen(self._now())) is not run.seats:
-            run.set_seats(seats)
-        for task in run.seats.leaving:
+        if (membership := run.membership.reopen(self._now())) is not run.membership:
+            run.set_membership(membership)
+        for task in run.membership.leaving:
             self._let_leave(run, task)
         if not run.creates_pods:
             self._let_join(run)
@@ -88,12 +88,12 @@ class RunResizer:
 
         `advance` then deletes its pod. Nothing happens if the verdict names no task.
         """
-        if run.seats is None or verdict.task is None:
+        if run.membership is None or verdict.task is None:
             return
         may_pass = verdict.result.outcome in (Outcome.REFUSED, Outcome.LOST)
         log.warning("run %d of %s: task %d cannot join: %s", run.number, run.id, verdict.task, verdict.result.sentence)
-        seats = run.seats.dismiss(verdict.task)
-        run.set_seats(seats.close(verdict.result.sentence, self._now(), may_pass=may_pass))
+        membership = run.membership.dismiss(verdict.task)
+        run.set_membership(membership.close(verdict.result.sentence, self._now(), may_pass=may_pass))
         run.leave_by[verdict.task] = self._now() + self._options.gang_grace
         run.join_since.pop(verdict.task, None)
 
@@ -101,13 +101,13 @@ class RunResizer:
         """Have the pod of a task deleted; once it is gone, free its devices and its number."""
         usual = self._options.gang_grace if run.launch is None else run.launch.environment.get("GQ_STOP_GRACE")
         deadline = run.leave_by.setdefault(task, self._now() + float(usual or self._options.gang_grace))
-        if run.seats is None or not self._objects.delete_task(run, task, max(1.0, deadline - self._now())):
+        if run.membership is None or not self._objects.delete_task(run, task, max(1.0, deadline - self._now())):
             return
-        place = run.seats.leaving[task]
-        run.set_seats(run.seats.free(task))
+        place = run.membership.leaving[task]
+        run.set_membership(run.membership.free(task))
         run.leave_by.pop(task)
         run.forget_pod(task)
-        used = {slot for other in run.seats.places for slot in other.devices}
+        used = {slot for other in run.membership.places for slot in other.devices}
         if run.workload is not None:
             free = tuple(slot for slot in place.devices if slot not in used)
             self._devices.release(_at(run.workload, replace(place, devices=free)))
@@ -115,12 +115,12 @@ class RunResizer:
     def _let_join(self, run: Run) -> None:
         """Create the pods of the tasks that join, each once its devices are there; none joins a closed run."""
         for task in run.missing_tasks():
-            if run.launch is None or run.seats is None:
+            if run.launch is None or run.membership is None:
                 return
             if run.is_closed and not self._objects.is_creating_task(run, task):
-                run.set_seats(run.seats.dismiss(task))
+                run.set_membership(run.membership.dismiss(task))
                 continue
-            (prepared,) = self._devices.prepare(_at(run.launch.workload, run.seats.members[task]))
+            (prepared,) = self._devices.prepare(_at(run.launch.workload, run.membership.members[task]))
             refusal = self._create(run, task, prepared)
             if refusal:
                 self.give_up(run, Verdict.refuse(refusal, task))

@@ -18,8 +18,8 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
+from .membership import Membership
 from .phases import CREATES_PODS, ENDING, RunEvent, RunPhase, next_phase
-from .seats import Seats
 
 #: Seconds after its deadline from which a pod that still exists is reported.
 _OVERDUE = 60.0
@@ -111,7 +111,7 @@ class Run:
     gone: set[int] = field(default_factory=set)
     delays: dict[int, TaskDelays] = field(default_factory=dict)
     #: The tasks of an elastic run; None: the run is not elastic, or its pods have not been listed yet.
-    seats: Seats | None = None
+    membership: Membership | None = None
     #: When the pods of tasks that leave are killed at the latest, by number, by the monotonic clock.
     leave_by: dict[int, float] = field(default_factory=dict)
     #: Since when the pods of tasks that join are being created, by number, by the monotonic clock.
@@ -177,28 +177,28 @@ class Run:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of the tasks that the run is to have now."""
-        return tuple(range(self.tasks)) if self.seats is None else tuple(sorted(self.seats.members))
+        return tuple(range(self.tasks)) if self.membership is None else tuple(sorted(self.membership.members))
 
     @property
     def settled_workload(self) -> Workload | None:
         """The workload with the places of the tasks that the run cannot go on without: members that are not joining."""
-        if self.workload is None or self.seats is None:
+        if self.workload is None or self.membership is None:
             return self.workload
-        places = tuple(place for task, place in self.seats.members.items() if not self.is_joining(task))
+        places = tuple(place for task, place in self.membership.members.items() if not self.is_joining(task))
         return replace(self.workload, placement=places)
 
     @property
     def member_pods(self) -> dict[int, PodView]:
         """The last view of the pod of each task that was not told to leave."""
-        if self.seats is None or not self.seats.leaving:
+        if self.membership is None or not self.membership.leaving:
             return self.pods
-        return {task: pod for task, pod in self.pods.items() if task not in self.seats.leaving}
+        return {task: pod for task, pod in self.pods.items() if task not in self.membership.leaving}
 
     @property
     def is_closed(self) -> bool:
         """Whether no task can join the run now: one could not, the run is ending, or one of its tasks has ended."""
-        return self.seats is not None and (
-            self.seats.is_closed or self.is_ending or any(self.is_over(task) for task in self.seats.members)
+        return self.membership is not None and (
+            self.membership.is_closed or self.is_ending or any(self.is_over(task) for task in self.membership.members)
         )
 
     @property
@@ -244,7 +244,7 @@ class Run:
 
     def is_joining(self, task: int) -> bool:
         """Return whether this task joins a run that has begun: the run goes on without it if it cannot start."""
-        if self.seats is None or self.begun_at is None or task not in self.seats.members:
+        if self.membership is None or self.begun_at is None or task not in self.membership.members:
             return False
         return task not in self.pods or not self.pods[task].has_run
 
@@ -255,11 +255,11 @@ class Run:
         self.delays.pop(task, None)
         self.join_since.pop(task, None)
 
-    def set_seats(self, seats: Seats) -> None:
+    def set_membership(self, membership: Membership) -> None:
         """Store which tasks the run has; the placement of its workload is then that of all tasks that hold devices."""
-        self.seats, self.examined = seats, None
+        self.membership, self.examined = membership, None
         if self.launch is not None:
-            self.launch = replace(self.launch, workload=replace(self.launch.workload, placement=seats.places))
+            self.launch = replace(self.launch, workload=replace(self.launch.workload, placement=membership.places))
 
     def live_pods(self) -> list[PodView]:
         """Return the pods that may hold devices, in the order of their tasks: those that exist and have not ended."""
@@ -280,9 +280,9 @@ class Run:
             run=self.number,
             phase=Phase.STARTING if self.begun_at is None else Phase.RUNNING,
             since=Instant(self.launched_at if self.begun_at is None else self.begun_at),
-            sentence=self.sentence or ("" if self.seats is None else self.seats.describe_closing()),
-            placement=() if self.seats is None else _in_order(self.seats.members),
-            leaving=() if self.seats is None else _in_order(self.seats.leaving),
+            sentence=self.sentence or ("" if self.membership is None else self.membership.describe_closing()),
+            placement=() if self.membership is None else _in_order(self.membership.members),
+            leaving=() if self.membership is None else _in_order(self.membership.leaving),
             closed=self.is_closed,
         )
 
@@ -303,8 +303,8 @@ class Run:
         return self.ended
 
 
-def _in_order(seats: Mapping[int, TaskPlacement]) -> tuple[TaskPlacement, ...]:
-    return tuple(place for _, place in sorted(seats.items()))
+def _in_order(tasks: Mapping[int, TaskPlacement]) -> tuple[TaskPlacement, ...]:
+    return tuple(place for _, place in sorted(tasks.items()))
 
 
 def describe_overdue(pod: PodView, deadline: float, now: float) -> str:

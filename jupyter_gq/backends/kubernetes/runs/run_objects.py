@@ -68,7 +68,7 @@ class RunObjects:
         """Return whether a request to create an object of the run may be on its way to the API server."""
         if run.tasks > 1 and self._writes.is_creating(self._ref(SERVICES, names.gang_name(run.id, run.number))):
             return True
-        leaving = () if run.seats is None else run.seats.leaving
+        leaving = () if run.membership is None else run.membership.leaving
         awaited = [*run.missing_tasks(), *(task for task in leaving if task not in run.pods)]
         return any(self.is_creating_task(run, task) for task in awaited)
 

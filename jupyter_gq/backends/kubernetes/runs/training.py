@@ -237,15 +237,15 @@ class TrainingRuns:
     def _read_pods(self, run: Run) -> None:
         """Store the views of the run's pods, deleted ones included; tasks whose pod is gone are recorded in `run.gone`.
 
-        An elastic run gets its seats once the pods have been listed. If each task has had a pod and the run still
-        creates pods, move the run to STARTING.
+        The membership of an elastic run is known once the pods have been listed. If each task has had a pod and the run
+        still creates pods, move the run to STARTING.
         """
         run.pods.update({pod.task: pod for pod in self.pods.take_deleted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
         run.gone = {task for task in run.pods if task not in present}
         if self._has_stepped:
-            self._resizer.seat(run)
+            self._resizer.find_membership(run)
         if run.creates_pods and not run.missing_tasks():
             run.apply(RunEvent.PODS_SEEN, self._now())
 
@@ -335,7 +335,7 @@ class TrainingRuns:
             return waiting.sentence
         if run.phase is RunPhase.WAITING:
             run.apply(RunEvent.DEVICES_READY, self._now())
-        numbers = run.numbers if run.seats is None else run.seats.numbers
+        numbers = run.numbers if run.membership is None else run.membership.numbers
         missing = run.missing_tasks()
         additions = {
             task: each.additions

@@ -30,7 +30,7 @@ def check_run(run):
     if phase is RunPhase.RUNNING:
         assert run.begun_at is not None
     if phase in (RunPhase.STARTING, RunPhase.RUNNING):
-        assert run.seats is not None or not run.missing_tasks()
+        assert run.membership is not None or not run.missing_tasks()
     if run.creates_pods:
         assert run.is_new
         assert run.missing_tasks()

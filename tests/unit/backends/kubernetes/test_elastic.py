@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.runs.seats import seat_pods
+from jupyter_gq.backends.kubernetes.runs.membership import derive_membership
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
@@ -162,7 +162,7 @@ async def test_no_task_joins_after_one_has_finished_and_the_run_ends_as_those_th
 )
 def test_a_new_service_finds_the_tasks_by_their_pods(pods, members, leaving):
     job = elastic("n1/0", "n2/0", leaving=told_to_leave("n1/1"))
-    found = seat_pods(job, {task: task_pod(task, slot) for task, slot in pods.items()}, fills=True)
+    found = derive_membership(job, {task: task_pod(task, slot) for task, slot in pods.items()}, fills=True)
     assert {task: place.devices[0] for task, place in found.members.items()} == members
     assert {task: place.devices[0] for task, place in found.leaving.items()} == leaving
 

@@ -1,9 +1,9 @@
-"""The seats of an elastic run: which tasks it has, by number and place, and which leave it. Pure.
+"""The membership of an elastic run: which tasks it has, by number and place, and which leave it. Pure.
 
 Rules
 -----
-- The pod rule: seats are derived from pods and from the places of the record, and derived again after a restart of the
-  service. A pod sits at the place whose slots it holds.
+- The pod rule: the membership is derived from pods and from the places of the record, and derived again after a restart
+  of the service. A pod has the place whose slots it holds.
 - The number rule: a number is free again once the pod that had it is gone, because pods are named by numbers.
 - The closing rule: if a task cannot join, the run is closed for `_PAUSE` seconds if the reason may pass, and otherwise
   for good.
@@ -23,7 +23,7 @@ _PAUSE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seats:
+class Membership:
     """The tasks of an elastic run."""
 
     #: The most tasks that the run may have.
@@ -46,8 +46,8 @@ class Seats:
         """Return why no task joins, for the owner; "" if nothing is wrong."""
         return f"No task can be added to this run. {self.reason}" if self.reason else ""
 
-    def reopen(self, now: float) -> "Seats":
-        """Return the seats, open again if the time for which they were closed is over."""
+    def reopen(self, now: float) -> "Membership":
+        """Return the membership, open again if the time for which it was closed is over."""
         if not self.reason or now < self.closed_until:
             return self
         return replace(self, closed_until=float("-inf"), reason="")
@@ -62,8 +62,8 @@ class Seats:
         """The numbers of the tasks in `places`, in that order."""
         return (*sorted(self.members), *sorted(self.leaving))
 
-    def resize(self, wanted: Sequence[TaskPlacement], *, may_grow: bool) -> "Seats":
-        """Return the seats with a member at each wanted place; none joins unless `may_grow` and a number is free."""
+    def resize(self, wanted: Sequence[TaskPlacement], *, may_grow: bool) -> "Membership":
+        """Return the membership with a task at each wanted place; none joins unless `may_grow` and a number is free."""
         plan = plan_resize(self.members, wanted)
         leaving = {**self.leaving, **{number: self.members[number] for number in plan.leaving}}
         members = {number: place for number, place in self.members.items() if number not in plan.leaving}
@@ -73,25 +73,25 @@ class Seats:
                 members[number] = place
         return replace(self, members=members, leaving=leaving)
 
-    def dismiss(self, number: int) -> "Seats":
-        """Return the seats after a member was told to leave."""
+    def dismiss(self, number: int) -> "Membership":
+        """Return the membership after a member was told to leave."""
         members = {other: place for other, place in self.members.items() if other != number}
         return replace(self, members=members, leaving={**self.leaving, number: self.members[number]})
 
-    def close(self, reason: str, now: float, *, may_pass: bool) -> "Seats":
-        """Return the seats, closed to tasks that could join from `now` on, because one could not.
+    def close(self, reason: str, now: float, *, may_pass: bool) -> "Membership":
+        """Return the membership, closed to tasks that could join from `now` on, because one could not.
 
-        They are closed for `_PAUSE` seconds if the reason may pass, and otherwise for good. `reason` is for the owner.
+        The closing lasts for `_PAUSE` seconds if the reason may pass, or else for ever. `reason` is for the owner.
         """
         return replace(self, closed_until=now + _PAUSE if may_pass else float("inf"), reason=reason)
 
-    def free(self, number: int) -> "Seats":
-        """Return the seats after a leaving task has gone."""
+    def free(self, number: int) -> "Membership":
+        """Return the membership after a leaving task has gone."""
         return replace(self, leaving={other: place for other, place in self.leaving.items() if other != number})
 
 
-def seat_pods(workload: Workload, pods: Mapping[int, PodView], *, fills: bool) -> Seats:
-    """Return the seats of a run from the places of its record and from its pods, by number.
+def derive_membership(workload: Workload, pods: Mapping[int, PodView], *, fills: bool) -> Membership:
+    """Return the membership of a run from the places of its record and from its pods, by number.
 
     If `fills`, places without a pod get one of the free numbers. A pod at a place that the record does not name is a
     member, unless the pod is being deleted.
@@ -101,22 +101,22 @@ def seat_pods(workload: Workload, pods: Mapping[int, PodView], *, fills: bool) -
     leaving: dict[int, TaskPlacement] = {}
     for number, pod in sorted(pods.items(), key=lambda item: (not item[1].terminating, item[0])):
         choices = [(places, members), (leaving_places, leaving)]
-        for left, seats in reversed(choices) if pod.terminating else choices:
-            place = next((each for each in left if _sits_at(pod, each)), None)
+        for left, tasks in reversed(choices) if pod.terminating else choices:
+            place = next((each for each in left if _has_place(pod, each)), None)
             if place is not None:
                 left.remove(place)
-                seats[number] = place
+                tasks[number] = place
                 break
         else:
-            seats = leaving if pod.terminating else members
-            seats[number] = TaskPlacement(node=pod.node, devices=pod.slots)
+            tasks = leaving if pod.terminating else members
+            tasks[number] = TaskPlacement(node=pod.node, devices=pod.slots)
     for place in places if fills else ():
         free = find_free_number({*members, *leaving}, workload.tasks)
         if free is not None:
             members[free] = place
-    return Seats(most=workload.tasks, members=members, leaving=leaving)
+    return Membership(most=workload.tasks, members=members, leaving=leaving)
 
 
-def _sits_at(pod: PodView, place: TaskPlacement) -> bool:
+def _has_place(pod: PodView, place: TaskPlacement) -> bool:
     """Return whether the pod was made for this place."""
     return pod.slots == place.devices and (bool(pod.slots) or pod.node in ("", place.node))
