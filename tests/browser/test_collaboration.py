@@ -7,7 +7,6 @@ See docs/decisions/0178-test-collaboration-in-an-environment-of-its-own.md.
 """
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -17,12 +16,11 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from jupyter_gq.demo.processes import DemoHub
-from jupyter_gq.demo.story import make_notebook
 from jupyter_gq.domain.json_types import JsonObject
 from tests.patience import eventually
 
 from .page import WIDE, HubPage, LabPage, patience, running_browser
-from .world import read_cells, running_demo
+from .world import read_cells, running_demo, write_notebook
 
 PYTHON = os.environ.get("JUPYTER_GQ_TEST_PYTHON", sys.executable)
 #: Prints text, progress that overwrites itself and a picture, then waits until the test lets it go on; three times.
@@ -53,7 +51,7 @@ async def share_a_notebook(folder: Path) -> None:
     """Send a cell from the first page, let that page go away in the middle and come back, and compare both pages."""
     async with running_demo(epochs=10, python=PYTHON) as hub, running_browser() as browser:
         file = hub.folder / "homes/ann/shared.ipynb"
-        file.write_text(json.dumps(make_notebook(f"FOLDER = {str(folder)!r}\n{SOURCE}")))
+        write_notebook(file, f"FOLDER = {str(folder)!r}\n{SOURCE}")
         assert "The Hub's proxy is the pure-Python one" in hub.log.read_text()
         first = await open_first_page(browser, hub)
         second = await open_second_page(browser, hub, first)

@@ -1,16 +1,13 @@
 """What a user does with the files that a job wrote: copy them beside the notebook, and open one."""
 
 import asyncio
-import json
 from pathlib import Path
 
 from playwright.async_api import expect
 
-from jupyter_gq.demo.story import make_notebook
-
 from .accessibility import assert_accessible
 from .page import LabPage
-from .world import running_demo
+from .world import running_demo, write_notebook
 
 CODE = """
 import jupyter_gq
@@ -30,8 +27,7 @@ async def copy_and_open(pictures: Path) -> None:
     """Send a cell that writes two files, copy both over an older one after the question, and open one."""
     async with running_demo(epochs=10) as hub:
         home = hub.folder / "homes/ann"
-        (home / "work").mkdir()
-        (home / "work/files.ipynb").write_text(json.dumps(make_notebook(CODE)))
+        write_notebook(home / "work/files.ipynb", CODE)
         (home / "work/notes.txt").write_text("mine")
         async with LabPage.opened(hub.url, "ann", "0.25", "work/files.ipynb") as lab:
             cell = lab.cells().first

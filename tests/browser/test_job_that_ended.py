@@ -1,16 +1,13 @@
 """What a user does with a job that has ended: correct its cell and send it again."""
 
 import asyncio
-import json
 from pathlib import Path
 
 from playwright.async_api import Locator, expect
 
-from jupyter_gq.demo.story import make_notebook
-
 from .accessibility import assert_accessible
 from .page import LabPage
-from .world import running_demo
+from .world import running_demo, write_notebook
 
 WRONG, RIGHT = "print('begins')\nprint(1 / 0)", "print('begins')\nprint(84 / 2)"
 
@@ -22,7 +19,7 @@ def test_a_job_that_failed_is_corrected_and_sent_again_with_its_settings(tmp_pat
 async def fix_and_resend(pictures: Path) -> None:
     """Send a cell that fails, correct it where the button leads, and send it again. Save pictures of it."""
     async with running_demo(epochs=10) as hub:
-        (hub.folder / "homes/ann/wrong.ipynb").write_text(json.dumps(make_notebook(WRONG)))
+        write_notebook(hub.folder / "homes/ann/wrong.ipynb", WRONG)
         async with LabPage.opened(hub.url, "ann", "0.25", "wrong.ipynb") as lab:
             await _send(lab)
             cell = lab.cells().first

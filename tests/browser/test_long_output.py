@@ -6,12 +6,11 @@ from pathlib import Path
 
 from playwright.async_api import Request, expect
 
-from jupyter_gq.demo.story import make_notebook
 from jupyter_gq.domain.json_types import JsonObject
 from tests.patience import eventually
 
 from .page import LabPage, patience
-from .world import read_cells, running_demo
+from .world import read_cells, running_demo, write_notebook
 
 LINES, STEPS, PICTURES = 15_000, 1500, 15
 #: Bytes that a cell's text and its pictures may take in the file.
@@ -42,7 +41,7 @@ async def long_output(pictures: Path) -> None:
     """Send the cell, reload the page in the middle, and read the file that the page saves at the end."""
     async with running_demo(epochs=10) as hub:
         file = hub.folder / "homes/ann/long.ipynb"
-        file.write_text(json.dumps(make_notebook(SOURCE)))
+        write_notebook(file, SOURCE)
         async with LabPage.opened(hub.url, "ann", "0.25", "long.ipynb") as lab:
             asked = _count_requests(lab)
             cell = lab.cells().first

@@ -1,16 +1,14 @@
 """Many cells of one notebook, sent at once: each result comes back under its own cell, also after a reload."""
 
 import asyncio
-import json
 from pathlib import Path
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.story import make_notebook
 from jupyter_gq.domain.json_types import JsonObject
 from tests.patience import eventually
 
 from .page import LabPage
-from .world import read_cells, running_demo
+from .world import read_cells, running_demo, write_notebook
 
 #: The cells, and what each of them alone prints.
 CELLS = 20
@@ -35,7 +33,7 @@ async def many_cells(pictures: Path) -> None:
     sources = [SOURCE.format(number=number) for number in range(CELLS)]
     async with running_demo(epochs=10) as hub:
         file = hub.folder / "homes/ann/many.ipynb"
-        file.write_text(json.dumps(_make_notebook(sources)))
+        write_notebook(file, *sources)
         async with LabPage.opened(hub.url, "ann", "0.25", "many.ipynb") as lab, Person(hub.url, "ann") as ann:
             await lab.page.get_by_role("menuitem", name="Run", exact=True).click()
             await lab.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
@@ -55,13 +53,6 @@ async def many_cells(pictures: Path) -> None:
         assert f"result {int(source) * 1001}" in output.splitlines()
     assert results == [[f"result {number * 1001}"] for number in range(CELLS)]
     assert len(jobs) == CELLS
-
-
-def _make_notebook(sources: list[str]) -> JsonObject:
-    notebook = make_notebook("")
-    (cell,) = notebook["cells"]
-    notebook["cells"] = [{**cell, "id": f"cell{number}", "source": source} for number, source in enumerate(sources)]
-    return notebook
 
 
 async def _count_ended(person: Person) -> int:

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from playwright.async_api import Locator, expect
 
-from jupyter_gq.demo.story import make_notebook
-
 from .accessibility import assert_accessible
 from .page import LabPage
-from .world import running_demo
+from .world import running_demo, write_notebook
 
 CODE = """
 import os
@@ -31,7 +29,7 @@ async def choose_and_run(pictures: Path) -> None:
     async with running_demo(epochs=10) as hub:
         home = hub.folder / "homes/ann"
         install_kernel(home, "second", "Second Python")
-        (home / "software.ipynb").write_text(json.dumps(make_notebook(CODE)))
+        write_notebook(home / "software.ipynb", CODE)
         async with LabPage.opened(hub.url, "ann", "0.25", "software.ipynb") as lab:
             cell = lab.cells().first
             await lab.select(cell)

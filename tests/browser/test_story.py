@@ -1,7 +1,6 @@
 """A user's whole path in the browser: a share, a cell that trains, a closed server, the plot under the cell."""
 
 import asyncio
-import json
 import re
 from pathlib import Path
 
@@ -10,11 +9,10 @@ from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import make_notebook, run_alongside, wait_for_end_of_use
-from jupyter_gq.domain.json_types import JsonObject
 
 from .accessibility import assert_accessible
 from .page import WIDE, HubPage, LabPage, patience, running_browser
-from .world import LENT_SOON, ONE_GPU, WARNED_SOON, running_demo
+from .world import LENT_SOON, ONE_GPU, WARNED_SOON, running_demo, write_notebook
 
 DIALOG = ".jp-gq-send-dialog .jp-Dialog-content"
 BOBS_CELLS = ("import jupyter_gq\njupyter_gq.simulate_memory(6_000)\nbatches = 41", "print(batches + 1)")
@@ -138,7 +136,7 @@ def test_an_idle_notebook_lends_its_gpu_and_a_cell_waits_until_it_is_back(tmp_pa
 async def lending(pictures: Path) -> None:
     """Let bob's idle GPU be lent to a job of ann's until bob runs a cell. Save pictures of bob's page."""
     async with running_demo(epochs=10, idle_rule=LENT_SOON, settings=ONE_GPU) as hub, Person(hub.url, "ann") as ann:
-        _write(hub.folder / "homes/bob/lunch.ipynb", *map(code_cell, ("one", "two"), BOBS_CELLS))
+        write_notebook(hub.folder / "homes/bob/lunch.ipynb", *BOBS_CELLS)
         await ann.start_server("0")
         async with LabPage.opened(hub.url, "bob", "1", "lunch.ipynb") as lab:
             anns_kernel = await ann.start_kernel("digits.ipynb")
@@ -203,25 +201,9 @@ def test_a_cell_that_cannot_train_is_refused_before_it_is_queued(source, kind, m
 
 async def _refused(source: str, kind: str, message: str) -> None:
     async with running_demo(epochs=10) as hub:
-        cell = code_cell("one", source)
-        if kind != "code":
-            cell = {"cell_type": kind, "id": "one", "source": source, "metadata": {}}
-        _write(hub.folder / "homes/ann/one.ipynb", cell)
+        write_notebook(hub.folder / "homes/ann/one.ipynb", source, kind=kind)
         async with LabPage.opened(hub.url, "ann", "0.25", "one.ipynb") as lab:
             await lab.select(lab.cells().first)
             await lab.page.get_by_role("menuitem", name="Run").click()
             await lab.page.get_by_role("menuitem", name="Send to training").click()
             await expect(lab.page.get_by_text(re.compile(message, re.I)).first).to_be_visible()
-
-
-def code_cell(name: str, source: str) -> JsonObject:
-    """A code cell with this id."""
-    (cell,) = make_notebook(source)["cells"]
-    return {**cell, "id": name}
-
-
-def _write(path: Path, *cells: JsonObject) -> None:
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    path.write_text(
-        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells})
-    )

@@ -15,11 +15,8 @@ import sys
 
 from playwright.async_api import Locator, Page, expect
 
-from jupyter_gq.demo.story import make_notebook
-from jupyter_gq.domain.json_types import JsonObject
-
 from .page import WIDE, HubPage, LabPage, running_browser
-from .world import running_demo
+from .world import running_demo, write_notebook
 
 PYTHON = os.environ.get("JUPYTER_GQ_TEST_PYTHON", sys.executable)
 #: Enough cells that the first one is out of sight at the end.
@@ -39,7 +36,7 @@ async def send_and_look() -> None:
         await hub_page.choose("0.25")
         await page.wait_for_url("**/user/ann/**", wait_until="commit")
         for package, route in (("jupyterlab", "lab/tree"), ("notebook", "notebooks")):
-            (hub.folder / f"homes/ann/{package}.ipynb").write_text(json.dumps(make_long_notebook()))
+            write_notebook(hub.folder / f"homes/ann/{package}.ipynb", *SOURCES)
             await page.goto(f"{hub.url}/user/ann/{route}/{package}.ipynb")
             await lab.notebook_is_open()
             await has_version(page, installed_version(package))
@@ -59,12 +56,6 @@ async def has_job_with_log_and_cell(lab: LabPage, name: str) -> None:
     await lab.output(cell).get_by_role("button", name=re.compile(r"^Log\b")).click()
     await expect(lab.page.get_by_role("log").get_by_text("trained 42")).to_be_in_viewport()
     await goes_back_to_cell(lab, cell, name)
-
-
-def make_long_notebook() -> JsonObject:
-    """A notebook with one cell that trains, and empty lines below it."""
-    cells = [make_notebook(source)["cells"][0] | {"id": f"cell-{number}"} for number, source in enumerate(SOURCES)]
-    return make_notebook("") | {"cells": cells}
 
 
 async def has_version(page: Page, expected: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import jupyter_gq
 from jupyter_gq.demo.command import USERS
 from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
-from jupyter_gq.demo.story import set_epochs, write_story_config
+from jupyter_gq.demo.story import make_notebook, set_epochs, write_story_config
 from jupyter_gq.domain.json_types import JsonObject
 from tests.kept_logs import LOGS
 
@@ -77,3 +77,15 @@ def read_cells(notebook: Path) -> list[JsonObject]:
     except (ValueError, FileNotFoundError):  # a server moves the file away for a moment
         return []
     return cells
+
+
+def write_notebook(file: Path, *sources: str, kind: str = "code") -> None:
+    """Write a notebook with a cell for each source: code cells, or raw or Markdown ones by `kind`."""
+    notebook = make_notebook("")
+    (code,) = notebook["cells"]
+    cell = code if kind == "code" else {"metadata": {}}
+    notebook["cells"] = [
+        {**cell, "cell_type": kind, "id": f"cell-{number}", "source": source} for number, source in enumerate(sources)
+    ]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(notebook))

@@ -121,9 +121,11 @@ async def test_who_cannot_renew_stops_and_goes_on_when_the_api_server_is_back(ma
     if other.lease.leads:
         leader, other = other, leader
     control_plane.stop_api()
-    await eventually(lambda: not leader.lease.leads, "it stops")
-    assert "cannot be reached" in leader.lease.failure
-    await asyncio.to_thread(control_plane.start_api)
+    try:
+        await eventually(lambda: not leader.lease.leads, "it stops")
+        await eventually(lambda: "cannot be reached" in leader.lease.failure, "it says why")
+    finally:
+        await asyncio.to_thread(control_plane.start_api)
     await eventually(lambda: leader.lease.leads or other.lease.leads, "one of them leads again")
 
 

@@ -191,15 +191,17 @@ class Lease:
 
         With `only_look`, nothing is written. A failed step leaves its reason in `failure`; then the result is WAIT.
         """
-        move, self.failure = Move.WAIT, ""
+        move, failure = Move.WAIT, ""
         try:
             # A request that takes longer than a renewal may has failed: its answer would come too late.
             async with asyncio.timeout(self._times.renewed_within / 2):
                 move = await self._step(only_look=only_look)
         except BackendError as error:
-            self.failure, self._body = str(error), None
+            failure, self._body = str(error), None
         except TimeoutError:
-            self.failure, self._body = "The cluster did not answer in time about the lease.", None
+            failure, self._body = "The cluster did not answer in time about the lease.", None
+        # Only now: while a step is on its way, the failure of the last one is still the reason to wait.
+        self.failure = failure
         return move
 
     async def _step(self, *, only_look: bool) -> Move:

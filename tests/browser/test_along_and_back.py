@@ -1,0 +1,103 @@
+"""What goes along with a cell and what comes back: files, environment, variables, results, the log."""
+
+import asyncio
+from pathlib import Path
+
+from playwright.async_api import Locator, expect
+
+from .accessibility import assert_accessible
+from .page import LabPage
+from .world import running_demo, write_notebook
+
+MODULE = """
+from pathlib import Path
+
+def load(name):
+    return [float(line) for line in Path(name).read_text().split()]
+"""
+#: The first cell ran once here: what it counts shows whether the job ran it again.
+FIRST = """
+import os, random, helper
+os.environ["RUN_NAME"] = "from the notebook"
+rows, drawn = helper.load("rows.txt"), random.random()
+"""
+SENT = """
+import os, helper
+model = {"score": sum(rows) + sum(helper.load("more.txt")), "drawn": drawn}
+print("scored", model["score"], "as", os.environ["RUN_NAME"])
+"""
+LATER = "print('score', model['score'], model['drawn'] == drawn)"
+
+
+def test_files_and_variables_go_along_and_a_model_comes_back(tmp_path):
+    asyncio.run(take_along_and_load(tmp_path))
+
+
+async def take_along_and_load(pictures: Path) -> None:
+    """Send a cell with its files and variables, then load what it made and run the cell below. Save pictures of it."""
+    async with running_demo(epochs=10) as hub:
+        folder = hub.folder / "homes/ann/work"
+        write_project(folder)
+        async with LabPage.opened(hub.url, "ann", "0.25", "work/scores.ipynb") as lab:
+            await lab.select(lab.cells().nth(0))
+            await lab.page.keyboard.press("Shift+Enter")
+            await lab.kernel_is_idle()
+            cell = lab.cells().nth(1)
+            dialog = await lab.open_dialog(cell)
+            await lab.fill_dialog(queue="vision", gpus="0.5", name="scores")
+            await shows_what_goes_along(dialog)
+            await takes_variables(dialog)
+            await lab.picture(pictures / "dialog.png")
+            await assert_accessible(lab.page, ".jp-gq-send-dialog .jp-Dialog-content")
+            await lab.confirm()
+            (folder / "helper.py").write_text("raise ImportError('edited after the cell was sent')")
+            await expect(lab.output(cell)).to_contain_text("scored 10.0 as from the notebook")
+            await loads_model(lab, cell, pictures)
+            await opens_log(lab, cell, pictures)
+
+
+def write_project(folder: Path) -> None:
+    """Write the notebook, and the files that its cells need."""
+    write_notebook(folder / "scores.ipynb", FIRST, SENT, LATER)
+    (folder / "helper.py").write_text(MODULE)
+    (folder / "rows.txt").write_text("1\n2\n")
+    (folder / "more.txt").write_text("3\n4\n")
+
+
+async def shows_what_goes_along(dialog: Locator) -> None:
+    """The module, the file that the cell names and the variable that it reads are listed with their reasons."""
+    await dialog.get_by_role("button", name="Files").click()
+    files = dialog.get_by_role("list", name="Files that go along").get_by_role("listitem")
+    await expect(files).to_contain_text(["helper.py is imported", "more.txt is named in the code"])
+    await dialog.get_by_role("button", name="Environment").click()
+    variables = dialog.get_by_role("list", name="Variables that may go along")
+    await expect(variables.get_by_role("listitem").filter(has_text="RUN_NAME")).to_contain_text("the cells read it")
+    await expect(dialog.get_by_label("Bring back", exact=True)).to_have_value("model")
+
+
+async def takes_variables(dialog: Locator) -> None:
+    """The variables of the kernel go along in place of the first cell."""
+    await dialog.get_by_role("radio", name="Take the variables along").check()
+    going = dialog.get_by_role("list", name="Variables that go along").get_by_role("listitem")
+    await expect(going).to_contain_text(["drawn", "rows"])
+    await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled()
+
+
+async def loads_model(lab: LabPage, cell: Locator, pictures: Path) -> None:
+    """The button adds a cell that loads the model, which the cell below can use."""
+    await lab.output(cell).get_by_role("button", name="Load into notebook").click()
+    await expect(lab.cells().nth(2)).to_contain_text("%gq_load")
+    await lab.kernel_is_idle()
+    await lab.picture(pictures / "loaded.png")
+    later = lab.cells().nth(3)
+    await lab.select(later)
+    await lab.page.keyboard.press("Control+Enter")
+    await expect(lab.output(later)).to_contain_text("score 10.0 True")
+
+
+async def opens_log(lab: LabPage, cell: Locator, pictures: Path) -> None:
+    """The log has the whole text of the job, and finds a word in it."""
+    await lab.output(cell).get_by_role("button", name="Log").click()
+    log = lab.page.locator(".jp-gq-log")
+    await expect(log).to_contain_text("scored 10.0 as from the notebook")
+    await lab.picture(pictures / "log.png")
