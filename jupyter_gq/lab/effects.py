@@ -13,12 +13,12 @@ The tables name the calls; `shell_effects` judges commands.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+from .calls import Names, list_calls, read_magic, read_text
 from .cells import parse_cell
-from .parsing import list_children, list_nodes
 from .shell_effects import find_command_effects
 
 Kind = Literal["asks_for_input", "installs_packages", "writes_files", "writes_database", "runs_commands"]
@@ -102,10 +102,6 @@ _RUNS = frozenset(
         *("subprocess.check_output", "subprocess.Popen", "subprocess.getoutput", "subprocess.getstatusoutput"),
     }
 )
-#: Usual short names of modules, which another cell may have imported.
-_USUAL_ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sp": "subprocess"}
-_IN_MEMORY = frozenset({"io.StringIO", "io.BytesIO", "StringIO", "BytesIO"})
-_SCREENS = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "os.devnull"})
 
 
 def find_effects(source: str) -> list[Effect]:
@@ -113,88 +109,17 @@ def find_effects(source: str) -> list[Effect]:
     tree = parse_cell(source)
     if tree is None:
         return []
-    names = _Names.read(tree)
-    found = (effect for call in _list_calls(tree) for effect in _find_in_call(call, names))
+    names = Names.read(tree)
+    found = (effect for call in list_calls(tree) for effect in _find_in_call(call, names))
     return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """The names that a cell gives to modules, files in memory and its own variables."""
-
-    modules: dict[str, str] = field(default_factory=lambda: dict(_USUAL_ALIASES))
-    in_memory: set[str] = field(default_factory=set)
-    #: Names of the cell's own functions and variables.
-    own: set[str] = field(default_factory=set)
-
-    @classmethod
-    def read(cls, tree: ast.AST) -> "_Names":
-        """Return the names of a cell."""
-        names = cls()
-        for node in list_nodes(tree):
-            names._read_node(node)
-        return names
-
-    def _read_node(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Import):
-            self.modules.update({a.asname or a.name.split(".")[0]: a.name for a in node.names if a.asname})
-        elif isinstance(node, ast.ImportFrom):
-            self.modules.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            self.own.add(node.name)
-        elif isinstance(node, ast.Assign):
-            targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            self.own.update(targets)
-            self._read_value(node.value, targets)
-        elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
-            self._read_value(node.context_expr, [node.optional_vars.id])
-
-    def _read_value(self, value: ast.expr, names: Iterable[str]) -> None:
-        """Record that these names hold a value, if the value is a file in memory."""
-        if isinstance(value, ast.Call) and self.spell(value.func) in _IN_MEMORY:
-            self.in_memory.update(names)
-
-    def spell(self, node: ast.expr) -> str:
-        """Return the full dotted name of an expression such as `np.save`; empty for any other expression."""
-        if isinstance(node, ast.Name):
-            return self.modules.get(node.id, node.id)
-        if isinstance(node, ast.Attribute):
-            before = self.spell(node.value)
-            return f"{before}.{node.attr}" if before else ""
-        return ""
-
-    def is_no_file(self, node: ast.expr | None) -> bool:
-        """Return whether this destination is missing, in memory, a screen or a null device."""
-        if node is None or (isinstance(node, ast.Constant) and node.value in (None, "/dev/null")):
-            return True
-        if isinstance(node, ast.Call):
-            return self.spell(node.func) in _IN_MEMORY
-        return self.spell(node) in _SCREENS or (isinstance(node, ast.Name) and node.id in self.in_memory)
-
-
-def _list_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    """Yield the calls that run when the cell runs, in an order that does not matter."""
-    functions = {
-        node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    ahead: list[ast.AST] = list(reversed(tree.body))
-    while ahead:
-        node = ahead.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.Call):
-            yield node
-            called = functions.pop(node.func.id, None) if isinstance(node.func, ast.Name) else None
-            ahead.extend(reversed(called.body if called is not None else []))
-        ahead.extend(reversed(list_children(node)))
-
-
-def _find_in_call(call: ast.Call, names: _Names) -> Iterable[Effect]:
+def _find_in_call(call: ast.Call, names: Names) -> Iterable[Effect]:
     """Yield the effects of one call."""
     name = names.spell(call.func)
     if isinstance(call.func, ast.Name) and call.func.id in names.own:
         return
-    magic = _read_magic(call)
+    magic = read_magic(call)
     if magic is not None:
         yield from _find_in_magic(*magic)
     elif name in _ASKS:
@@ -205,7 +130,7 @@ def _find_in_call(call: ast.Call, names: _Names) -> Iterable[Effect]:
         yield from _find_writes(call, name, names)
 
 
-def _find_writes(call: ast.Call, name: str, names: _Names) -> Iterable[Effect]:
+def _find_writes(call: ast.Call, name: str, names: Names) -> Iterable[Effect]:
     """Yield the files and databases that one call writes."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if name in _WRITES:
@@ -224,10 +149,10 @@ def _find_writes(call: ast.Call, name: str, names: _Names) -> Iterable[Effect]:
     elif method in _DATABASE_METHODS or (method == "commit" and not call.args and not call.keywords):
         yield Effect("writes_database")
     elif method in _SQL_METHODS and not name.startswith("duckdb."):
-        yield from _judge_sql(_read_text(_get_argument(call, 0)))
+        yield from _judge_sql(read_text(_get_argument(call, 0)))
 
 
-def _write_to(destination: ast.expr | None, names: _Names) -> Iterable[Effect]:
+def _write_to(destination: ast.expr | None, names: Names) -> Iterable[Effect]:
     if not names.is_no_file(destination):
         shown = _read_path(destination)
         yield Effect("writes_files", shown)
@@ -259,21 +184,6 @@ def _find_in_magic(magic: str, line: str, body: str) -> Iterable[Effect]:
         yield Effect("asks_for_input")
 
 
-def _read_magic(call: ast.Call) -> tuple[str, str, str] | None:
-    """Return name, line and body of the magic that this call runs; None for any other call."""
-    func = call.func
-    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)):
-        return None
-    if not (isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"):
-        return None
-    texts = [_read_text(argument) for argument in call.args] + ["", "", ""]
-    if func.attr in {"system", "getoutput"}:
-        return "!", texts[0], ""
-    if func.attr in {"run_line_magic", "run_cell_magic"}:
-        return texts[0], texts[1], texts[2]
-    return None
-
-
 def _get_argument(call: ast.Call, place: int, keyword: str = "") -> ast.expr | None:
     """Return the argument at this place, or the one of this name; None if it is not given or not known."""
     for given in call.keywords:
@@ -299,31 +209,20 @@ def _is_text(node: ast.expr | None) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _read_text(node: ast.expr | None) -> str:
-    """Return a literal text, also one inside `text(...)` or the known beginning of an f-string; otherwise ""."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr) and node.values:
-        return _read_text(node.values[0])
-    if isinstance(node, ast.Call) and node.args:
-        return _read_text(node.args[0])
-    return ""
-
-
 def _read_path(node: ast.expr | None) -> str:
     """Return the literal path in a destination such as `"a.csv"` or `Path("a.csv").open`, shortened; otherwise ""."""
     if isinstance(node, ast.Attribute):
         return _read_path(node.value)
     if isinstance(node, ast.JoinedStr):
         return ""
-    return _shorten(_read_text(node))
+    return _shorten(read_text(node))
 
 
 def _read_command(node: ast.expr | None) -> str:
     """Return the command in an argument of `subprocess.run` or `os.system`, as far as it is literal."""
     if isinstance(node, ast.List | ast.Tuple):
-        return " ".join(_read_text(part) or "python" for part in _drop_unknown_tail(node.elts))
-    return _read_text(node)
+        return " ".join(read_text(part) or "python" for part in _drop_unknown_tail(node.elts))
+    return read_text(node)
 
 
 def _drop_unknown_tail(parts: Sequence[ast.expr]) -> Sequence[ast.expr]:

@@ -1,4 +1,4 @@
-"""What goes along with a cell and what comes back: files, environment, variables, results, the log."""
+"""What goes along with a cell and what comes back: files, variables, results, the log."""
 
 import asyncio
 from pathlib import Path
@@ -17,14 +17,13 @@ def load(name):
 """
 #: The first cell ran once here: what it counts shows whether the job ran it again.
 FIRST = """
-import os, random, helper
-os.environ["RUN_NAME"] = "from the notebook"
+import random, helper
 rows, drawn = helper.load("rows.txt"), random.random()
 """
 SENT = """
-import os, helper
+import helper
 model = {"score": sum(rows) + sum(helper.load("more.txt")), "drawn": drawn}
-print("scored", model["score"], "as", os.environ["RUN_NAME"])
+print("scored", model["score"])
 """
 LATER = "print('score', model['score'], model['drawn'] == drawn)"
 
@@ -51,7 +50,7 @@ async def take_along_and_load(pictures: Path) -> None:
             await assert_accessible(lab.page, ".jp-gq-send-dialog .jp-Dialog-content")
             await lab.confirm()
             (folder / "helper.py").write_text("raise ImportError('edited after the cell was sent')")
-            await expect(lab.output(cell)).to_contain_text("scored 10.0 as from the notebook")
+            await expect(lab.output(cell)).to_contain_text("scored 10.0")
             await loads_model(lab, cell, pictures)
             await opens_log(lab, cell, pictures)
 
@@ -65,13 +64,10 @@ def write_project(folder: Path) -> None:
 
 
 async def shows_what_goes_along(dialog: Locator) -> None:
-    """The module, the file that the cell names and the variable that it reads are listed with their reasons."""
+    """The module and the file that the cell names are listed with their reasons, and what it makes is proposed."""
     await dialog.get_by_role("button", name="Files").click()
     files = dialog.get_by_role("list", name="Files that go along").get_by_role("listitem")
     await expect(files).to_contain_text(["helper.py is imported", "more.txt is named in the code"])
-    await dialog.get_by_role("button", name="Environment").click()
-    variables = dialog.get_by_role("list", name="Variables that may go along")
-    await expect(variables.get_by_role("listitem").filter(has_text="RUN_NAME")).to_contain_text("the cells read it")
     await expect(dialog.get_by_label("Bring back", exact=True)).to_have_value("model")
 
 
@@ -99,5 +95,5 @@ async def opens_log(lab: LabPage, cell: Locator, pictures: Path) -> None:
     """The log has the whole text of the job, and finds a word in it."""
     await lab.output(cell).get_by_role("button", name="Log").click()
     log = lab.page.locator(".jp-gq-log")
-    await expect(log).to_contain_text("scored 10.0 as from the notebook")
+    await expect(log).to_contain_text("scored 10.0")
     await lab.picture(pictures / "log.png")

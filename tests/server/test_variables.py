@@ -275,7 +275,9 @@ async def test_names_of_a_star_import_go_along_or_are_imported_again(kernel, fet
     assert (reasons(answer), answer["replayed"]) == ({"RATE": ""}, [])
     request = asks_for(kernel, "print(RATE, guard)", *before, cwd=str(jp_root_dir))
     _, answer = await fetch("POST", "variables", body=request)
-    assert (reasons(answer)["RATE"], answer["replayed"], answer["notes"]) == ("", [1], [])
+    assert (reasons(answer)["RATE"], answer["replayed"]) == ("", [1])
+    (told,) = answer["notes"]
+    assert "(sys.path.insert)" in told, "the cell that is not replayed has set it"
 
 
 async def test_a_cell_can_be_sent_twice_with_the_same_variables(kernel, service, fetch):  # noqa: F811
@@ -330,3 +332,22 @@ async def test_more_variables_than_a_job_takes_are_refused(kernel, fetch):  # no
     status, problem = await fetch("POST", "variables", body=asks_for(kernel, target, makes))
     assert (status, problem["code"]) == (422, "no_variables")
     assert problem["message"].startswith(f"The cells need {MOST_CARRIED + 1:,} variables")
+
+
+async def test_what_no_variable_holds_is_told(kernel, fetch):  # noqa: F811
+    before = ("import random\nrandom.seed(1)", "data = [random.random()]")
+    await run_all(kernel, *before)
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(data)", *before))
+    assert (answer["replayed"], reasons(answer)) == ([], {"data": ""})
+    (told,) = answer["notes"]
+    assert "what these cells set in this kernel: “import random” (random.seed)" in told
+
+
+async def test_a_cell_that_always_runs_does_so_beside_variables_and_is_not_told(kernel, fetch):  # noqa: F811
+    before = ("import random\nrandom.seed(seed)", "seed = 3", "data = [seed]")
+    await run_all(kernel, "seed = 2", *before)
+    request = asks_for(kernel, "print(data)", *before)
+    request["notebook"]["cells"][0]["metadata"]["tags"] = ["gq-setup"]
+    _, answer = await fetch("POST", "variables", body=request)
+    assert (answer["replayed"], answer["notes"]) == ([0], [])
+    assert reasons(answer) == {"data": "", "seed": ""}

@@ -29,10 +29,12 @@ from jupyter_gq.client.kernel import make_carry_call
 from jupyter_gq.client.models import Carried
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.plain_text import quoted
-from jupyter_gq.lab.bundle import Origin, Step, is_python
+from jupyter_gq.lab.bundle import SETUP, Origin, Step, is_python, read_cells
+from jupyter_gq.lab.cells import make_title
 from jupyter_gq.lab.clock import monotonic
 from jupyter_gq.lab.jupyter_parts import Kernels
 from jupyter_gq.lab.names import find_free_names, find_makers
+from jupyter_gq.lab.process_state import find_process_state
 from jupyter_gq.lab.project.freezing import FileService, send_parts
 from jupyter_gq.lab.project.plan import ask_for_limits
 from jupyter_gq.lab.refusal import RefusedRequest
@@ -55,6 +57,8 @@ _MOST_ROUNDS = 5
 #: Types of variables that lead to files when the target runs, and not already when their cell ran.
 _LATER_CODE = frozenset({"function", "type", "str", "pathlib.PosixPath"})
 _LEFT_OUT = "You left it out."
+#: Most cells, and most names of each, in the sentence on what no variable holds.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +84,8 @@ class Wanted:
     needed: JsonMapping
     #: Names that the targets assign themselves, perhaps after a function that reads them.
     own: frozenset[str]
+    #: Places in the prefix of the last runs of cells that always run.
+    setup: frozenset[int]
 
     @classmethod
     def read(cls, request: CaptureRequest, steps: Sequence[Step]) -> "Wanted":
@@ -91,8 +97,17 @@ class Wanted:
         sources = [cell.source for cell in request.prefix]
         free, makers = [find_free_names([source]) for source in sources], find_makers(sources)
         needed = {name: sorted({each for place in places for each in free[place]}) for name, places in makers.items()}
-        names = dict.fromkeys([*find_free_names(targets), *request.more_variables])
-        return cls(names=list(names), makers=makers, needed=needed, own=frozenset(find_makers(targets)))
+        tagged = {cell.id for cell in read_cells(request.notebook)[0].values() if SETUP in cell.tags}
+        setup = {step.cell_id: step.index for step in steps if step.index is not None and step.cell_id in tagged}
+        of_setup = [name for place in setup.values() for name in free[place]]
+        names = dict.fromkeys([*find_free_names(targets), *request.more_variables, *of_setup])
+        return cls(
+            names=list(names),
+            makers=makers,
+            needed=needed,
+            own=frozenset(find_makers(targets)),
+            setup=frozenset(setup.values()),
+        )
 
     def find_makers(self, name: str) -> list[int]:
         """Return the places of the cells that make a variable; those with `from x import *` if no cell names it."""
@@ -136,7 +151,9 @@ class Captures:
             raise
         capture.sources.extend(_list_later_code(capture, wanted, request))
         self._keep(capture)
-        return _describe(capture, wanted)
+        captured = _describe(capture, wanted)
+        lost = await asyncio.to_thread(_explain_lost_state, captured.replayed, steps)
+        return captured.model_copy(update={"notes": [*captured.notes, *lost]})
 
     async def send(self, service: FileService, request: SendRequest, software: Software) -> Carried | None:
         """Send the pickles of the capture that a request names; return their entry in the manifest, None without one.
@@ -303,9 +320,27 @@ def _describe(capture: Capture, wanted: Wanted) -> Captured:
         id=capture.id,
         variables=variables,
         bytes=sum(each["bytes"] for each in capture.report["pickles"]),
-        replayed=sorted({place for name in staying for place in wanted.find_makers(name)}),
+        replayed=sorted(wanted.setup.union(*(wanted.find_makers(name) for name in staying))),
         notes=notes,
     )
+
+
+def _explain_lost_state(replayed: Sequence[int], steps: Sequence[Step]) -> list[str]:
+    """Return a sentence on what cells that do not run in the job have set, and no variable holds."""
+    before = [step for step in steps if step.why != "target"]
+    found = zip(before, find_process_state(step.source for step in before), strict=True)
+    lost = [(step, names) for step, names in found if names and step.why == "ran" and step.index not in replayed]
+    if not lost:
+        return []
+    named = "; ".join(
+        f"“{make_title(step.source)}” ({', '.join(names[:_MOST_NAMED])}{', …' if len(names) > _MOST_NAMED else ''})"
+        for step, names in lost[:_MOST_NAMED]
+    )
+    more = f", and {len(lost) - _MOST_NAMED} more cells" if len(lost) > _MOST_NAMED else ""
+    return [
+        f"Not in the job, since no variable holds it: what these cells set in this kernel: {named}{more}. If the job "
+        "needs it, give such a cell the tag gq-setup, or replay the cells."
+    ]
 
 
 def _list_later_code(capture: Capture, wanted: Wanted, request: CaptureRequest) -> list[str]:

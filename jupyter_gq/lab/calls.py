@@ -1,0 +1,118 @@
+"""The calls that run when a cell runs, with the full names of what they call, read in a syntax tree."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from .parsing import list_children, list_nodes
+
+#: Usual short names of modules, which another cell may have imported.
+_USUAL_ALIASES = {
+    **{"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "mpl": "matplotlib", "sns": "seaborn"},
+    **{"tf": "tensorflow", "sp": "subprocess"},
+}
+_IN_MEMORY = frozenset({"io.StringIO", "io.BytesIO", "StringIO", "BytesIO"})
+_SCREENS = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "os.devnull"})
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that cells give to modules, files in memory and their own variables."""
+
+    #: Full names by the names that cells use, of modules and of what is imported from them.
+    modules: dict[str, str] = field(default_factory=lambda: dict(_USUAL_ALIASES))
+    in_memory: set[str] = field(default_factory=set)
+    #: Names of the cell's own functions and variables.
+    own: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, tree: ast.AST) -> "Names":
+        """Return the names of a cell."""
+        names = cls()
+        names.add(tree)
+        return names
+
+    def add(self, tree: ast.AST) -> None:
+        """Add the names of a cell that runs after those that were read."""
+        for node in list_nodes(tree):
+            self._read_node(node)
+
+    def _read_node(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            self.modules.update({a.asname: a.name for a in node.names if a.asname})
+            self.modules.update({root: root for a in node.names if not a.asname and (root := a.name.split(".")[0])})
+        elif isinstance(node, ast.ImportFrom):
+            self.modules.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            self.own.add(node.name)
+        elif isinstance(node, ast.Assign):
+            targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            self.own.update(targets)
+            self._read_value(node.value, targets)
+        elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
+            self._read_value(node.context_expr, [node.optional_vars.id])
+
+    def _read_value(self, value: ast.expr, names: Iterable[str]) -> None:
+        """Record that these names hold a value, if the value is a file in memory."""
+        if isinstance(value, ast.Call) and self.spell(value.func) in _IN_MEMORY:
+            self.in_memory.update(names)
+
+    def spell(self, node: ast.expr) -> str:
+        """Return the full dotted name of an expression such as `np.save`; empty for any other expression."""
+        if isinstance(node, ast.Name):
+            return self.modules.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            before = self.spell(node.value)
+            return f"{before}.{node.attr}" if before else ""
+        return ""
+
+    def is_no_file(self, node: ast.expr | None) -> bool:
+        """Return whether this destination is missing, in memory, a screen or a null device."""
+        if node is None or (isinstance(node, ast.Constant) and node.value in (None, "/dev/null")):
+            return True
+        if isinstance(node, ast.Call):
+            return self.spell(node.func) in _IN_MEMORY
+        return self.spell(node) in _SCREENS or (isinstance(node, ast.Name) and node.id in self.in_memory)
+
+
+def list_calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls that run when the cell runs, in an order that does not matter."""
+    functions = {
+        node.name: node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    ahead: list[ast.AST] = list(reversed(tree.body))
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+            called = functions.pop(node.func.id, None) if isinstance(node.func, ast.Name) else None
+            ahead.extend(reversed(called.body if called is not None else []))
+        ahead.extend(reversed(list_children(node)))
+
+
+def read_magic(call: ast.Call) -> tuple[str, str, str] | None:
+    """Return name, line and body of the magic that this call runs; None for any other call."""
+    func = call.func
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call)):
+        return None
+    if not (isinstance(func.value.func, ast.Name) and func.value.func.id == "get_ipython"):
+        return None
+    texts = [read_text(argument) for argument in call.args] + ["", "", ""]
+    if func.attr in {"system", "getoutput"}:
+        return "!", texts[0], ""
+    if func.attr in {"run_line_magic", "run_cell_magic"}:
+        return texts[0], texts[1], texts[2]
+    return None
+
+
+def read_text(node: ast.expr | None) -> str:
+    """Return a literal text, also one inside `text(...)` or the known beginning of an f-string; otherwise ""."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr) and node.values:
+        return read_text(node.values[0])
+    if isinstance(node, ast.Call) and node.args:
+        return read_text(node.args[0])
+    return ""

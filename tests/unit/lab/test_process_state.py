@@ -1,0 +1,61 @@
+"""What a cell sets outside of variables is found, and nothing that a variable holds."""
+
+import pytest
+
+from jupyter_gq.lab.process_state import find_process_state
+
+
+def found(*sources):
+    return find_process_state(sources)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import numpy as np\nnp.random.seed(0)", ["numpy.random.seed"]),
+        ("np.random.seed(0)", ["numpy.random.seed"]),
+        ("import random, torch\nrandom.seed(1); torch.manual_seed(1)", ["random.seed", "torch.manual_seed"]),
+        ("from transformers import set_seed\nset_seed(3)", ["transformers.set_seed"]),
+        ("def seed():\n    import random\n    random.seed(1)\nseed()", ["random.seed"]),
+        ("import os\nos.environ['MODE'] = 'fast'", ["os.environ"]),
+        ("from os import environ\nenviron.update(MODE='fast')", ["os.environ.update"]),
+        ("import sys\nsys.path.append('src')", ["sys.path.append"]),
+        ("import sys\nsys.path += ['src']", ["sys.path"]),
+        ("import os\nif True:\n    os.chdir('data')", ["os.chdir"]),
+        ("import torch\ntorch.backends.cudnn.deterministic = True", ["torch.backends.cudnn.deterministic"]),
+        ("pd.options.mode.copy_on_write = True", ["pandas.options.mode.copy_on_write"]),
+        ("plt.rcParams['figure.dpi'] = 200", ["matplotlib.pyplot.rcParams"]),
+        ("from torch import nn\nnn.Linear.forward = forward", ["torch.nn.Linear.forward"]),
+        ("with torch.no_grad():\n    np.seterr(all='raise')", ["numpy.seterr"]),
+        ("%env MODE=fast", ["%env"]),
+        ("%cd data", ["%cd"]),
+        ("%%time\nimport random\nrandom.seed(1)", ["random.seed"]),
+        ("import random\nrandom.seed(1); random.seed(2)", ["random.seed"]),
+    ],
+)
+def test_what_a_cell_sets_in_its_process_is_found(source, names):
+    assert found(source) == [names]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "for",
+        "import numpy as np\nrng = np.random.default_rng(0)\nx = np.random.rand(3)",
+        "def seed():\n    random.seed(1)",
+        "class Net:\n    width = 3\nnet = Net()\nnet.width = 4",
+        "rows = {}\nrows['a'] = 1",
+        "import numpy as np\nfigure.axes = 3",
+        "np = Own()\nnp.random = 3",
+        "%env",
+        "%matplotlib inline",
+        "import os\nprint(os.environ['MODE'], os.getcwd())",
+    ],
+)
+def test_what_a_variable_holds_and_what_is_read_is_not(source):
+    assert found(source) == [[]]
+
+
+def test_a_name_of_an_earlier_cell_is_known():
+    assert found("import random as r", "r.seed(1)", "r = 3", "r.seed(1)") == [[], ["random.seed"], [], ["random.seed"]]
