@@ -1,7 +1,8 @@
 """The connection of a command to the scheduler service: its address, and the token of the user.
 
 The address is that of `--url`, of the environment or of `jupyter-gq login`, and the token that of the environment or
-of `jupyter-gq login`. A token of `jupyter-gq login` is sent only to the address for which it was stored.
+of `jupyter-gq login`. A token of `jupyter-gq login` is sent only to the address for which it was stored, and the token
+that the Hub gave to a notebook server only to the service of that Hub.
 """
 
 import argparse
@@ -81,7 +82,11 @@ def find_login(url: str | None) -> Login:
 
 def _find_token(address: str, stored: Login | None) -> str:
     """Return the token for an address; "" if there is none. Raises `CommandRefused` for a text that is no token."""
-    for name in TOKEN_VARIABLES:
+    own, of_hub = TOKEN_VARIABLES
+    known = os.environ.get(_URL)
+    # In a terminal of a notebook server, the Hub's token is for the service of that Hub and for no other one.
+    names = [own, of_hub] if not known or find_service(known) == address else [own]
+    for name in names:
         if token := clean_token(os.environ.get(name, ""), f"in ${name}"):
             return token
     return clean_token(stored.token, "of `jupyter-gq login`") if stored and stored.url == address else ""

@@ -164,11 +164,16 @@ class Job:
 
     def __repr__(self) -> str:
         self._look()
-        return " ".join(f"<Job {self.id} {self.name!r}: {self._describe_state()}>".split())
+        return self._describe()
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         """Return what notebooks show of the job: data that JupyterLab shows live, and the present state as text."""
-        text = repr(self)
+        self._look()
+        return self.show_last()
+
+    def show_last(self) -> dict[str, object]:
+        """Return what notebooks show of the job by the last answer of the service about it; sends no request."""
+        text = self._describe()
         live = {"job": self.id, **{field: self._view.get(field) for field in _LIVE_FIELDS}}
         html = f"<p><b>{escape(self.name)}</b> <code>{escape(self.id)}</code>: {escape(self._describe_state())}</p>"
         return {JOB_MIME: live, "text/html": html, "text/plain": text}
@@ -187,6 +192,9 @@ class Job:
         if self._phase not in ENDED:
             with contextlib.suppress(JobError):
                 self._view = self._server.get("jobs", self.id, timeout=_SHOW_TIMEOUT)
+
+    def _describe(self) -> str:
+        return " ".join(f"<Job {self.id} {self.name!r}: {self._describe_state()}>".split())
 
     def _describe_state(self) -> str:
         sentence = str(self._view.get("sentence") or "")
@@ -217,18 +225,19 @@ def job(id: str) -> Job:
     return Job(server, server.get("jobs", name))
 
 
-def wait_until(find: Callable[[], str], timeout: float | None) -> str:
-    """Call `find` about once a second until it returns a text, and return that; "" after `timeout` seconds.
+def wait_until(find: Callable[[], str], timeout: float | None, *, every: float | None = None) -> str:
+    """Call `find` each `every` seconds, about one by default, until it returns a text, and return that; "" after `timeout` seconds.
 
     While nobody answers, the pauses grow. Raises `JobError` if a request is refused, and `TypeError` or `ValueError`
     for a `timeout` that is no number.
     """
     _check_timeout(timeout)
-    end, pause = None if timeout is None else monotonic() + timeout, INTERVAL
+    every = INTERVAL if every is None else every
+    end, pause = None if timeout is None else monotonic() + timeout, every
     while True:
         try:
             found = find()
-            pause = INTERVAL
+            pause = every
         except JobError as error:
             if not error.is_temporary:
                 raise

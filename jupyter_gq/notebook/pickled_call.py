@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
-from .save_results import describe_error, find_own_modules, limited_recursions
+from .save_results import describe_error, limited_recursions, own_modules_by_value
 from .server import JobError
 from .unpickler import Unpickler
 
@@ -197,18 +197,11 @@ def _simplify_one(value: object) -> object:
 def _dump(value: object) -> bytes | Exception:
     """Return the pickle of a value, with the modules of this folder by value; the error if it cannot be pickled."""
     cloudpickle = _import_cloudpickle()
-    known = set(cloudpickle.list_registry_pickle_by_value())
-    modules = [module for module in find_own_modules(os.getcwd()) if module.__name__ not in known]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
     try:
-        with limited_recursions():
+        with own_modules_by_value(os.getcwd()), limited_recursions():
             content: bytes = cloudpickle.dumps(value)
     except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
         return error
-    finally:
-        for module in modules:  # the user's other pickles stay as they are
-            cloudpickle.unregister_pickle_by_value(module)
     return content
 
 

@@ -168,6 +168,25 @@ def choose_pickler(cwd: str) -> Callable[[CountedFile], pickle.Pickler]:
     return ValuePickler
 
 
+@contextmanager
+def own_modules_by_value(cwd: str) -> Iterator[None]:
+    """Let cloudpickle, if it is here, write the modules below a folder by value within the block."""
+    try:
+        import cloudpickle
+    except ImportError:
+        yield
+        return
+    known = set(cloudpickle.list_registry_pickle_by_value())
+    modules = [module for module in find_own_modules(cwd) if module.__name__ not in known]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:  # the user's other pickles stay as they are
+            cloudpickle.unregister_pickle_by_value(module)
+
+
 def find_own_modules(cwd: str) -> Iterator[ModuleType]:
     """Yield the imported modules whose files lie below `cwd`, without those of an environment that lies there."""
     folder = os.path.realpath(cwd) + os.sep
@@ -176,6 +195,8 @@ def find_own_modules(cwd: str) -> Iterator[ModuleType]:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name == "__main__" or not isinstance(module, ModuleType) or not isinstance(file, str):
+            continue
+        if name != module.__name__:  # another name of a module: pickles know it by its own
             continue
         path = _resolve(file, real)
         inside = path.startswith(folder) and os.sep + "site-packages" + os.sep not in path

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import threading
-import time
 import uuid
 from collections.abc import Mapping
 from typing import NoReturn, Protocol, cast
 
 from .durations import parse_duration
-from .handle import ENDED, Job, JobFailed
+from .handle import ENDED, Job, JobFailed, wait_until
 from .jobs import in_job
 from .server import JobError, find_folder, find_kernel_id, find_server
 from .table import Table
@@ -101,7 +100,7 @@ def train(shell: Shell, line: str, cell: str) -> None:
         job = _send(shell, options, cell)
         shown = _show(job)
         if not options.wait:
-            threading.Thread(target=_follow, args=(job, shown), name=f"jupyter-gq {job.id}", daemon=True).start()
+            threading.Thread(target=_follow_beside, args=(job, shown), name=f"jupyter-gq {job.id}", daemon=True).start()
             return
         _wait(shell, job, shown, options.returns)
     except JobFailed:
@@ -218,16 +217,26 @@ def _show(job: Job) -> Line:
 
 
 def _follow(job: Job, line: Line) -> None:
-    """Keep the line of a job up to date until the job has ended."""
+    """Keep the line of a job up to date until the job has ended; raise `JobError` if the service refuses to tell."""
     shown = ""
-    while True:
-        bundle = job._repr_mimebundle_()
+
+    def look() -> str:
+        nonlocal shown
+        status, bundle = job.status, job.show_last()
         if bundle["text/plain"] != shown:
             shown = str(bundle["text/plain"])
             line.update(bundle, raw=True)
-        if job.last_status in ENDED:
-            return
-        time.sleep(INTERVAL)
+        return status if status in ENDED else ""
+
+    wait_until(look, timeout=None, every=INTERVAL)
+
+
+def _follow_beside(job: Job, line: Line) -> None:
+    """Follow a job while other cells run; a refusal, as of a job that was deleted, stands in its line."""
+    try:
+        _follow(job, line)
+    except JobError as error:
+        line.update({"text/plain": f"{job.id}: {error}"}, raw=True)
 
 
 def _wait(shell: Shell, job: Job, line: Line, returns: str) -> None:

@@ -34,6 +34,7 @@ DNS = Peer(namespace="kube-system", labels={"k8s-app": "kube-dns"})
 API_SERVER = Peer(address="10.0.0.1")
 PUBLIC_API_SERVER = Peer(address="203.0.113.10")
 METADATA = Peer(address="169.254.169.254")
+WIRE_SERVER = Peer(address="168.63.129.16")
 METADATA_6 = Peer(address="fe80::a9fe:a9fe")
 NODE = Peer(address="192.168.1.20")
 STORAGE = Peer(address="10.20.3.4")
@@ -67,6 +68,7 @@ NO = [
     (JOB, API_SERVER, 443),
     (JOB, METADATA, 80),
     (JOB, METADATA_6, 80),
+    (JOB, WIRE_SERVER, 80),
     (JOB, NODE, 10250),
     (JOB, STORAGE, 2049),
     (JOB, HUB, 8081),

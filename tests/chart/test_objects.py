@@ -39,6 +39,24 @@ def test_there_is_an_example_of_every_way_to_install():
     }  # fmt: skip
 
 
+def _list_names(value, key=""):
+    """Yield what stands at keys that the API server takes as texts only, wherever they are in an object."""
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        texts = key in {"labels", "matchLabels", "annotations", "nodeSelector"} or name in {"name", "namespace"}
+        if texts and not isinstance(inner, dict | list):
+            yield name, inner
+        yield from _list_names(inner, name)
+
+
+@each_example
+def test_names_that_look_like_numbers_stay_texts(path):
+    for found in objects(None, path, release="123", hub="456"):
+        wrong = [(name, value) for name, value in _list_names(found) if not isinstance(value, str)]
+        assert not wrong, (found["kind"], found["metadata"]["name"])
+
+
 @each_example
 def test_helm_finds_nothing_to_say(path):
     done = run_helm("lint", "--strict", str(CHART), "--values", str(path))

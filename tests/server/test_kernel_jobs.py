@@ -271,3 +271,8 @@ async def test_a_kernel_copies_files_of_a_job_into_its_folder(service, kernel, t
     assert "is a link or a file here" in await run(
         kernel, "os.makedirs('b'); os.symlink('/tmp', 'b/a'); job.download(to='b')"
     )
+
+
+async def test_a_cell_that_waits_for_a_job_which_the_service_does_not_know_ends_and_says_so(service, kernel):
+    await run(kernel, "%reload_ext jupyter_gq")
+    assert "UsageError: No jobs/job-0." in await run(kernel, "%%train --queue vision --wait\nmodel = 1")

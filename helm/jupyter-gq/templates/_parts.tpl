@@ -5,7 +5,7 @@
 app.kubernetes.io/version: {{ $top.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $top.Release.Service }}
 helm.sh/chart: {{ $top.Chart.Name }}-{{ $top.Chart.Version | replace "+" "_" }}
-jupyter-gq.org/installation: {{ $top.Release.Name }}
+jupyter-gq.org/installation: {{ $top.Release.Name | quote }}
 {{- end }}
 
 {{- /* Labels by which pods are selected. These labels never change. */}}
@@ -13,7 +13,7 @@ jupyter-gq.org/installation: {{ $top.Release.Name }}
 {{- $top := index . 0 -}}
 app.kubernetes.io/name: jupyter-gq
 app.kubernetes.io/component: {{ index . 1 }}
-app.kubernetes.io/instance: {{ $top.Release.Name }}
+app.kubernetes.io/instance: {{ $top.Release.Name | quote }}
 {{- end }}
 
 {{- /* Placement of the pods of a component; call with the component's values. */}}
@@ -83,7 +83,7 @@ seccompProfile:
 - to:
     - namespaceSelector:
         matchLabels:
-          kubernetes.io/metadata.name: {{ .Release.Namespace }}
+          kubernetes.io/metadata.name: {{ .Release.Namespace | quote }}
       podSelector:
         matchLabels:
           {{- include "gq.selector" (list . "gq-service") | nindent 10 }}
@@ -119,7 +119,7 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata:
   name: {{ .name }}
-  namespace: {{ .namespace }}
+  namespace: {{ .namespace | quote }}
   labels:
     {{- include "gq.labels" (list .top .component) | nindent 4 }}
   annotations:

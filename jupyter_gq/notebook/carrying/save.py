@@ -19,12 +19,11 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from ..save_results import describe_error, find_own_modules, limited_recursions  # noqa: TID252 - in a kernel this package has another name
+from ..save_results import describe_error, limited_recursions, own_modules_by_value  # noqa: TID252 - in a kernel this package has another name
 from .names import is_history, is_present_anyway
 from .order import order_groups
 from .pickler import Noticed, OpenFile, Variables, import_cloudpickle, pickle_together
@@ -80,7 +79,7 @@ def main(text: str) -> None:
 def save(namespace: Mapping[str, object], request: Request) -> dict[str, object]:
     """Save the variables; return the report, with an entry for each variable and one for each pickle."""
     saving = _Saving(namespace, request)
-    with _own_modules_by_value(request.cwd), limited_recursions():
+    with own_modules_by_value(request.cwd), limited_recursions():
         saving.run()
     return {
         "python": "{}.{}".format(*sys.version_info),
@@ -261,24 +260,6 @@ def _reach(start: str, edges: Mapping[str, set[str]]) -> set[str]:
         found |= new
         waiting += new
     return found
-
-
-@contextmanager
-def _own_modules_by_value(cwd: str) -> Iterator[None]:
-    """Let cloudpickle write the modules of the notebook's folder by value within the block."""
-    cloudpickle = import_cloudpickle()
-    if cloudpickle is None:
-        yield
-        return
-    known = set(cloudpickle.list_registry_pickle_by_value())
-    modules = [module for module in find_own_modules(cwd) if module.__name__ not in known]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in modules:  # the user's other pickles stay as they are
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def file_of(names: Sequence[str]) -> str:

@@ -69,6 +69,18 @@ def test_the_environment_takes_precedence_over_the_stored_login(monkeypatch):
     assert find_login(None) == Login(url="https://other.example.org/services/jupyter-gq", token="of-the-user")
 
 
+def test_the_token_of_a_server_is_sent_to_the_service_of_its_hub_only(monkeypatch):
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-server")
+    monkeypatch.setenv("JUPYTER_GQ_URL", "https://own.example.org/services/jupyter-gq")
+    assert find_login("https://own.example.org").token == "of-the-server"
+    with pytest.raises(CommandRefused, match="no token for"):
+        find_login(HUB)
+    write_login(Login(url=HUB, token="secret"))
+    assert find_login(HUB) == Login(url=HUB, token="secret")
+    monkeypatch.delenv("JUPYTER_GQ_URL")
+    assert find_login(HUB).token == "of-the-server", "a user has set it, for this address"
+
+
 def test_without_a_terminal_an_address_is_needed(monkeypatch, capsys, tmp_path):
     with (tmp_path / "empty").open("w+") as nothing:
         monkeypatch.setattr("sys.stdin", nothing)

@@ -222,3 +222,13 @@ def test_a_traceback_shows_the_lines_of_a_function_of_a_cell(monkeypatch) -> Non
     shown = "".join(traceback.format_tb(raised.tb))
     assert f'File "{file}", line 2, in fails' in shown
     assert "return [each / 0" in shown
+
+
+def test_a_module_that_has_a_second_name_goes_along(tmp_path, monkeypatch) -> None:
+    (tmp_path / "renamed_layers.py").write_text("WIDTH = 7\ndef size(n):\n    return WIDTH * n\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = importlib.import_module("renamed_layers")
+    monkeypatch.setitem(sys.modules, "layers_of_old_checkpoints", own)
+    assert load(pickle_call(own.size, (2,), {}))() == 14
+    assert cloudpickle.list_registry_pickle_by_value() == set()
