@@ -15,9 +15,15 @@ def digest(part: bytes) -> str:
     return hashlib.sha256(part).hexdigest()
 
 
-def list_frozen(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """Return the entries of a manifest for files of these contents."""
+def list_frozen(files: Mapping[str, bytes], times: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
+    """Return the entries of a manifest for files of these contents; `times` has the times of change that are known."""
     return [
-        {"path": path, "bytes": len(content), "parts": [digest(part) for part in split(content)], "executable": False}
+        {
+            "path": path,
+            "bytes": len(content),
+            "parts": [digest(part) for part in split(content)],
+            "executable": False,
+            "modified_at": (times or {}).get(path),
+        }
         for path, content in files.items()
     ]

@@ -30,6 +30,8 @@ VALUE_MIME = "application/vnd.jupyter-gq.value+json"
 TAIL = 200
 #: Id of the target cell of a job that no cell of the notebook stands for.
 CALL_CELL = "call"
+#: In place of the path of the notebook, for a kernel that no notebook and no console has.
+NO_NOTEBOOK = "kernel"
 #: Number of jobs that are asked for at once.
 _PAGE = 500
 
@@ -75,7 +77,7 @@ class JobSender(Protocol):
         ...
 
     async def find_notebook(self, kernel_id: str) -> str:
-        """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""
+        """Return the path of the notebook or console that has this kernel; `NO_NOTEBOOK` if there is none."""
         ...
 
 
@@ -156,7 +158,8 @@ class KernelRequests:
         before = [cell for cell in history.cells if cell.seconds is not None and asked.replay and not cell.failed]
         path = await self._connection.find_notebook(asked.kernel_id)
         request = await self._complete(
-            asked,
+            # Cells that run first begin where they began here: in the notebook's folder, whatever the kernel's is now.
+            asked.model_copy(update={"cwd": None}) if asked.replay and path != NO_NOTEBOOK else asked,
             notebook_path=path,
             notebook=_put_cell(await self._connection.read_notebook(path), target, asked.source),
             targets=[target],
@@ -165,7 +168,9 @@ class KernelRequests:
                 for n, cell in enumerate(before, 1)
             ],
         )
-        notes = [warning.message for warning in (await self._connection.describe(request)).warnings]
+        plan = await self._connection.describe(request)
+        notes = [warning.message for warning in plan.warnings]
+        notes += [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
         if asked.replay and not (history.complete and is_known):
             notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")
         return request, notes

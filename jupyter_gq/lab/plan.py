@@ -16,6 +16,8 @@ from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
+from .hidden_inputs import find_earlier_versions, find_hidden_inputs
+from .history import RanCell
 from .job_senders import leave_out_senders
 from .names import find_free_names, find_made_names, find_needed_names
 from .requests import (
@@ -28,6 +30,7 @@ from .requests import (
     PlannedKernel,
     PrefixCell,
 )
+from .step_warnings import warn_about
 
 #: Seconds from which cells that run first are called slow.
 SLOW_PREFIX = 30
@@ -51,9 +54,17 @@ _UNREAD = (
 
 
 def describe_plan(
-    request: CellsRequest, steps: Sequence[Step], source: Origin, server: ServerEnvironment, files: FilesPlan
+    request: CellsRequest,
+    steps: Sequence[Step],
+    source: Origin,
+    server: ServerEnvironment,
+    files: FilesPlan,
+    ran: Sequence[RanCell] = (),
 ) -> Plan:
-    """Return the cells before the targets, the targets, warnings, and what goes along and back. Nothing is sent."""
+    """Return the cells before the targets, the targets, warnings, and what goes along and back. Nothing is sent.
+
+    `ran` are the executions of the notebook's kernel, as far as they are known.
+    """
     kernel = source.kernel
     shown = [
         PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
@@ -64,7 +75,11 @@ def describe_plan(
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
-        warnings=[*_find_warnings(request, steps, kernel), *server.list_warnings(sources, kernel.env_names)],
+        warnings=[
+            *_find_warnings(request, steps, kernel),
+            *server.list_warnings(sources, kernel.env_names),
+            *(_find_differences(steps, files, ran) if is_python(kernel) else ()),
+        ],
         makes=made,
         assignments=plan_assignments(steps) if is_python(kernel) else [],
         files=files,
@@ -74,6 +89,12 @@ def describe_plan(
         kernels=[PlannedKernel(name=name, title=title) for name, title in source.software.others.items()],
         takes_images=is_python(kernel),
     )
+
+
+def _find_differences(steps: Sequence[Step], files: FilesPlan, ran: Sequence[RanCell]) -> Iterable[CellWarning]:
+    """Yield warnings about what makes the cells compute something else in a job than in the notebook."""
+    yield from find_hidden_inputs(steps, searches=bool(files.going))
+    yield from find_earlier_versions(steps, ran)
 
 
 def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:
@@ -118,7 +139,7 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
         if ran is not None:
             yield from _describe_run(ran, step, present)
         if python and cells.is_unread(step.source):
-            yield _warn(step, "not_checked", _UNREAD)
+            yield warn_about(step, "not_checked", _UNREAD)
         elif python:
             for effect in find_effects(step.source):
                 if not (in_memory and effect.kind == "writes_database"):
@@ -136,11 +157,11 @@ def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel)
 def _describe_run(ran: PrefixCell, step: Step, present: dict[str, str]) -> Iterable[CellWarning]:
     """Yield warnings about a replayed cell that was deleted or edited since it ran, or that failed."""
     if ran.cell_id not in present:
-        yield _warn(step, "deleted", "was deleted or changed since; runs as it ran here")
+        yield warn_about(step, "deleted", "was deleted or changed since; runs as it ran here")
     elif ran.edited or present[ran.cell_id] != ran.source:
-        yield _warn(step, "edited", "was edited since; runs as it ran here")
+        yield warn_about(step, "edited", "was edited since; runs as it ran here")
     if ran.failed:
-        yield _warn(step, "failed_here", "ended with an error here, and may do so again")
+        yield warn_about(step, "failed_here", "ended with an error here, and may do so again")
 
 
 def _describe_cuts(request: CellsRequest, steps: Sequence[Step], present: dict[str, str]) -> Iterable[CellWarning]:
@@ -149,7 +170,7 @@ def _describe_cuts(request: CellsRequest, steps: Sequence[Step], present: dict[s
     if not cut:
         return
     for step in cut:
-        yield _warn(step, "sends_jobs", _CUT)
+        yield warn_about(step, "sends_jobs", _CUT)
     before = [
         present.get(step.cell_id, step.source) if step.index is None else request.prefix[step.index].source
         for step in steps
@@ -175,22 +196,15 @@ def _name_some(names: Iterable[str]) -> str:
 def _describe_effect(effect: Effect, step: Step, ran: bool) -> Iterable[CellWarning]:
     """Yield the warning about an effect, if it matters in this step; `ran` says that the cell has run here."""
     if effect.kind in _ALWAYS_TOLD:
-        yield _warn(step, effect.kind, _ALWAYS_TOLD[effect.kind])
+        yield warn_about(step, effect.kind, _ALWAYS_TOLD[effect.kind])
     elif step.why != "target":
         what = _ACTS[effect.kind].format(what=effect.what or "files")
         when = "ran once already; runs again in the job" if ran else "runs in the job"
-        yield _warn(step, effect.kind, f"{what}: {when}")
+        yield warn_about(step, effect.kind, f"{what}: {when}")
 
 
 def _describe_syntax(step: Step) -> Iterable[CellWarning]:
     """Yield a warning if the source of this step may not be valid Python."""
     fault = cells.find_syntax_error(step.source)
     if fault is not None:
-        yield _warn(step, "syntax_error", f"may not be valid Python: {fault.sentence}")
-
-
-def _warn(step: Step, code: str, message: str) -> CellWarning:
-    """Return a warning about one cell, with the cell's title unless the dialog shows the warning beside the cell."""
-    beside = step.index is not None or step.why == "target"
-    named = message if beside else f"“{cells.make_title(step.source)}” {message}."
-    return CellWarning(code=code, message=named, cell_id=step.cell_id or None, index=step.index)
+        yield warn_about(step, "syntax_error", f"may not be valid Python: {fault.sentence}")

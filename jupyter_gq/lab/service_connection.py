@@ -40,7 +40,7 @@ from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
-from .kernel_requests import KernelRequests
+from .kernel_requests import NO_NOTEBOOK, KernelRequests
 from .origin import find_origin
 from .plan import describe_plan, list_python_sources
 from .project.plan import Project, find_project
@@ -86,6 +86,7 @@ class ServiceConnection:
         limits: Limits,
     ) -> None:
         self._app, self._here, self._share, self._log = app, here, share, watch.log
+        self._watch = watch
         self._environment = ServerEnvironment(environ=os.environ, usual=tuple(environment))
         self._max_file_bytes = limits.file
         self._captures = Captures(app.kernel_manager, watch, os.environ, limits.variables)
@@ -257,14 +258,16 @@ class ServiceConnection:
         steps = await _plan_steps(request, source)
         project = await self._find_project(request, steps, source)
         here, files = self._environment_for(source), project.describe()
-        return await asyncio.to_thread(describe_plan, request, steps, source, here, files)
+        history = self._watch.get_history(request.kernel_id or "")
+        ran = () if history is None else history.cells
+        return await asyncio.to_thread(describe_plan, request, steps, source, here, files, ran)
 
     async def find_notebook(self, kernel_id: str) -> str:
-        """Return the path of the notebook or console that has this kernel; "kernel" if there is none."""
+        """Return the path of the notebook or console that has this kernel; `NO_NOTEBOOK` if there is none."""
         for session in await self._app.session_manager.list_sessions():
             if session["kernel"]["id"] == kernel_id and session["path"]:
                 return str(session["path"])
-        return "kernel"
+        return NO_NOTEBOOK
 
     async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
         usual = self._environment.select_usual()

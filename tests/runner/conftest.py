@@ -96,6 +96,8 @@ class Job:
         self.max_result_bytes = 10_000_000
         self.umask = 0o022
         self.files: dict[str, bytes] = {}
+        #: Times of change of these files, in seconds since the epoch.
+        self.times: dict[str, float] = {}
         #: Contents of the variables that go along; `manifest["carried"]` lists them.
         self.pickles: list[bytes] = []
         self.process: subprocess.Popen | None = None
@@ -133,7 +135,7 @@ class Job:
             "prefix": refs["prefix"],
             "targets": refs["target"],
             "returns": self.returns,
-            "files": list_frozen(self.files),
+            "files": list_frozen(self.files, self.times),
             **self.manifest,
         }
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}

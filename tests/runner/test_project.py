@@ -75,3 +75,15 @@ def test_a_manifest_cannot_write_outside_of_the_folder(job: Job) -> None:
     job.files = {"../escape.py": b"1"}
     assert "is not a path below the folder" in job.target("1").run()["sentence"]
     assert not (job.folder / "results" / "escape.py").exists()
+
+
+def test_the_newest_file_is_the_newest_in_the_job_too(job: Job) -> None:
+    job.files = {"a.npy": b"a", "b.npy": b"b", "c.npy": b"c"}
+    job.times = {"a.npy": 2e9, "b.npy": 1e9 + 0.25}
+    job.target(
+        "import os\nfrom pathlib import Path\n"
+        "print(max(Path().glob('*.npy'), key=os.path.getmtime), os.path.getmtime('b.npy'))"
+    )
+    job.run()
+    (output,) = job.notebook()["cells"][-1]["outputs"]
+    assert output["text"] == "a.npy 1000000000.25\n"

@@ -15,6 +15,9 @@ MOST_ASKED = 20_000
 #: Most parts in one request.
 MOST_SENT = 1000
 
+#: The end of the year 9999, in seconds since the epoch.
+_LATEST = 253_402_300_799
+
 #: SHA-256 of a part, as hex.
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", max_length=64)]
 #: The content of a part, as base64.
@@ -42,6 +45,13 @@ class FrozenFile(Parted):
 
     path: Line = Field(description="Relative to the folder of the notebook, with slashes.")
     executable: bool = False
+    modified_at: float | None = Field(
+        default=None,
+        ge=0,
+        le=_LATEST,
+        allow_inf_nan=False,
+        description="When its content last changed, in seconds since the epoch: cells may look for the newest file.",
+    )
 
     @field_validator("path")
     @classmethod

@@ -37,7 +37,7 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
     parts: dict[str, bytes] = {}
     for file in files:
         try:
-            content = _read(os.path.join(folder, file.path), cap + 1)
+            content, modified_at = _read(os.path.join(folder, file.path), cap + 1)
         except OSError as error:
             raise _refuse(f"The file {file.path} cannot be read: {error.strerror}.") from error
         if len(content) > cap:
@@ -47,13 +47,19 @@ def freeze(folder: Path, files: Iterable[NeededFile], cap: int) -> tuple[list[Fr
         parts.update(zip(digests, pieces, strict=True))
         # The path, the size and the parts are valid by their making: no check is needed for each of thousands.
         frozen.append(
-            FrozenFile.model_construct(path=file.path, bytes=len(content), parts=digests, executable=file.executable)
+            FrozenFile.model_construct(
+                path=file.path,
+                bytes=len(content),
+                parts=digests,
+                executable=file.executable,
+                modified_at=max(0.0, modified_at),
+            )
         )
     return frozen, parts
 
 
-def _read(path: str, most: int) -> bytes:
-    """Return at most so many bytes of a regular file; raise `OSError` for what is none by now, such as a pipe."""
+def _read(path: str, most: int) -> tuple[bytes, float]:
+    """Return at most so many bytes of a regular file, and when it changed; raise `OSError` for what is none by now."""
     # Thousands of small files are read: a file object of Python would take longer than the reading itself.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -66,7 +72,7 @@ def _read(path: str, most: int) -> bytes:
         # The file changes meanwhile, or it has more bytes than one call of the system reads.
         while len(content) != size and (more := os.read(handle, _count_rest(len(content), size, most))):
             content += more
-        return content
+        return content, found.st_mtime
     finally:
         os.close(handle)
 

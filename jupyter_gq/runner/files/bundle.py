@@ -24,6 +24,8 @@ class ProjectFile:
     #: SHA-256 of each of its parts, as hex.
     parts: tuple[str, ...]
     executable: bool
+    #: When its content last changed, in seconds since the epoch; None if that is not known.
+    modified_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +121,7 @@ def _read_file(file: JsonMapping) -> ProjectFile:
         bytes=int(file["bytes"]),
         parts=tuple(file["parts"]),
         executable=bool(file.get("executable")),
+        modified_at=None if file.get("modified_at") is None else float(file["modified_at"]),
     )
 
 

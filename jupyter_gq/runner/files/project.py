@@ -5,7 +5,8 @@ Variables that a job takes along come in the same pack, behind the files. They a
 Rules
 -----
 - Own folder: the job runs in its folder of results. So what it writes there comes back, and no other job sees that.
-- Frozen: each file is as it was when the job was sent, in every run. The SHA-256 of each part is checked.
+- Frozen: each file is as it was when the job was sent, in every run, with its time of change. The SHA-256 of each part
+  is checked.
 - The rest: whatever else lies in the notebook's folder, if this machine has that folder, is there as a link. Files that
   come into the notebook's folder later are not.
 - Once: the files are written before the first cell of the first run on this disk; later runs find what the job left.
@@ -84,6 +85,8 @@ def _unpack(folder: RunFolder, root: Path, bundle: Bundle) -> None:
             place = root / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
             _write(place, file, contents, 0o755 if file.executable else 0o644, f"file {file.path}")
+            if file.modified_at is not None:
+                os.utime(place, (file.modified_at, file.modified_at))
         folder.carried.mkdir(mode=0o700, exist_ok=True)
         for number, entry in enumerate(bundle.carried):
             _write(folder.carried / f"{number}.pickle", entry, contents, 0o600, f"variable {entry.names[0]}")

@@ -235,7 +235,9 @@ def test_a_text_that_is_no_path_does_no_harm(folder, text):
 def test_frozen_files_have_the_digests_of_their_parts(folder):
     write(folder, "a.txt", "x")
     write(folder, "empty.txt")
+    os.utime(folder / "a.txt", (1_700_000_000.5, 1_700_000_000.5))
     frozen, parts = freeze(folder, find(folder, "load('a.txt', 'empty.txt')").going.values(), 100)
+    assert frozen[0].modified_at == 1_700_000_000.5
     assert [(file.path, file.bytes, len(file.parts)) for file in frozen] == [("a.txt", 1, 1), ("empty.txt", 0, 0)]
     assert list(parts.values()) == [b"x"]
 

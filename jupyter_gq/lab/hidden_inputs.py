@@ -1,0 +1,116 @@
+"""What cells read that no replay brings back: numbered outputs, values set on the page, folders that are links.
+
+The same code then computes something else in a job, and nothing fails. So the plan tells it.
+
+Rules
+-----
+- As with effects, a false alarm is worse than a miss.
+- Numbers: `In[3]`, `Out[3]`, `_3` and magics such as `%rerun 3` mean the third execution. A job counts only its own.
+- Widgets: if a cell that runs first uses ipywidgets and a cell reads a `value`, the job has the value of the code, and
+  not what was set on the page.
+- Searches: `rglob`, `os.walk` and `find` do not enter folders that are links, as those are that stay.
+
+See docs/decisions/0198-tell-what-no-replay-brings-back.md.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from .bundle import Step
+from .calls import Names, list_calls, read_magic
+from .cells import parse_cell
+from .history import RanCell
+from .names import find_free_names, find_made_names
+from .parsing import list_nodes
+from .requests import CellWarning
+from .step_warnings import warn_about
+
+_HISTORY = re.compile(r"In|Out|_ih|_oh|_dh|_i?[0-9]+")
+_HISTORY_MAGICS = frozenset({"rerun", "recall", "rep", "history", "macro", "edit"})
+_WALKS = frozenset({"os.walk", "os.fwalk"})
+_FIND = re.compile(r"\s*find\s")
+_SEARCHES = (
+    "Searches such as rglob, os.walk and find see only the files that go along: the other folders are there as links, "
+    "which they do not enter. Add those folders as patterns, or use the live folder."
+)
+_WIDGETS = "Widgets have the values that the code gives them, and not those that were set on the page."
+
+
+def find_hidden_inputs(steps: Sequence[Step], *, searches: bool) -> Iterator[CellWarning]:
+    """Yield warnings about the cells of a job, for Python; those about searches only if `searches` says so."""
+    trees = [parse_cell(step.source) for step in steps]
+    assigned = {name for tree in trees if tree is not None for name in _list_assigned(tree)}
+    for step, tree in zip(steps, trees, strict=True):
+        read = sorted(set(_find_history(tree)) - assigned) if tree is not None else []
+        if read:
+            said = (
+                f"reads {', '.join(read)} by number, and the cells of a job have other numbers: name the value instead"
+            )
+            yield warn_about(step, "reads_history", said)
+    known = [tree for tree in trees if tree is not None]
+    if searches and any(_searches(tree) for tree in known):
+        yield CellWarning(code="does_not_enter_links", message=_SEARCHES)
+    before = [tree for step, tree in zip(steps, trees, strict=True) if tree is not None and step.why != "target"]
+    if any(_imports_widgets(tree) for tree in before) and any(_reads_value(tree) for tree in known):
+        yield CellWarning(code="widget_values", message=_WIDGETS)
+
+
+def find_earlier_versions(steps: Sequence[Step], ran: Sequence[RanCell]) -> Iterator[CellWarning]:
+    """Yield a warning for each target whose earlier runs, with other code, have made what the target reads.
+
+    A job never runs these: a target that was split, or a copy of it on the same kernel, may need them.
+    """
+    for step in steps:
+        if step.why != "target":
+            continue
+        earlier = [
+            cell.code
+            for cell in ran
+            if cell.cell_id == step.cell_id and cell.seconds is not None and cell.code.strip() != step.source.strip()
+        ]
+        made = set(find_made_names(earlier)).intersection(find_free_names([step.source]))
+        if made:
+            named = ", ".join(sorted(made))
+            said = f"an earlier version of this cell has changed {named} here, and does not run in the job"
+            yield warn_about(step, "earlier_version", said)
+
+
+def _find_history(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of the history and the magics by which a cell reads numbered cells."""
+    names = (node.id for node in list_nodes(tree) if isinstance(node, ast.Name))
+    yield from (name for name in names if _HISTORY.fullmatch(name))
+    for call in list_calls(tree):
+        magic = read_magic(call)
+        if magic is not None and magic[0] in _HISTORY_MAGICS:
+            yield f"%{magic[0]}"
+
+
+def _list_assigned(tree: ast.Module) -> Iterator[str]:
+    """Yield the names to which a cell assigns."""
+    yield from (node.id for node in list_nodes(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+
+def _searches(tree: ast.Module) -> bool:
+    """Return whether a cell looks for files in a folder and the folders below it."""
+    names = Names.read(tree)
+    for call in list_calls(tree):
+        magic = read_magic(call)
+        if magic is not None:
+            if magic[0] == "!" and _FIND.match(magic[1]):
+                return True
+        elif names.spell(call.func) in _WALKS or (isinstance(call.func, ast.Attribute) and call.func.attr == "rglob"):
+            return not any(keyword.arg in {"followlinks", "recurse_symlinks"} for keyword in call.keywords)
+    return False
+
+
+def _imports_widgets(tree: ast.Module) -> bool:
+    names = Names.read(tree)
+    return any(full.partition(".")[0] == "ipywidgets" for full in names.modules.values())
+
+
+def _reads_value(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "value" and isinstance(node.ctx, ast.Load)
+        for node in list_nodes(tree)
+    )
