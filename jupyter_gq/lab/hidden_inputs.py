@@ -1,4 +1,4 @@
-"""What cells read that no replay brings back: numbered outputs, values set on the page, folders that are links.
+"""What a replay does not bring back: numbered outputs, values set on the page, modules as they were, linked folders.
 
 The same code then computes something else in a job, and nothing fails. So the plan tells it.
 
@@ -8,12 +8,14 @@ Rules
 - Numbers: `In[3]`, `Out[3]`, `_3` and magics such as `%rerun 3` mean the third execution. A job counts only its own.
 - Widgets: if a cell that runs first uses ipywidgets and a cell reads a `value`, the job has the value of the code, and
   not what was set on the page.
+- Modules: a module that was edited since the kernel imported it is the new one in a job, unless the kernel reloads it.
 - Searches: `rglob`, `os.walk` and `find` do not enter folders that are links, as those are that stay.
 
 See docs/decisions/0198-tell-what-no-replay-brings-back.md.
 """
 
 import ast
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -23,18 +25,36 @@ from .cells import parse_cell
 from .history import RanCell
 from .names import find_free_names, find_made_names
 from .parsing import list_nodes
+from .project.needed import NeededFile
+from .project.references import find_references
 from .requests import CellWarning
 from .step_warnings import warn_about
 
 _HISTORY = re.compile(r"In|Out|_ih|_oh|_dh|_i?[0-9]+")
 _HISTORY_MAGICS = frozenset({"rerun", "recall", "rep", "history", "macro", "edit"})
 _WALKS = frozenset({"os.walk", "os.fwalk"})
+#: Words of code that imports edited modules again.
+_RELOADS = ("autoreload", "reload(")
+#: Most edited modules that are named.
+_MOST_EDITED = 5
 _FIND = re.compile(r"\s*find\s")
 _SEARCHES = (
     "Searches such as rglob, os.walk and find see only the files that go along: the other folders are there as links, "
     "which they do not enter. Add those folders as patterns, or use the live folder."
 )
 _WIDGETS = "Widgets have the values that the code gives them, and not those that were set on the page."
+
+
+def find_differences(
+    steps: Sequence[Step], going: Sequence[NeededFile], ran: Sequence[RanCell]
+) -> Iterator[CellWarning]:
+    """Yield warnings about what Python cells would compute otherwise in a job than in the notebook.
+
+    `going` are the files that go along, and `ran` the executions of the kernel, as far as they are known.
+    """
+    yield from find_hidden_inputs(steps, searches=bool(going))
+    yield from find_earlier_versions(steps, ran)
+    yield from find_edited_modules(going, ran)
 
 
 def find_hidden_inputs(steps: Sequence[Step], *, searches: bool) -> Iterator[CellWarning]:
@@ -74,6 +94,31 @@ def find_earlier_versions(steps: Sequence[Step], ran: Sequence[RanCell]) -> Iter
             named = ", ".join(sorted(made))
             said = f"an earlier version of this cell has changed {named} here, and does not run in the job"
             yield warn_about(step, "earlier_version", said)
+
+
+def find_edited_modules(going: Sequence[NeededFile], ran: Sequence[RanCell]) -> Iterator[CellWarning]:
+    """Yield a warning with the modules that go along and were edited since the kernel imported them."""
+    if any(word in cell.code for cell in ran for word in _RELOADS):
+        return
+    since: dict[str, float] = {}
+    for cell in ran:
+        tree = parse_cell(cell.code)
+        for imported in find_references(tree).imports if tree is not None else ():
+            since.setdefault(imported.name.partition(".")[0], cell.began)
+    edited = [
+        file.path
+        for file in going
+        if file.why == "imported" and file.modified_at > since.get(_find_root(file.path), math.inf)
+    ]
+    if edited:
+        more = f" and {len(edited) - _MOST_EDITED} more" if len(edited) > _MOST_EDITED else ""
+        said = f"Edited since this kernel imported it, and new in the job: {', '.join(edited[:_MOST_EDITED])}{more}."
+        yield CellWarning(code="edited_module", message=said)
+
+
+def _find_root(path: str) -> str:
+    """Return the name of the module or package at the root of the folder to which a file belongs."""
+    return path.partition("/")[0].removesuffix(".py")
 
 
 def _find_history(tree: ast.Module) -> Iterator[str]:

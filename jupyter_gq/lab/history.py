@@ -29,7 +29,7 @@ See docs/decisions/0113-announce-cells-and-judge-them-on-the-server.md.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from jupyter_gq.domain.json_types import JsonMapping
@@ -59,6 +59,8 @@ class RanCell:
     failed: bool = False
     #: Id of the notebook's cell; empty for code that no page has announced, such as that of a console.
     cell_id: str = ""
+    #: When it began, in seconds since the epoch.
+    began: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,7 +188,7 @@ class KernelRecord:
             case "execute_input":
                 self._begin(shell, request, parent["msg_type"], at)
                 self._open[shell][request].counts = True
-                self._begin_cell(request, content)
+                self._begin_cell(request, content, at)
             case "error":
                 self._update_cell(request, lambda cell: replace(cell, failed=True))
 
@@ -197,7 +199,7 @@ class KernelRecord:
             self._introspection = None
         opened.setdefault(request, _Open(at=at, counts=kind != "execute_request"))
 
-    def _begin_cell(self, request: str, content: JsonMapping) -> None:
+    def _begin_cell(self, request: str, content: JsonMapping, at: float) -> None:
         """Add an execution to the history; an entry with the same execution count is replaced.
 
         If the execution count has decreased, the history is cleared first.
@@ -210,7 +212,7 @@ class KernelRecord:
                 self._from_start = False
             elif count == cell.execution_count:
                 del self._cells[last]
-        self._cells[request] = RanCell(code=str(content.get("code", "")), execution_count=count)
+        self._cells[request] = RanCell(code=str(content.get("code", "")), execution_count=count, began=at)
 
     def _end(self, shell: str, request: str, at: float) -> None:
         begun = self._open.get(shell, {}).pop(request, None)

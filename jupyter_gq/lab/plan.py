@@ -16,8 +16,6 @@ from .assignments import plan_assignments
 from .bundle import Origin, Step, is_python, read_cells, read_python_version
 from .effects import Effect, find_effects
 from .environment import ServerEnvironment
-from .hidden_inputs import find_earlier_versions, find_hidden_inputs
-from .history import RanCell
 from .job_senders import leave_out_senders
 from .names import find_free_names, find_made_names, find_needed_names
 from .requests import (
@@ -59,11 +57,11 @@ def describe_plan(
     source: Origin,
     server: ServerEnvironment,
     files: FilesPlan,
-    ran: Sequence[RanCell] = (),
+    differences: Iterable[CellWarning] = (),
 ) -> Plan:
     """Return the cells before the targets, the targets, warnings, and what goes along and back. Nothing is sent.
 
-    `ran` are the executions of the notebook's kernel, as far as they are known.
+    `differences` are the warnings about what the cells would compute otherwise than here; see `hidden_inputs`.
     """
     kernel = source.kernel
     shown = [
@@ -78,7 +76,7 @@ def describe_plan(
         warnings=[
             *_find_warnings(request, steps, kernel),
             *server.list_warnings(sources, kernel.env_names),
-            *(_find_differences(steps, files, ran) if is_python(kernel) else ()),
+            *(differences if is_python(kernel) else ()),
         ],
         makes=made,
         assignments=plan_assignments(steps) if is_python(kernel) else [],
@@ -89,12 +87,6 @@ def describe_plan(
         kernels=[PlannedKernel(name=name, title=title) for name, title in source.software.others.items()],
         takes_images=is_python(kernel),
     )
-
-
-def _find_differences(steps: Sequence[Step], files: FilesPlan, ran: Sequence[RanCell]) -> Iterable[CellWarning]:
-    """Yield warnings about what makes the cells compute something else in a job than in the notebook."""
-    yield from find_hidden_inputs(steps, searches=bool(files.going))
-    yield from find_earlier_versions(steps, ran)
 
 
 def list_python_sources(steps: Sequence[Step], kernel: Kernel) -> list[str]:

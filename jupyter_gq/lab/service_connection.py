@@ -38,6 +38,7 @@ from .clock import now
 from .copies import JobCopies
 from .environment import ServerEnvironment
 from .events import UNAVAILABLE, EventRelay
+from .hidden_inputs import find_differences
 from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
 from .kernel_requests import NO_NOTEBOOK, KernelRequests
@@ -260,7 +261,8 @@ class ServiceConnection:
         here, files = self._environment_for(source), project.describe()
         history = self._watch.get_history(request.kernel_id or "")
         ran = () if history is None else history.cells
-        return await asyncio.to_thread(describe_plan, request, steps, source, here, files, ran)
+        differences = find_differences(steps, project.going, ran)
+        return await asyncio.to_thread(describe_plan, request, steps, source, here, files, differences)
 
     async def find_notebook(self, kernel_id: str) -> str:
         """Return the path of the notebook or console that has this kernel; `NO_NOTEBOOK` if there is none."""

@@ -142,6 +142,9 @@ class Presenter:
         workload, context = record.workload, self._context
         is_job, devices = workload.kind is Kind.TRAINING, self._known_devices()
         limit = find_run_time_limit(context.settings, workload)
+        use = context.job_use(workload) if is_job else context.usage.get(workload.id)
+        # What is known to have nothing on its GPU yet cannot be suspended.
+        has_state = workload.state is State.RUNNING and (use is None or use.memory != 0)
         return ViewContext(
             max_seconds=None if limit is None else limit.seconds,
             pending=context.pending.get(workload.id),
@@ -150,9 +153,9 @@ class Presenter:
             devices=devices,
             idle=context.settings.policy.idle,
             is_borrower=context.is_borrower(workload),
-            suspendable=workload.state is State.RUNNING and can_suspend_job(context, record),
+            suspendable=has_state and can_suspend_job(context, record),
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
-            usage=context.job_use(workload) if is_job else context.usage.get(workload.id),
+            usage=use,
             unused=unused_view(workload, context.unused.get(workload.id)),
             disk=context.disk_use.get(workload.id),
             trouble=context.set_aside.describe(workload.id) or _describe_trouble(context, workload.id),

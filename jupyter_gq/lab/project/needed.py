@@ -49,6 +49,8 @@ class NeededFile:
     bytes: int
     why: Why
     executable: bool
+    #: When its content last changed, in seconds since the epoch.
+    modified_at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,7 +256,11 @@ class _Search:
             return
         self._left -= found.st_size
         self.found.going[path] = NeededFile(
-            path=path, bytes=found.st_size, why=why, executable=bool(found.st_mode & stat.S_IXUSR)
+            path=path,
+            bytes=found.st_size,
+            why=why,
+            executable=bool(found.st_mode & stat.S_IXUSR),
+            modified_at=found.st_mtime,
         )
         if path.endswith(".py"):
             self._modules.append(path)

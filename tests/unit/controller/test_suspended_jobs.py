@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import JobChange
+from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.audit import Action, AuditFilter
 from jupyter_gq.domain.mentions import reveal
@@ -354,6 +355,16 @@ async def test_the_setting_for_jobs_overrules_that_for_notebooks(tmp_path):
         "it has saved no checkpoint."
     )
     world.close()
+
+
+async def test_nothing_is_promised_for_a_job_that_has_nothing_on_its_gpu_yet(lab):
+    job, _ = await running(lab)
+    lab.controller._context.usage[job] = ShareUse(memory=0, utilisation=0)
+    assert lab.job(job).pause.sentence == (
+        "If it is paused, it starts again from the beginning, since it has saved no checkpoint."
+    )
+    lab.controller._context.usage[job] = ShareUse(memory=1024, utilisation=0)
+    assert lab.job(job).pause.way == "suspended"
 
 
 async def test_a_job_on_a_real_device_is_not_suspended_unless_told(tmp_path):

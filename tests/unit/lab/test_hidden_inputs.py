@@ -3,8 +3,9 @@
 import pytest
 
 from jupyter_gq.lab.bundle import Step
-from jupyter_gq.lab.hidden_inputs import find_earlier_versions, find_hidden_inputs
+from jupyter_gq.lab.hidden_inputs import find_earlier_versions, find_edited_modules, find_hidden_inputs
 from jupyter_gq.lab.history import RanCell
+from jupyter_gq.lab.project.needed import NeededFile
 
 
 def steps(*sources):
@@ -81,3 +82,37 @@ def test_an_earlier_version_that_made_what_the_cell_reads_is_told():
 )
 def test_other_executions_are_not_told(cell):
     assert told("acc.append(a)", cell) == []
+
+
+def edited(files, *cells):
+    going = [
+        NeededFile(path=path, bytes=1, why=why, executable=False, modified_at=at) for path, (why, at) in files.items()
+    ]
+    return [each.message for each in find_edited_modules(going, cells)]
+
+
+IMPORTS = (
+    ran("import nets", began=10.0),
+    ran("from pkg.layers import conv", began=20.0),
+    ran("import nets", began=99.0),
+)
+
+
+def test_modules_that_were_edited_since_their_first_import_are_named():
+    (message,) = edited({"nets.py": ("imported", 15.0), "pkg/layers.py": ("imported", 21.0)}, *IMPORTS)
+    assert message == "Edited since this kernel imported it, and new in the job: nets.py, pkg/layers.py."
+
+
+@pytest.mark.parametrize(
+    ("files", "cells"),
+    [
+        ({"nets.py": ("imported", 9.0)}, IMPORTS),
+        ({"nets.py": ("opened", 15.0)}, IMPORTS),
+        ({"other.py": ("imported", 15.0)}, IMPORTS),
+        ({"nets.py": ("imported", 15.0)}, (ran("%load_ext autoreload"), *IMPORTS)),
+        ({"nets.py": ("imported", 15.0)}, (*IMPORTS, ran("importlib.reload(nets)"))),
+    ],
+    ids=["older", "data", "not imported here", "autoreload", "reloaded"],
+)
+def test_other_files_are_not_named(files, cells):
+    assert edited(files, *cells) == []
