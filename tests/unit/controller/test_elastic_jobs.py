@@ -255,10 +255,52 @@ def test_jobs_that_cannot_be_resized_refuse_a_least_number_of_tasks(tmp_path):
     ("fields", "words"),
     [
         ({"tasks": 2, "min_tasks": 3}, "min_tasks is 3, but the job has 2 tasks: use 1 to 2, or more tasks"),
-        ({"min_tasks": 2}, "min_tasks is 2, but the job has 1 task: use 1 to 1, or more tasks"),
+        ({"min_tasks": 2}, "min_tasks is 2, but the job has 1 task: use 1, or more tasks"),
         ({"tasks": 2, "min_tasks": 0}, "greater than or equal to 1"),
     ],
 )
 def test_a_least_number_of_tasks_that_makes_no_sense_is_refused(fields, words):
     with pytest.raises(ValueError, match=words):
         JobFields(queue="vision", **fields)
+
+
+@pytest.mark.asyncio
+async def test_the_numbers_of_tasks_of_a_waiting_job_change_apart_and_together(world):
+    job = send(world)
+
+    def change(**wanted):
+        view = world.controller.job_changes.change(ANN, job, JobChange(**wanted))
+        return view.tasks, view.min_tasks
+
+    assert change(tasks=3) == (3, 2), "the least number stays"
+    with pytest.raises(NeverFits, match="min_tasks is 2, but the job has 1 task: use 1, or more tasks"):
+        change(tasks=1)
+    assert change(min_tasks=1) == (3, 1)
+    assert change(min_tasks=3) == (3, None), "all or none"
+    assert change(tasks=2) == (2, None), "it stays so"
+    assert change(tasks=4, min_tasks=3) == (4, 3)
+    entries = world.sql.audit(AuditFilter(object=job, action=Action.JOB_CHANGE))[::-1]
+    names = ("tasks_before", "tasks", "min_tasks_before", "min_tasks", "gpus_before")
+    assert [tuple(entry.details.get(name) for name in names) for entry in entries] == [
+        (4, 3, None, None, "4"),
+        (None, None, 2, 1, None),
+        (None, None, 1, 3, None),
+        (3, 2, 3, 2, "3"),
+        (2, 4, 2, 3, "2"),
+    ]
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).tasks_now) == ("running", 4)
+
+
+@pytest.mark.asyncio
+async def test_a_paused_elastic_job_continues_with_other_numbers_of_tasks(world):
+    job = send(world)
+    await world.step(2)
+    change = world.controller.job_changes.change
+    change(ANN, job, JobChange(held=True))
+    await world.step(3)
+    change(ANN, job, JobChange(tasks=2, min_tasks=1, held=False))
+    await world.step(3)
+    view = world.job(job)
+    assert (view.phase, view.run, view.tasks, view.min_tasks, view.tasks_now) == ("running", 2, 2, 1, 2)
+    assert len(world.backend.runs[(job, 2)].placement) == 2
