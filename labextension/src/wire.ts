@@ -306,7 +306,7 @@ export interface components {
              */
             gpu_memory?: string | number | null;
             /**
-             * @description Number of tasks. A job that names no `min_tasks` starts with all of them or not at all, as before. Not while the job runs.
+             * @description Number of tasks. A job that needs all of its tasks goes on to need all, and the least number of any other job stays. Not while the job runs.
              * @default null
              */
             tasks?: number | null;

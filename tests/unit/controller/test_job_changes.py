@@ -436,60 +436,6 @@ async def test_gpus_that_the_job_could_not_ask_for_are_refused_whole(world, gpus
     assert (world.job(job).priority, world.job(job).held_since) == (0, None)
 
 
-async def test_tasks_change_while_the_job_waits_and_all_of_them_start_or_none(world):
-    job = world.send(ANN, "vision", "0.25")
-    changed = change(world, ANN, job, tasks=4)
-    assert (changed.tasks, changed.min_tasks, changed.gpus) == (4, None, "0.25")
-    change(world, ANN, job, tasks=4)
-    (entry,) = world.sql.audit(AuditFilter(object=job, action=Action.JOB_CHANGE))
-    told = {"tasks": 4, "tasks_before": 1, "min_tasks": 4, "min_tasks_before": 1, "gpus": "1", "gpus_before": "0.25"}
-    assert told.items() <= entry.details.items(), "and what is so already is no act"
-    assert change(world, ANN, job, tasks=2, min_tasks=2).tasks == 2
-    (entry, _) = world.sql.audit(AuditFilter(object=job, action=Action.JOB_CHANGE))
-    assert (entry.details["gpus"], entry.details["gpus_before"]) == ("0.5", "1")
-    world.restart()
-    await world.step(3)
-    assert (world.job(job).phase, len(world.backend.launches[-1].workload.placement)) == ("running", 2)
-
-
-async def test_tasks_of_a_running_job_change_once_it_is_held(world):
-    job = world.send(ANN, "vision", "0.5")
-    await world.step(2)
-    for wanted in ({"tasks": 2}, {"tasks": 2, "held": True}):
-        with pytest.raises(Conflict, match=r"does not wait, so its queue, its GPUs and its tasks cannot change\. Hold"):
-            change(world, ANN, job, **wanted)
-    assert acts(world, job) == []
-    change(world, ANN, job, held=True)
-    with pytest.raises(Conflict, match="does not wait"):
-        change(world, ANN, job, tasks=2)
-    await world.step(2)
-    change(world, ANN, job, tasks=2, held=False)
-    await world.step(3)
-    assert (world.job(job).phase, len(world.backend.launches[-1].workload.placement)) == ("running", 2)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "words"),
-    [
-        ({"tasks": 9}, r"You asked for 9 tasks of 0\.25 GPU that start together, .* Ask for 4 tasks or less"),
-        ({"tasks": 2, "gpus": "1"}, "You asked for 2 tasks of 1 GPU that start together"),
-        ({"min_tasks": 2}, "min_tasks is 2, but the job has 1 task: use 1, or more tasks"),
-        ({"tasks": 4, "min_tasks": 2}, "the number of tasks of a job cannot change here"),
-    ],
-)
-async def test_tasks_that_the_job_could_not_ask_for_are_refused_whole(world, wanted, words):
-    job = world.send(ANN, "vision", "0.25")
-    with pytest.raises(NeverFits, match=words):
-        change(world, ANN, job, priority=5, **wanted)
-    assert (acts(world, job), world.job(job).tasks, world.job(job).priority) == ([], 1, 0)
-
-
-async def test_tasks_of_a_job_that_must_be_near_each_other_are_checked_for_that(world):
-    job = world.send(ANN, "vision", "1", within="node")
-    with pytest.raises(NeverFits):
-        change(world, ANN, job, tasks=2)
-
-
 async def test_a_place_that_was_kept_for_the_old_request_is_given_up(world):
     """The job waits for a whole GPU and its victim stops; then it asks for less, and nothing stays behind."""
     world.backend._told_to_stop = lambda run: None  # it takes its time
