@@ -45,8 +45,8 @@ class JobChange(StrictModel):
         default=None,
         ge=1,
         le=MOST_TASKS,
-        description="Number of tasks. A job that needs all of its tasks goes on to need all, and the least number of any "
-        "other job stays. Not while the job runs.",
+        description="Number of tasks. A job that needs all of its tasks goes on to need all, and the least number of "
+        "any other job stays. Not while the job runs.",
     )
     min_tasks: int | None = Field(
         default=None,
