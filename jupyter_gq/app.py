@@ -31,7 +31,7 @@ COMMANDS = {
     "hold": ("jupyter_gq.commands.hold", "cli", "keep jobs from running until they are released"),
     "release": ("jupyter_gq.commands.release", "cli", "let held jobs run again"),
     "move": ("jupyter_gq.commands.move", "cli", "move jobs that do not run to another queue"),
-    "change": ("jupyter_gq.commands.change", "cli", "change the priority, GPUs or maximum running time of jobs"),
+    "change": ("jupyter_gq.commands.change", "cli", "change the priority, GPUs, tasks or maximum running time of jobs"),
     "cancel": ("jupyter_gq.commands.cancel", "cli", "cancel jobs"),
     "top": ("jupyter_gq.commands.top", "cli", "show devices, queues and jobs, again and again on a terminal"),
     "completion": ("jupyter_gq.commands.completion", "cli", "print the script that completes this command in a shell"),

@@ -13,6 +13,7 @@ fails at once instead of waiting for tasks that are gone.
 
 See docs/decisions/0135-a-task-is-a-node-for-launchers.md.
 See docs/decisions/0155-let-torchrun-meet-again-at-task-0.md.
+See docs/decisions/0185-let-torchrun-tell-its-address-at-each-meeting.md.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,9 @@ from typing import Final
 #: How often torchrun starts its processes again after failures. Each task that leaves an elastic job fails the
 #: processes of the others once, so a small number would end a job that often makes room.
 MAX_RESTARTS: Final = 100
+#: Makes torchrun tell the address of the group anew at each meeting. Otherwise a node that stays keeps the address of
+#: its first meeting, and a node that joins waits for it in vain.
+_SHARES_NO_STORE: Final = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +84,8 @@ def _elastic_environment(task: int, devices: int, rendezvous: Rendezvous, least:
         "NODE_RANK": str(task),
         "NPROC_PER_NODE": str(max(1, devices)),
     }
-    return {**_with_launcher_names(nodes), **{f"PET_{name}": value for name, value in meeting.items()}}
+    launcher = {f"PET_{name}": value for name, value in meeting.items()}
+    return {**_with_launcher_names(nodes), **launcher, _SHARES_NO_STORE: "1"}
 
 
 def _with_launcher_names(variables: Mapping[str, str]) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVIC
 #: Variables by which the tasks of a job find each other; the backends set them.
 GANG_VARIABLES = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
-    *("NNODES", "NODE_RANK", "NPROC_PER_NODE", "PET_*"),
+    *("NNODES", "NODE_RANK", "NPROC_PER_NODE", "PET_*", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"),
 )
 
 

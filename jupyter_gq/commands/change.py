@@ -1,4 +1,4 @@
-"""`jupyter-gq change`: change the priority, the GPUs or the maximum running time of jobs."""
+"""`jupyter-gq change`: change the priority, the GPUs, the tasks or the maximum running time of jobs."""
 
 import argparse
 
@@ -20,6 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gpu-memory", help='instead of --gpus: GPU memory of each task, such as "12 GB"')
     parser.add_argument(
+        "--tasks", type=int, help="number of tasks; only while the job waits, and ends its suspended run as well"
+    )
+    parser.add_argument(
+        "--min-tasks",
+        type=int,
+        metavar="TASKS",
+        help="least number of tasks with which the job starts and runs on; the number of --tasks: all or none",
+    )
+    parser.add_argument(
         "--max-time",
         type=_parse_limit,
         metavar="TIME",
@@ -37,10 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
         "priority": arguments.priority,
         "gpus": arguments.gpus,
         "gpu_memory": arguments.gpu_memory,
+        "tasks": arguments.tasks,
+        "min_tasks": arguments.min_tasks,
         "max_seconds": arguments.max_time,
     }
     if all(value is None for value in wanted.values()):
-        raise CommandRefused("Name what should change: --priority, --gpus, --gpu-memory or --max-time.")
+        raise CommandRefused(
+            "Name what should change: --priority, --gpus, --gpu-memory, --tasks, --min-tasks or --max-time."
+        )
     # The change is made where a wrong value is refused in a sentence.
     return run_on_jobs(arguments, lambda client, job: client.change(job, JobChange.model_validate(wanted)))
 

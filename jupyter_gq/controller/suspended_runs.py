@@ -24,8 +24,8 @@ from jupyter_gq.store.protocol import Record
 RUN_IS_GONE: Final = "Its suspended run has ended, and its GPU memory with it."
 #: The sentence of a job whose suspended run was ended by a change of the job.
 RUN_DOES_NOT_FIT: Final = (
-    "Its suspended run was ended, because it cannot go on with other GPUs or in another pool. What it had not saved is "
-    "computed again."
+    "Its suspended run was ended, because it cannot go on with other GPUs, with other tasks or in another pool. What "
+    "it had not saved is computed again."
 )
 #: Sentences on the end of a suspended run, which are told beside the reason for which the job waits.
 ENDS_OF_SUSPENDED_RUNS: Final = frozenset({RUN_IS_GONE, RUN_DOES_NOT_FIT})

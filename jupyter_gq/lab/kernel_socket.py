@@ -4,8 +4,8 @@ Only processes of the user can open it: it lies in a folder of mode 0700. So a k
 from the service to the user's kernel without a stop on a disk. Nothing is unpickled here.
 
     GET /jobs/<id>/results   GET /jobs/<id>/content?path=&start=   GET /names/<name>
-    GET /jobs?group=   POST /jobs   POST /cancel   GET, DELETE /jobs/<id>   GET /jobs/<id>/text   GET /jobs/<id>/value
-    POST /jobs/<id>/copies   POST /share/want
+    GET /jobs?group=   POST /jobs   POST /cancel   GET, PATCH, DELETE /jobs/<id>   GET /jobs/<id>/text
+    GET /jobs/<id>/value   POST /jobs/<id>/copies   POST /share/want
 
 Beside the socket lies the notice that the share is lent, while it is (see `lab/share.py`).
 
@@ -97,7 +97,7 @@ class _Handler(RequestHandler):
             self.set_status(error.status)
             self.finish(json.dumps({"code": error.problem.code, "message": error.problem.message}))
 
-    get = post = delete = _answer
+    get = post = patch = delete = _answer
 
 
 async def _read_results(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
@@ -153,6 +153,11 @@ async def _read_job(connection: ServiceConnection, job: str, _: RequestHandler) 
     return (await connection.service.job(job)).model_dump_json()
 
 
+async def _change_job(connection: ServiceConnection, job: str, request: RequestHandler) -> str:
+    """Change a job as the body says, and return it."""
+    return (await connection.change(job, _read_body(request))).model_dump_json()
+
+
 async def _cancel_job(connection: ServiceConnection, job: str, _: RequestHandler) -> str:
     return (await connection.service.cancel(job)).model_dump_json()
 
@@ -180,7 +185,7 @@ Asks = Mapping[str, Ask]
 _ROUTES: tuple[tuple[str, Asks], ...] = (
     (r"/jobs", {"GET": _list_jobs, "POST": _send_job}),
     (r"/cancel", {"POST": _cancel_jobs}),
-    (r"/jobs/([^/]+)", {"GET": _read_job, "DELETE": _cancel_job}),
+    (r"/jobs/([^/]+)", {"GET": _read_job, "PATCH": _change_job, "DELETE": _cancel_job}),
     (r"/jobs/([^/]+)/text", {"GET": _read_text}),
     (r"/jobs/([^/]+)/value", {"GET": _read_value}),
     (r"/jobs/([^/]+)/results", {"GET": _read_results}),

@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from .clock import monotonic, now
+from .options import make_plain
 from .results import ResultError, load
 from .server import JobError, Server, check_id, check_path, find_server, find_target
 
@@ -150,6 +151,41 @@ class Job:
             more = f" And {len(left) - _MOST_TOLD} more." if len(left) > _MOST_TOLD else ""
             warnings.warn(f"Left out: {' '.join(left[:_MOST_TOLD])}{more}", stacklevel=2)
         return [Path(str(copy["target"])) for copy in copied]
+
+    def change(  # noqa: PLR0913 - each field of a job that can change is a keyword
+        self,
+        *,
+        gpus: float | str | None = None,
+        gpu_memory: float | str | None = None,
+        tasks: int | None = None,
+        min_tasks: int | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        max_seconds: float | None = None,
+        held: bool | None = None,
+    ) -> None:
+        """Change the job as the keywords say that are not None: all of them together, or nothing.
+
+        The keywords have the meaning that they have in `submit`. `gpus`, `gpu_memory`, `tasks`, `min_tasks` and `queue`
+        change only while the job waits, and a change of the first four ends the suspended run of a paused job. If only
+        `tasks` is named, the least number of tasks stays; a job that starts with all of its tasks or not at all stays
+        so. `max_seconds=0` removes the job's own limit. `held=True` holds the job, which pauses it if it runs, and
+        `held=False` releases it.
+
+        Raises `TypeError` or `ValueError` for values that are no text and no finite number, and `JobError` with the
+        reason if the service refuses the change.
+        """
+        wanted = {
+            "gpus": gpus,
+            "gpu_memory": gpu_memory,
+            "tasks": tasks,
+            "min_tasks": min_tasks,
+            "queue": queue,
+            "priority": priority,
+            "max_seconds": max_seconds,
+            "held": held,
+        }
+        self._view = self._server.patch("jobs", self.id, body=make_plain(wanted))
 
     def cancel(self) -> None:
         """Cancel the job: at once if it waits; a running job has a few seconds to save its state.

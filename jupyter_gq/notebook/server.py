@@ -50,6 +50,10 @@ class Server:
         """Send a body as JSON to a path, and return the JSON object of the answer."""
         return _read(*tell_server(self._socket, "POST", parts, body))
 
+    def patch(self, *parts: str, body: object) -> Mapping[str, object]:
+        """Change the object at a path as a body says that is sent as JSON; return the JSON object of the answer."""
+        return _read(*tell_server(self._socket, "PATCH", parts, body))
+
     def delete(self, *parts: str) -> Mapping[str, object]:
         """Ask for the end of the object at a path, and return the JSON object of the answer."""
         return _read(*tell_server(self._socket, "DELETE", parts))

@@ -72,6 +72,11 @@ export function describeError(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
+/** Tell whether a value is a problem, and not what was asked for. */
+export function isProblem(value: object | null): value is Problem {
+  return value !== null && 'code' in value;
+}
+
 /** The requests of this extension. Each method raises `RequestError` if the request fails. */
 export class Client {
   constructor(private readonly _settings: ServerConnection.ISettings) {}

@@ -238,10 +238,10 @@ export function describePauseCost(job: JobSummary, now: number, trans: Translati
   }
 }
 
-/** Return a warning for a suspended job, whose run ends if its GPUs or its pool change; "" for any other job. */
+/** Return a warning for a suspended job, whose run ends if its GPUs, its tasks or its pool change; "" for any other job. */
 export function warnOfChange({ phase, pause }: JobSummary, trans: TranslationBundle): string {
   return phase === 'paused' && pause?.way === 'suspended'
-    ? trans.__('Other GPUs end its suspended run: what it has not saved is computed again.')
+    ? trans.__('Other GPUs or tasks end its suspended run: what it has not saved is computed again.')
     : '';
 }
 

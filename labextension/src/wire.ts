@@ -306,6 +306,16 @@ export interface components {
              */
             gpu_memory?: string | number | null;
             /**
+             * @description Number of tasks. A job that needs all of its tasks goes on to need all, and the least number of any other job stays. Not while the job runs.
+             * @default null
+             */
+            tasks?: number | null;
+            /**
+             * @description The least number of tasks with which the job starts and runs on; the number of tasks = all or none. Not while the job runs.
+             * @default null
+             */
+            min_tasks?: number | null;
+            /**
              * @description Seconds that the job may run, over all runs, at least 1; 0 = no limit of its own. The limit of its queue counts if it is smaller.
              * @default null
              */

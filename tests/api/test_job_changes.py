@@ -1,5 +1,7 @@
 """Changes of jobs over HTTP: what a token opens, and what a wrong body is told."""
 
+import json
+
 import pytest
 from traitlets.config import Config
 
@@ -9,6 +11,8 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from .world import CONFIG, World, submission
 
 pytestmark = pytest.mark.asyncio
+
+NOTHING = "name something to change: held, queue, priority, gpus, gpu_memory, tasks, min_tasks, max_seconds"
 
 
 @pytest.fixture
@@ -45,6 +49,31 @@ async def test_a_job_is_moved_and_changed_by_one_request(people, world, bundle):
         await people["ann"].move(job.id, "nlp")
 
 
+async def test_the_tasks_of_a_waiting_job_change_for_a_token_that_may_change_jobs_and_are_refused_in_a_sentence(
+    people, world, bundle, serve
+):
+    job, _ = await people["ann"].submit(submission(bundle, gpus="0.5"))
+    served = await serve(world.controller)
+
+    async def change(token, **body):
+        answer = await served.ask("PATCH", f"api/v1/jobs/{job.id}", token=token, body=body)
+        return answer.code, json.loads(answer.body)
+
+    status, shown = await change("ann-changes", tasks=2)
+    assert (status, shown["tasks"], shown["min_tasks"]) == (200, 2, None)
+    status, problem = await change("ann-changes", tasks=2, min_tasks=3)
+    assert (status, problem["code"], problem["field"]) == (422, "never_fits", "min_tasks")
+    assert problem["message"] == "min_tasks is 3, but the job has 2 tasks: use 1 to 2, or more tasks."
+    assert (await change("ann-reads", tasks=1))[0] == 403
+    assert (await change("bob", tasks=1))[0] == 404
+    (entry,) = (await people["root"].audit(action="job.change")).entries
+    assert (entry.actor, entry.details["tasks"], entry.details["tasks_before"]) == ("ann", 2, 1)
+    await world.steps()
+    assert (await people["ann"].job(job.id)).phase in {"starting", "running"}
+    status, problem = await change("ann-changes", tasks=1)
+    assert (status, problem["code"]) == (409, "conflict")
+
+
 async def test_a_manager_lists_the_jobs_of_the_queue_and_a_member_does_not(serve, managed, bundle):
     served = await serve(managed.controller)
     clients = {name: ServiceClient(served.url, name) for name in ("ann", "dora", "dora-own")}
@@ -79,12 +108,15 @@ async def test_a_manager_changes_jobs_of_others_unless_the_token_is_limited_to_t
 @pytest.mark.parametrize(
     ("body", "told", "field"),
     [
-        ({}, "name something to change: held, queue, priority, gpus, gpu_memory, max_seconds", None),
-        ({"held": None}, "name something to change: held, queue, priority, gpus, gpu_memory, max_seconds", None),
+        ({}, NOTHING, None),
+        ({"held": None}, NOTHING, None),
         ({"hold": True}, "hold: there is no such field here", "hold"),
         ({"held": "perhaps"}, "held: ", "held"),
         ({"priority": 101}, "priority: ", "priority"),
         ({"max_seconds": 1e-9}, "a job runs for at least 1 second, not 1e-09; 0 removes its own limit", "max_seconds"),
+        ({"tasks": 0}, "tasks: ", "tasks"),
+        ({"tasks": 65}, "tasks: ", "tasks"),
+        ({"min_tasks": "two"}, "min_tasks: ", "min_tasks"),
         ({"queue": "a\nb"}, "queue: control characters", "queue"),
     ],
 )

@@ -458,31 +458,6 @@ async def test_a_job_moves_to_another_queue_of_its_owner_only(say, people, bundl
     assert (await people["ann"].job(job.id)).queue == "nlp"
 
 
-async def test_priority_gpus_and_the_maximum_running_time_of_jobs_are_changed(say, people, bundle, world):
-    jobs = [await send(people, bundle, gpus="1") for _ in range(2)]
-    code, _, err = await say(
-        "change", *[job.id for job in jobs], "--priority", "-5", "--gpus", "0.5", "--max-time", "2h"
-    )
-    assert (code, err) == (0, "")
-    for job in jobs:
-        shown = await people["ann"].job(job.id)
-        assert (shown.priority, shown.gpus, shown.max_seconds) == (-5, "0.5", 7200)
-    assert (await say("change", jobs[0].id, "--max-time", "none"))[0] == 0
-    assert (await people["ann"].job(jobs[0].id)).max_seconds is None
-
-    code, _, err = await say("change", jobs[0].id)
-    assert (code, err) == (
-        2,
-        "jupyter-gq change: Name what should change: --priority, --gpus, --gpu-memory or --max-time.\n",
-    )
-    assert (await say("change", jobs[1].id, "--gpu-memory", "12 GB"))[0] == 0
-    assert (await people["ann"].job(jobs[1].id)).gpu_memory == "12 GiB"
-    code, _, err = await say("change", jobs[0].id, "--priority", "100000")
-    assert (code, err.startswith("jupyter-gq change: priority: ")) == (2, True)
-    code, _, err = await say("change", jobs[0].id, "--priority", "100")
-    assert (code, "the highest that you may give" in err) == (3, True)
-
-
 @pytest.mark.parametrize("text", ["preview", "cancel", "preview/outputs", "x" * 5000, "%2e%2e"])
 async def test_a_text_that_is_no_job_is_refused_in_a_short_sentence(say, text):
     for command in ("explain", "hold", "logs"):

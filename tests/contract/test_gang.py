@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from jupyter_gq.backends.gang import Rendezvous, gang_environment
@@ -23,6 +24,21 @@ group.all_reduce(total)
 print("rank", group.get_rank(), "of", group.get_world_size(), "adds up", int(total.item()), flush=True)
 group.destroy_process_group()
 """
+#: Trains until a task leaves the group, and begins with the step that is saved in the file of its argument.
+TRAINS = """
+import pathlib, sys, time
+import torch, torch.distributed as group
+saved = pathlib.Path(sys.argv[1])
+group.init_process_group("gloo")
+print("group of", group.get_world_size(), "goes on" if saved.exists() else "begins", flush=True)
+while True:
+    group.all_reduce(torch.ones(1))
+    if group.get_rank() == 0:
+        saved.touch()
+    time.sleep(0.05)
+"""
+#: Without it, torchrun waits half a minute for further tasks, and 15 seconds for one that is gone.
+NO_LONG_WAITS = ",last_call_timeout=1,keep_alive_interval=1"
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 
@@ -51,36 +67,70 @@ def test_the_first_task_listens_where_the_other_one_looks_for_it():
     assert run_tasks(["-c", MEETS], tasks=2) == ["met rank 1 of 2"]
 
 
-def test_tasks_of_an_elastic_job_meet_again_when_one_joins_and_when_one_leaves():
-    """A stand-in reads the variables that torchrun reads; torchrun itself is not part of this test."""
-    meeting = Rendezvous(tasks=4, address=LOOPBACK, port=find_free_port(()), least=2, name="job-1-1")
-    processes = {}
+class ElasticTasks:
+    """Tasks of an elastic job that come and go; each ends with all of its processes."""
 
-    def start(task):
-        command, told = [sys.executable, "-c", MEETS_AGAIN], gang_environment(task, 1, meeting)
-        processes[task] = subprocess.Popen(command, env={**os.environ, **told}, stdout=subprocess.PIPE, text=True)
+    def __init__(self, command: list[str], *, least: int, most: int, settings: str = "") -> None:
+        """`settings` are added to those of the rendezvous, each after a comma."""
+        self._command, self._settings = [sys.executable, *command], settings
+        port = find_free_port(())
+        self._meeting = Rendezvous(tasks=most, address=LOOPBACK, port=port, least=least, name="job-1-1")
+        self._processes: dict[int, subprocess.Popen[str]] = {}
 
-    def end(task):
-        process = processes.pop(task)
-        process.kill()
+    def start(self, task: int) -> None:
+        told = {**os.environ, **gang_environment(task, 1, self._meeting)}
+        told["PET_RDZV_CONF"] += self._settings
+        self._processes[task] = subprocess.Popen(self._command, env=told, stdout=subprocess.PIPE, text=True)
+
+    def end(self, task: int) -> None:
+        process = self._processes.pop(task)
+        for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+            each.kill()
         process.communicate()
 
-    def said(*tasks):
-        return [processes[task].stdout.readline().strip() for task in tasks]
+    def end_all(self) -> None:
+        for task in list(self._processes):
+            self.end(task)
 
+    def said(self, *tasks: int) -> list[str]:
+        """Return the next line of each of the tasks."""
+        return [self._processes[task].stdout.readline().strip() for task in tasks]
+
+
+def test_tasks_of_an_elastic_job_meet_again_when_one_joins_and_when_one_leaves():
+    """A stand-in reads the variables that torchrun reads."""
+    tasks = ElasticTasks(["-c", MEETS_AGAIN], least=2, most=4)
     try:
-        start(1)  # comes first, and must not host the meeting
-        start(0)
-        assert said(0, 1) == ["group of 2"] * 2
-        start(3)
-        assert said(0, 1, 3) == ["group of 3"] * 3
-        end(1)
-        assert said(0, 3) == ["group of 2"] * 2
-        start(1)
-        assert said(0, 3, 1) == ["group of 3"] * 3
+        tasks.start(1)  # comes first, and must not host the meeting
+        tasks.start(0)
+        assert tasks.said(0, 1) == ["group of 2"] * 2
+        tasks.start(3)
+        assert tasks.said(0, 1, 3) == ["group of 3"] * 3
+        tasks.end(1)
+        assert tasks.said(0, 3) == ["group of 2"] * 2
+        tasks.start(1)
+        assert tasks.said(0, 3, 1) == ["group of 3"] * 3
     finally:
-        for task in list(processes):
-            end(task)
+        tasks.end_all()
+
+
+@needs_torch
+def test_torchrun_of_an_elastic_job_meets_again_and_its_script_goes_on_from_its_checkpoint(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(TRAINS)
+    command = ["-m", "torch.distributed.run", str(script), str(tmp_path / "step")]
+    tasks = ElasticTasks(command, least=1, most=2, settings=NO_LONG_WAITS)
+    try:
+        tasks.start(0)
+        assert tasks.said(0) == ["group of 1 begins"]
+        tasks.start(1)
+        assert tasks.said(0, 1) == ["group of 2 goes on"] * 2
+        tasks.end(1)
+        assert tasks.said(0) == ["group of 1 goes on"]
+        tasks.start(1)
+        assert tasks.said(0, 1) == ["group of 2 goes on"] * 2
+    finally:
+        tasks.end_all()
 
 
 @needs_torch

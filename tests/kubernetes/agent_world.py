@@ -25,7 +25,6 @@ AS_PROCESSES = [
     "--NodeAgent.pod_resources=/var/lib/kubelet/pod-resources/kubelet.sock",
     "--NodeAgent.report_every=0.5",
 ]
-SIMULATED = ["--SimulatedDevices.mode=always", "--SimulatedDevices.devices=3x A100-40GB"]
 #: Holds 2000 MiB of its device and computes, in a child of the process that the pod was started with.
 TRAINS = """
 import subprocess, sys
@@ -44,13 +43,13 @@ def a_pod(name, *command, gpus=0):
     return {"metadata": {"name": name}, "spec": {"containers": [container], "restartPolicy": "Never", **place}}
 
 
-def an_agent(name, url):
+def an_agent(name, url, node=NODE, devices="3x A100-40GB"):
     """As the chart's DaemonSet makes it, for simulated devices and processes that are in no cgroup of a pod."""
     spec = named(objects(None, CHART / "ci" / "minimal-values.yaml"), "DaemonSet")["spec"]["template"]["spec"]
     del spec["runtimeClassName"], spec["priorityClassName"]
-    spec |= {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": NODE}}
+    spec |= {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": node}}
     (container,) = spec["containers"]
-    container["command"] += [*AS_PROCESSES, *SIMULATED]
+    container["command"] += [*AS_PROCESSES, "--SimulatedDevices.mode=always", f"--SimulatedDevices.devices={devices}"]
     for variable in container["env"]:
         if variable["name"] == "GQ_SERVICE_URL":
             variable["value"] = url

@@ -112,6 +112,17 @@ async def test_a_job_is_cancelled(service, kernel):
     assert ("DELETE", "jobs/job-7f3") in service.asked
 
 
+async def test_a_job_is_changed_and_a_wrong_value_is_refused_by_this_server(service, kernel):
+    service.answers["PATCH", "jobs/job-7f3"] = (200, a_job(tasks=4))
+    await run(kernel, "jupyter_gq.job('job-7f3').change(tasks=4, gpus=0.5)")
+    changed = {name: value for name, value in service.bodies[-1].items() if value is not None}
+    assert changed == {"tasks": 4, "gpus": 0.5}
+    asked = len(service.asked)
+    said = await run(kernel, "try:\n    jupyter_gq.job('job-7f3').change(tasks=65)\nexcept Exception as e: print(e)")
+    assert said.startswith("tasks: ")
+    assert [method for method, _ in service.asked[asked:]] == ["GET"]
+
+
 TRAIN = "%%train --gpus 0.5 --queue vision --returns model\nmodel = start"
 
 

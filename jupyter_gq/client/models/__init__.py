@@ -28,6 +28,7 @@ from .jobs import (
     PauseWay,
     Preview,
     Progress,
+    describe_excess_of_tasks,
 )
 from .logs import JobLog, LogLine, LogLines, TaskLog
 from .nodes import NodeAbility, NodeDescription, NodeList
@@ -139,4 +140,5 @@ __all__ = [
     "TicketView",
     "UnusedGpuView",
     "UsagePoint",
+    "describe_excess_of_tasks",
 ]

@@ -9,7 +9,7 @@ from jupyter_gq.client.bounds import Amount, Name
 from jupyter_gq.client.strict_model import REFUSED, StrictModel
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
-from .jobs import JobSummary
+from .jobs import MOST_TASKS, JobSummary
 
 #: The most jobs of one request, as of one page of a list.
 MOST_JOBS = 500
@@ -22,7 +22,6 @@ class JobChange(StrictModel):
         default=None,
         description="True: the job does not run until it is released; if it runs, it is paused. False: it is released.",
     )
-
     queue: Name | None = Field(
         default=None,
         description="The job waits in this queue instead, at its old place by submission. Not while it runs.",
@@ -42,7 +41,20 @@ class JobChange(StrictModel):
         description="GPU memory of each task, instead of a number of GPUs: GiB as a number, or text such as "
         '"12 GB". Not while the job runs.',
     )
-
+    tasks: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_TASKS,
+        description="Number of tasks. A job that needs all of its tasks goes on to need all, and the least number of "
+        "any other job stays. Not while the job runs.",
+    )
+    min_tasks: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_TASKS,
+        description="The least number of tasks with which the job starts and runs on; the number of tasks = all or "
+        "none. Not while the job runs.",
+    )
     max_seconds: float | None = Field(
         default=None,
         ge=0,

@@ -15,6 +15,8 @@ from .usage import UnusedGpuView
 
 #: The most GPU models that a job may prefer.
 MOST_MODELS = 10
+#: The most tasks of a job.
+MOST_TASKS = 64
 #: The name of a GPU model.
 ModelName = Annotated[Name, Field(min_length=1, max_length=MAX_NAME)]
 
@@ -23,6 +25,12 @@ GroupMode = Literal["max", "min"]
 #: What keeps the work of a paused job: its GPU memory in host memory, its checkpoint, or nothing.
 PauseWay = Literal["suspended", "checkpoint", "restart"]
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
+
+
+def describe_excess_of_tasks(least: int, most: int) -> str:
+    """Return the sentence, without a full stop, on a job that needs at least more tasks than it has at most."""
+    tasks, range_ = ("1 task", "1") if most == 1 else (f"{most} tasks", f"1 to {most}")
+    return f"min_tasks is {least}, but the job has {tasks}: use {range_}, or more tasks"
 
 
 class JobFields(StrictModel):
@@ -58,13 +66,13 @@ class JobFields(StrictModel):
     tasks: int = Field(
         default=1,
         ge=1,
-        le=64,
+        le=MOST_TASKS,
         description="Number of tasks. All tasks start together, or none, unless `min_tasks` says less.",
     )
     min_tasks: int | None = Field(
         default=None,
         ge=1,
-        le=64,
+        le=MOST_TASKS,
         description="The least number of tasks: the job starts with so many, grows to `tasks` when GPUs are free, and "
         "gives GPUs back task by task. Default: all tasks or none.",
     )
@@ -124,8 +132,7 @@ class JobFields(StrictModel):
     def _check_tasks(self) -> Self:
         """Refuse more tasks at least than at most."""
         if self.min_tasks is not None and self.min_tasks > self.tasks:
-            tasks = "1 task" if self.tasks == 1 else f"{self.tasks} tasks"
-            why = f"min_tasks is {self.min_tasks}, but the job has {tasks}: use 1 to {self.tasks}, or more tasks"
+            why = describe_excess_of_tasks(self.min_tasks, self.tasks)
             raise PydanticCustomError(REFUSED, "{why}", {"why": why})
         return self
 

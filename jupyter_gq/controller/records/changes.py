@@ -23,6 +23,8 @@ class WorkloadChange(TypedDict, total=False):
     queue: str
     priority: int
     request: Request
+    tasks: int
+    min_members: int
     placement: tuple[TaskPlacement, ...]
     leaving: tuple[Leaving, ...]
     reserved: tuple[TaskPlacement, ...]

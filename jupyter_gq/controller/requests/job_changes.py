@@ -12,15 +12,19 @@ Overruling: an owner cannot release what a manager of the queue or an administra
 of them set for the running time of the job. Nor can the owner move such a job, also not to a queue that the owner
 manages.
 
-Waiting: a job changes its queue and its GPUs only while it waits. A job that runs is held first, so that its devices
-count for its old queue until they are free.
+Waiting: a job changes its queue, its GPUs and its tasks only while it waits. A job that runs is held first, so that its
+devices count for its old queue until they are free.
 
-See docs/decisions/0108-change-a-job-by-one-patch.md and docs/decisions/0109-hold-a-job-in-the-cycle.md.
+Tasks: a job that starts with all of its tasks or not at all stays so if only the number of its tasks changes. The least
+number of tasks of any other job stays as it is unless it is named.
+
+See docs/decisions/0108-change-a-job-by-one-patch.md, docs/decisions/0109-hold-a-job-in-the-cycle.md and
+docs/decisions/0184-change-tasks-while-a-job-waits.md.
 """
 
 from dataclasses import replace
 
-from jupyter_gq.client.models import JobChange, JobView
+from jupyter_gq.client.models import JobChange, JobView, describe_excess_of_tasks
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
@@ -32,17 +36,17 @@ from jupyter_gq.controller.suspended_runs import RUN_DOES_NOT_FIT, has_suspended
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, format_gpus
 from jupyter_gq.domain.audit import Action
-from jupyter_gq.domain.errors import Conflict, ManagersOnly
+from jupyter_gq.domain.errors import Conflict, ManagersOnly, NeverFits, Resource
 from jupyter_gq.domain.json_types import JsonValue
 from jupyter_gq.domain.mentions import mention
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Hold, Stop, Workload
+from jupyter_gq.domain.workload import Hold, Request, Stop, Workload
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import Record
 
 from .job_access import find_changeable_job, may_manage
-from .job_checks import check_limits_of_queue, check_priority, find_queue, find_usable_queue
+from .job_checks import check_limits_of_queue, check_priority, check_tasks, find_queue, find_usable_queue
 from .job_devices import parse_devices
 from .job_resources import with_resources_of
 
@@ -83,9 +87,9 @@ class JobChanges:
         return self._presenter.job(find_changeable_job(self._context, caller, job))
 
     def _ends_suspended_run(self, before: Workload, after: Workload) -> bool:
-        """Return whether a suspended run cannot go on after a change: with other GPUs, or in another pool."""
+        """Return whether a suspended run cannot go on after a change: with other GPUs or tasks, or in another pool."""
         pools = {queue.name: queue.pool for queue in self._context.settings.training_tree()}
-        return before.request != after.request or pools.get(before.queue) != pools.get(after.queue)
+        return _shape(before) != _shape(after) or pools.get(before.queue) != pools.get(after.queue)
 
     def _hold_changes(self, caller: Caller, record: Record, held: bool | None, now: Instant) -> list[Change]:
         """Return the changes that hold or release a job; none if that is not asked for, or is so already.
@@ -133,10 +137,10 @@ class JobChanges:
         )
 
     def _apply(self, caller: Caller, workload: Workload, wanted: JobChange) -> Workload:
-        """Return the workload with the queue, priority, limit and GPUs that are wanted.
+        """Return the workload with the queue, priority, limit, GPUs and tasks that are wanted.
 
-        Raises `InvalidAmount` or `NeverFits` for GPUs that the job cannot ask for, and `ManagersOnly` for a limit that
-        the caller may not exceed. An amount equal to the present one changes nothing.
+        Raises `InvalidAmount` or `NeverFits` for GPUs or tasks that the job cannot ask for, and `ManagersOnly` for a
+        limit that the caller may not exceed. An amount equal to the present one changes nothing.
         """
         changed = replace(
             workload,
@@ -146,7 +150,7 @@ class JobChanges:
         if wanted.max_seconds is not None:
             overrules = may_manage(self._context, caller, workload.queue)
             changed = set_run_time_limit(changed, wanted.max_seconds, caller, overrules=overrules)
-        return self._with_devices(changed, wanted)
+        return self._with_tasks(self._with_devices(changed, wanted), wanted)
 
     def _with_devices(self, workload: Workload, wanted: JobChange) -> Workload:
         """Return the workload with the GPUs or the GPU memory that are wanted; each takes the place of the other."""
@@ -159,16 +163,32 @@ class JobChanges:
             return workload
         return self._context.with_memory_part(replace(workload, request=with_resources_of(before, devices)))
 
+    def _with_tasks(self, workload: Workload, wanted: JobChange) -> Workload:
+        """Return the workload with the numbers of tasks that are wanted; see the rule on tasks above.
+
+        Raises `NeverFits` for a least number above the number of tasks, or if jobs here cannot be resized.
+        """
+        most = workload.tasks if wanted.tasks is None else wanted.tasks
+        kept = workload.min_members if workload.can_shrink else most
+        least = kept if wanted.min_tasks is None else wanted.min_tasks
+        changed = replace(workload, tasks=most, min_members=least)
+        if changed == workload:
+            return workload
+        if least > most:
+            raise NeverFits(f"{describe_excess_of_tasks(least, most)}.", Resource.TASKS)
+        check_tasks(self._context, least, most)
+        return changed
+
     def _check_request(self, caller: Caller, before: Workload, after: Workload) -> None:
         """Raise a `UserError` if the caller could not send the job as it is after the change.
 
-        Only what changes is checked. The queue and the GPUs change only while the job waits.
+        Only what changes is checked. The queue, the GPUs and the tasks change only while the job waits.
         """
         context, settings, moves = self._context, self._context.settings, after.queue != before.queue
-        if (moves or after.request != before.request) and before.state is not State.PENDING:
+        if (moves or _shape(after) != _shape(before)) and before.state is not State.PENDING:
             raise Conflict(
-                f"The job {before.name!r} does not wait, so its queue and its GPUs cannot change. Hold it first: it is "
-                "paused with its state. Then change and release it."
+                f"The job {before.name!r} does not wait, so its queue, its GPUs and its tasks cannot change. Hold it "
+                "first: it is paused with its state. Then change and release it."
             )
         if moves:
             check_priority(find_usable_queue(settings, caller, after.queue), caller, after.priority)
@@ -195,13 +215,31 @@ def _request_changes(caller: Caller, before: Workload, after: Workload, now: Ins
     if (after.run_time_limit, after.run_time_bound) != (before.run_time_limit, before.run_time_bound):
         details |= {"max_seconds": _own_seconds(after), "max_seconds_before": _own_seconds(before)}
         fields["run_time_limit"], fields["run_time_bound"] = after.run_time_limit, after.run_time_bound
-    if after.request != before.request:
-        details |= {"gpus_before": format_gpus(before.milli)}
-        fields = WorkloadChange(request=after.request, **place, **fields)
+    if _shape(after) != _shape(before):
+        details |= _describe_shape(before, after)
+        shape = WorkloadChange(request=after.request, tasks=after.tasks, min_members=after.min_members)
+        fields |= shape | place
     if details:
         audit = act_of(caller, Action.JOB_CHANGE, after, now, **details)
         changes.append(Change(workload=after.id, fields=fields, detail=_forget_backoff(fields), audit=audit))
     return changes
+
+
+def _shape(workload: Workload) -> tuple[Request, int, int]:
+    """Return what a job asks for: the request of each task, the number of tasks and the least number."""
+    return workload.request, workload.tasks, workload.min_members
+
+
+def _describe_shape(before: Workload, after: Workload) -> dict[str, JsonValue]:
+    """Return the details of an act that changes the GPUs or the tasks of a job; the GPUs are those of all tasks."""
+    details: dict[str, JsonValue] = {}
+    if (before.request, before.milli) != (after.request, after.milli):
+        details |= {"gpus_before": format_gpus(before.milli)}
+    if before.tasks != after.tasks:
+        details |= {"tasks": after.tasks, "tasks_before": before.tasks}
+    if before.min_members != after.min_members:
+        details |= {"min_tasks": after.min_members, "min_tasks_before": before.min_members}
+    return details
 
 
 def _own_seconds(workload: Workload) -> float:

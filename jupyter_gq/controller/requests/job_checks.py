@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from jupyter_gq.client.models import JobFields
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.settings.config import Settings
@@ -36,14 +35,14 @@ def check_priority(queue: TrainingQueue, caller: Caller, priority: int) -> None:
         raise PriorityTooHigh(requested=priority, highest=highest, queue=queue.queue.name)
 
 
-def check_resizing(context: Context, request: JobFields) -> None:
-    """Raise `NeverFits` for a job that could run with fewer tasks, if jobs here cannot be resized."""
+def check_tasks(context: Context, least: int, most: int) -> None:
+    """Raise `NeverFits` for a job that could run with fewer tasks than it has, if jobs here cannot be resized."""
     resizing = context.backend_of(Kind.TRAINING).capabilities.resizing
-    if request.min_tasks is not None and request.min_tasks < request.tasks and resizing is None:
+    if least < most and resizing is None:
         raise NeverFits(
-            f"You asked for {request.min_tasks} to {request.tasks} tasks, but the number of tasks of a job cannot "
-            f"change here. Leave min_tasks away, and all {request.tasks} tasks start together or none; "
-            f"or ask for {request.min_tasks} {'task' if request.min_tasks == 1 else 'tasks'}.",
+            f"You asked for {least} to {most} tasks, but the number of tasks of a job cannot "
+            f"change here. Leave min_tasks away, and all {most} tasks start together or none; "
+            f"or ask for {least} {'task' if least == 1 else 'tasks'}.",
             Resource.TASKS,
         )
 

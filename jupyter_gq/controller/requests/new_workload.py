@@ -12,7 +12,7 @@ from jupyter_gq.domain.workload import Kind, TopologyConstraint, Workload
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.scheduling.wording import enumerate_names
 
-from .job_checks import check_priority, check_resizing, find_usable_queue
+from .job_checks import check_priority, check_tasks, find_usable_queue
 from .job_devices import build_device_request, check_preferred_models
 from .job_resources import explain_default, with_host_resources
 
@@ -24,7 +24,8 @@ def build_workload(context: Context, caller: Caller, request: JobFields, name: s
     """
     settings = context.settings
     check_priority(find_usable_queue(settings, caller, request.queue), caller, request.priority)
-    check_resizing(context, request)
+    least = request.tasks if request.min_tasks is None else request.min_tasks
+    check_tasks(context, least, request.tasks)
     devices = build_device_request(context, request)
     workload = Workload(
         id=name,
@@ -34,7 +35,7 @@ def build_workload(context: Context, caller: Caller, request: JobFields, name: s
         queue=request.queue,
         request=with_host_resources(devices, request, settings.defaults_of(request.queue)),
         tasks=request.tasks,
-        min_members=request.tasks if request.min_tasks is None else request.min_tasks,
+        min_members=least,
         topology=_find_level(request.within, settings),
         priority=request.priority,
         estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),

@@ -155,15 +155,19 @@ describe('several jobs', () => {
   });
 });
 
-describe('the GPUs of a job', () => {
+describe('the GPUs and tasks of a job', () => {
+  const field = (id: string): HTMLInputElement | null =>
+    document.querySelector(`.jp-Dialog #jp-gq-send-${id}`);
+  const ask = (job: string): Promise<void> =>
+    perform(() => void app.commands.execute(CommandIDs.changeGpus, { job }));
+
   it('are asked for, and a refusal is said', async () => {
     const problem = { code: 'invalid_amount', message: 'That is no amount.', field: 'gpus' };
     training.server.answer('PATCH jobs/job-0', problem, 422);
     await list(...someJobs(1));
-    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-0' }));
-    const field = document.querySelector<HTMLInputElement>('.jp-Dialog input');
-    expect(field?.value).toBe('1');
-    await enter(field, 'many');
+    await ask('job-0');
+    expect(['gpus', 'tasks', 'min_tasks'].map(id => field(id)?.value)).toEqual(['1', '1', '']);
+    await enter(field('gpus'), 'many');
     await press('Change');
     expect(training.server.bodies).toEqual([{ gpus: 'many' }]);
     expect(told()).toEqual(['That is no amount.']);
@@ -172,23 +176,54 @@ describe('the GPUs of a job', () => {
   it('are GPU memory if the text has a unit', async () => {
     training.server.answer('PATCH jobs/job-0', aJob({ id: 'job-0', gpu_memory: '8 GiB' }));
     await list(aJob({ id: 'job-0', phase: 'waiting', gpus: '0.3', gpu_memory: '12 GiB' }));
-    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-0' }));
-    const field = document.querySelector<HTMLInputElement>('.jp-Dialog input');
-    expect(field?.value).toBe('12 GiB');
-    await enter(field, ' 8 GB ');
+    await ask('job-0');
+    expect(field('gpus')?.value).toBe('12 GiB');
+    await enter(field('gpus'), ' 8 GB ');
     await press('Change');
     expect(training.server.bodies).toEqual([{ gpu_memory: '8 GB' }]);
   });
 
+  it('are numbers of tasks, both of which are asked for', async () => {
+    training.server.answer(
+      'PATCH jobs/job-0',
+      aJob({ id: 'job-0', phase: 'waiting', tasks: 4, min_tasks: 2 })
+    );
+    await list(aJob({ id: 'job-0', phase: 'waiting', tasks: 2 }));
+    await ask('job-0');
+    await enter(field('tasks'), '4');
+    await enter(field('min_tasks'), '2');
+    await press('Change');
+    expect(training.server.bodies).toEqual([{ tasks: 4, min_tasks: 2 }]);
+    await ask('job-0');
+    expect(['tasks', 'min_tasks'].map(id => field(id)?.value)).toEqual(['4', '2']);
+    await enter(field('min_tasks'), '');
+    await press('Change');
+    expect(training.server.bodies.slice(1)).toEqual([{ tasks: 4, min_tasks: 4 }]);
+  });
+
+  it('are not sent if nothing has changed, or if a text is no number of tasks', async () => {
+    await list(aJob({ id: 'job-0', phase: 'waiting', tasks: 2 }));
+    await ask('job-0');
+    await press('Change');
+    await ask('job-0');
+    await enter(field('min_tasks'), '3');
+    expect(words(document.querySelector('.jp-Dialog [role=alert]'))).toContain('from 1 to 2');
+    await press('Change');
+    expect(told()).toEqual(['Write a whole number from 1 to 2, the number of tasks.']);
+    expect(training.server.bodies).toEqual([]);
+  });
+
   it('end the suspended run of a paused job, which is said before', async () => {
-    const label = (): string => document.querySelector('.jp-Dialog label')?.textContent ?? '';
+    const body = (): string => words(document.querySelector('.jp-Dialog-body'));
     const pause = { way: 'suspended', sentence: 'As the service says.' } as const;
     await list(aJob({ id: 'job-0', phase: 'paused', pause }), aJob({ id: 'job-1', phase: 'paused' }));
-    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-0' }));
-    expect(label()).toMatch(/Other GPUs end its suspended run: what it has not saved is computed again\.$/);
+    await ask('job-0');
+    expect(body()).toMatch(
+      /Other GPUs or tasks end its suspended run: what it has not saved is computed again\.$/
+    );
     await press('Cancel');
-    await perform(() => void app.commands.execute(CommandIDs.changeGpus, { job: 'job-1' }));
-    expect(label()).not.toContain('suspended');
+    await ask('job-1');
+    expect(body()).not.toContain('suspended');
     await press('Cancel');
   });
 
@@ -199,7 +234,7 @@ describe('the GPUs of a job', () => {
     await draw(panel);
     const offered = (id: string): string[] => all('button', all(`[data-job=${id}]`)[0]).map(words);
     expect(offered('a')).not.toContain('Move…');
-    expect(offered('b')).toEqual(expect.arrayContaining(['Move…', 'GPUs…']));
+    expect(offered('b')).toEqual(expect.arrayContaining(['Move…', 'Change…']));
   });
 });
 

@@ -38,7 +38,7 @@ export interface IJobActions {
   /** Send a job that has ended once more; the cell of a failed one is shown first. */
   resend(job: JobSummary): void;
   move(job: JobSummary): void;
-  changeGpus(job: JobSummary): void;
+  change(job: JobSummary): void;
   readonly client: Client;
 }
 
@@ -225,10 +225,10 @@ function WaitingActions({
   return (
     <>
       <Action
-        label={trans.__('GPUs…')}
-        about={trans.__('of %1', name)}
-        title={trans.__('Ask for another number of GPUs.')}
-        onClick={() => actions.changeGpus(job)}
+        label={trans.__('Change…')}
+        about={name}
+        title={trans.__('Ask for other GPUs, or for another number of tasks.')}
+        onClick={() => actions.change(job)}
       />
       <Action
         label={trans.__('Move…')}

@@ -45,7 +45,7 @@ export class PanelWidget extends ReactWidget {
       openFile: (job, path) => this._runOnFile(CommandIDs.openFile, job, path),
       resend: job => this._run(commandOfAgain(job.phase), job),
       move: job => this._runOnMany(CommandIDs.moveJobs, [job]),
-      changeGpus: job => this._run(CommandIDs.changeGpus, job),
+      change: job => this._run(CommandIDs.changeGpus, job),
       client: _training.client
     };
     this._many = {

@@ -1,22 +1,23 @@
-/** The commands about several jobs, and about the queue and the GPUs of a job, behind the buttons of the panel. */
+/** The commands about several jobs, and about the queue, the GPUs and the tasks of a job, behind the buttons of the panel. */
 
 import { Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { cancelAll, tellProblems } from '../acts';
-import { readDevices } from '../amounts';
-import { describeError } from '../client';
-import { listMemberQueues, warnOfChange } from '../jobs';
+import { actOnJob, cancelAll, tellProblems } from '../acts';
+import { describeError, isProblem } from '../client';
+import { listMemberQueues } from '../jobs';
 import { definePlugin } from '../lifetime';
-import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobId, readJobIds } from '../tokens';
-import type { JobChange } from '../wire';
+import { ChangeForm } from '../panel/changeform';
+import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobIds } from '../tokens';
+import type { JobChange, JobView } from '../wire';
 
 /** Requests that are under way at one time. */
 const AT_ONCE = 4;
 
 export const selection = definePlugin({
   id: 'jupyter-gq:selection',
-  description: 'Adds the commands about several jobs: cancel, hold, release, move, and change of the GPUs.',
+  description:
+    'Adds the commands about several jobs: cancel, hold, release, move, and change of GPUs and tasks.',
   autoStart: true,
   requires: [ITraining],
   activate: ({ app, owned, trans }, training: ITraining): void => {
@@ -40,9 +41,9 @@ export const selection = definePlugin({
     add(CommandIDs.moveJobs, trans.__('Move Jobs to Another Queue'), ids => move(training, trans, ids));
     owned.add(
       app.commands.addCommand(CommandIDs.changeGpus, {
-        label: trans.__('Change GPUs of Job'),
+        label: trans.__('Change GPUs and Tasks of Job'),
         describedBy: { args: JOB_ARGS },
-        execute: args => changeGpus(training, trans, readJobId(args))
+        execute: args => actOnJob(training, args, trans, job => changeRequest(training, trans, job))
       })
     );
   }
@@ -86,22 +87,24 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
   }
 }
 
-/** Ask the user for another number of GPUs, or for GPU memory, then change the job. */
-async function changeGpus(training: ITraining, trans: TranslationBundle, id: string): Promise<void> {
-  const job = training.state.jobs.find(known => known.id === id);
-  const present = job?.gpu_memory ?? job?.gpus ?? '';
-  const amounts = trans.__(
-    'For each task: 0, a fraction such as 0.25, a whole number, or GPU memory such as 12 GB'
-  );
-  const { value } = await InputDialog.getText({
-    title: trans.__('GPUs of “%1”', job?.name ?? id),
-    label: job === undefined ? amounts : [amounts, warnOfChange(job, trans)].filter(Boolean).join('. '),
-    text: present,
-    okLabel: trans.__('Change'),
-    cancelLabel: trans.__('Cancel')
+/** Ask the user for other GPUs and numbers of tasks, then change the job. */
+async function changeRequest(training: ITraining, trans: TranslationBundle, job: JobView): Promise<void> {
+  const { button, value } = await showDialog({
+    title: trans.__('Change “%1”', job.name || trans.__('unnamed job')),
+    body: new ChangeForm(job, trans),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Change') })
+    ],
+    focusNodeSelector: 'input'
   });
-  if (value !== null && value.trim() !== '' && value.trim() !== present) {
-    await change(training, trans, [id], readDevices(value));
+  if (!button.accept || value === null) {
+    return;
+  }
+  if (isProblem(value)) {
+    tellProblems([value.message], 1, trans);
+  } else {
+    await change(training, trans, [job.id], value);
   }
 }
 

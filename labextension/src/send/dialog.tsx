@@ -7,7 +7,7 @@ import * as React from 'react';
 
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
-import { describeError, RequestError } from '../client';
+import { describeError, isProblem, RequestError } from '../client';
 import type {
   Captured,
   FilesPlan,
@@ -401,10 +401,6 @@ function describeWaiting(trans: TranslationBundle): Problem {
     ),
     field: 'capture'
   };
-}
-
-function isProblem(request: object | null): request is Problem {
-  return request !== null && 'code' in request;
 }
 
 /** Return the names with one more, unless it is empty or among them. */

@@ -54,6 +54,7 @@ def test_torchrun_of_an_elastic_task_meets_the_others_at_task_0():
         "PET_RDZV_ID": "job-1-3",
         "PET_RDZV_CONF": "is_host=false",
         "PET_MAX_RESTARTS": "100",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
     assert of_elastic_task(0)["PET_RDZV_CONF"] == "is_host=true"
 

@@ -255,7 +255,7 @@ def test_jobs_that_cannot_be_resized_refuse_a_least_number_of_tasks(tmp_path):
     ("fields", "words"),
     [
         ({"tasks": 2, "min_tasks": 3}, "min_tasks is 3, but the job has 2 tasks: use 1 to 2, or more tasks"),
-        ({"min_tasks": 2}, "min_tasks is 2, but the job has 1 task: use 1 to 1, or more tasks"),
+        ({"min_tasks": 2}, "min_tasks is 2, but the job has 1 task: use 1, or more tasks"),
         ({"tasks": 2, "min_tasks": 0}, "greater than or equal to 1"),
     ],
 )

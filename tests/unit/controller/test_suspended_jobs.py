@@ -179,18 +179,19 @@ async def test_a_job_that_is_released_while_it_pauses_says_that_it_continues(lab
     assert (lab.job(job).phase, lab.job(job).run) == ("running", 1)
 
 
-@pytest.mark.parametrize("change", [{"gpus": "0.5"}, {"gpu_memory": "12 GB"}])
-async def test_a_suspended_job_that_gets_other_gpus_ends_its_run_and_says_so(lab, change):
-    (job, _) = await running(lab)
+@pytest.mark.parametrize("change", [{"gpus": "0.5"}, {"gpu_memory": "12 GB"}, {"tasks": 2}])
+async def test_a_suspended_job_that_gets_other_gpus_or_tasks_ends_its_run_and_says_so(lab, change):
+    (job, other) = await running(lab)
     lab.controller.job_changes.change(ANN, job, JobChange(held=True))
+    lab.controller.jobs.cancel(ANN, other)
     await lab.step(5)
     kept = lab.controller.job_changes.change(ANN, job, JobChange(priority=-1))
     assert (kept.pause.way, "was ended" in kept.sentence) == ("suspended", False)
     changed = lab.controller.job_changes.change(ANN, job, JobChange.model_validate(change))
     assert changed.sentence.startswith("Held by you since ")
     assert changed.sentence.endswith(
-        "Its suspended run was ended, because it cannot go on with other GPUs or in another pool. What it had not "
-        "saved is computed again."
+        "Its suspended run was ended, because it cannot go on with other GPUs, with other tasks or in another pool. "
+        "What it had not saved is computed again."
     )
     await lab.step(2)
     assert lab.backend.alive().count((job, 1)) == 0

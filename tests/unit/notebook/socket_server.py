@@ -30,7 +30,7 @@ class SocketServer:
                 self.end_headers()
                 self.wfile.write(json.dumps(body).encode())
 
-            do_POST = do_DELETE = do_GET
+            do_POST = do_PATCH = do_DELETE = do_GET
 
             def address_string(self) -> str:
                 return "kernel"

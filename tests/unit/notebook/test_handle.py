@@ -93,6 +93,22 @@ def test_a_job_that_has_ended_needs_no_cancelling(server) -> None:
         job.cancel()
 
 
+def test_a_job_is_changed_by_what_is_named(server) -> None:
+    says(server, a_job())
+    job = jupyter_gq.job("job-1")
+    server.answers["PATCH", JOB] = a_job(tasks=4)
+    job.change(tasks=4, min_tasks=2, held=False)
+    assert ("PATCH", JOB) in server.asked
+    named = {name: value for name, value in server.bodies[-1].items() if value is not None}
+    assert named == {"tasks": 4, "min_tasks": 2, "held": False}
+    with pytest.raises(ValueError, match="gpus is a finite number"):
+        job.change(gpus=float("nan"))
+    server.answers["PATCH", JOB] = (409, {"code": "conflict", "message": "The job 'train' does not wait."})
+    with pytest.raises(jupyter_gq.JobError, match="does not wait") as refused:
+        job.change(tasks=2)
+    assert refused.value.code == "conflict"
+
+
 def test_the_cost_counts_the_gpus_of_all_tasks(server) -> None:
     says(server, a_job("done", started_at=100.0, finished_at=160.0, ran_seconds=45.0, running_since=None))
     assert jupyter_gq.job("job-1").cost == 45.0

@@ -1,0 +1,47 @@
+/** What the owner of a waiting job writes into the fields of its change, and the request that follows. Pure. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { readDevices } from '../amounts';
+import { isProblem } from '../client';
+import type { ITaskFields } from '../send/tasks';
+import { readTaskFields } from '../send/tasks';
+import type { JobChange, JobSummary, Problem } from '../wire';
+
+/** The text in the fields. */
+export interface IChangeFields extends ITaskFields {
+  /** A number of GPUs, or an amount of GPU memory with its unit. */
+  readonly devices: string;
+}
+
+/** Return the fields as they are before the owner of the job writes into them. */
+export function openFields(job: JobSummary): IChangeFields {
+  return {
+    devices: job.gpu_memory ?? job.gpus,
+    tasks: String(job.tasks),
+    minTasks: job.min_tasks === null ? '' : String(job.min_tasks)
+  };
+}
+
+/**
+ * Return the change of the job that the fields ask for, or the problem of a text that is no number of tasks; null if
+ * nothing would change. An empty field for GPUs changes nothing.
+ */
+export function readChange(
+  job: JobSummary,
+  fields: IChangeFields,
+  trans: TranslationBundle
+): JobChange | Problem | null {
+  const numbers = readTaskFields(fields, trans);
+  if (isProblem(numbers)) {
+    return numbers;
+  }
+  const devices = fields.devices.trim();
+  const most = numbers.tasks ?? 1;
+  const least = numbers.min_tasks ?? most;
+  const change: JobChange = {
+    ...(devices === '' || devices === openFields(job).devices ? {} : readDevices(devices)),
+    ...(most === job.tasks && least === (job.min_tasks ?? job.tasks) ? {} : { tasks: most, min_tasks: least })
+  };
+  return Object.keys(change).length === 0 ? null : change;
+}
