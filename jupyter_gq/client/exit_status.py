@@ -1,7 +1,11 @@
-"""The exit status by which a runner says that it could not write the result of its run."""
+"""The exit statuses by which a runner says that it could not write the files of its run."""
 
 #: The status that sysexits.h names EX_CANTCREAT. The last line of the run's log is then the sentence for the owner.
 RESULT_NOT_WRITTEN = 73
+#: The status that sysexits.h names EX_TEMPFAIL: the disk had no room for the run, and another run may find some.
+DISK_FULL = 75
+#: The sentence for a run whose runner ended with `DISK_FULL`.
+NO_ROOM = "The disk of the job's folder had no room for this run."
 
 
 def explain_unwritten_result(log: bytes) -> str:

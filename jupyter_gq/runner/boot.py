@@ -5,7 +5,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN
+from jupyter_gq.client.exit_status import DISK_FULL, RESULT_NOT_WRITTEN
 
 from .cells.kernel import start_kernel
 from .clock import now
@@ -15,7 +15,7 @@ from .files.job import Job
 from .files.project import prepare_project
 from .files.secrets import read_secrets
 from .mask import Mask
-from .problems import RunError, describe_disk_error
+from .problems import RunError, describe_disk_error, is_disk_full
 from .processes import protect_memory
 from .result import describe_failure
 from .stopping import StopRequest
@@ -24,8 +24,8 @@ from .stopping import StopRequest
 def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
     """Run one task of one run of the job in this folder; return the exit status of the process.
 
-    The status is 0, 1 for a failure, or `RESULT_NOT_WRITTEN`. An error is not raised: it becomes the result of the run,
-    with a sentence. `ephemeral`: the folder does not outlive this process (see `job.Job`).
+    The status is 0, 1 for a failure, `RESULT_NOT_WRITTEN`, or `DISK_FULL` if the disk has no room for the run, which then
+    has no result. No error is raised: it becomes the result of the run, with a sentence. `ephemeral`: the folder does not outlive this process (see `job.Job`).
     """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)
@@ -38,6 +38,8 @@ def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
     except RunError as error:
         return _write_failure(folder, str(error))
     except OSError as error:
+        if is_disk_full(error):  # often the work of somebody else, and soon over: the run is lost, and not the job
+            return DISK_FULL  # without a word, since the log may be on the same disk
         return _write_failure(folder, describe_disk_error(error))
     except Exception as error:  # noqa: BLE001 - the last guard: the owner gets a sentence after any error
         traceback.print_exc()

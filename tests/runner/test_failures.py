@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN
+from jupyter_gq.client.exit_status import DISK_FULL, RESULT_NOT_WRITTEN
 from tests.patience import scaled
 
 from .conftest import Job, Service, eventually
@@ -222,6 +222,14 @@ def test_output_is_delivered_from_memory_while_the_disk_is_full(job: Job, servic
     assert job.run()["outcome"] == "SUCCEEDED"
     assert service.text() == "1\n"
     assert "Traceback" not in job.log()
+
+
+def test_a_disk_without_room_at_the_start_loses_the_run_and_not_the_job(small_job: Job, small_disk: Path) -> None:
+    environment = small_job.environment()
+    small_job.environment = lambda: fill(small_disk) and environment  # the last step before the runner begins
+    small_job.target("print(1)").start()
+    assert small_job.process.wait(scaled(60)) == DISK_FULL
+    assert not small_job.run_folder().joinpath("result.json").exists()
 
 
 #: Prints, waits for the file `filled`, prints more, and ends when there is the file `end`.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN, explain_unwritten_result
+from jupyter_gq.client.exit_status import DISK_FULL, NO_ROOM, RESULT_NOT_WRITTEN, explain_unwritten_result
 from jupyter_gq.client.user_files import SMALL_FILE
 from jupyter_gq.domain.errors import UnusableFile
 
@@ -56,7 +56,7 @@ def explain_missing_result(
     """Return the result of a task that wrote none; `log` returns the end of the task's log.
 
     The outcome is FAILED if the task's folder was deleted or did not take the result, KILLED after a request to stop,
-    and otherwise LOST, with the exit code if known.
+    and otherwise LOST, with the exit code if known, or because the disk had no room for the run.
     """
     if folder_deleted:
         return Result(
@@ -69,6 +69,8 @@ def explain_missing_result(
         return Result(
             outcome=Outcome.KILLED, sentence="The process was told to end, did not end in time, and was killed."
         )
+    if exit_code == DISK_FULL:
+        return Result(outcome=Outcome.LOST, sentence=NO_ROOM)
     how = {None: "", -9: " (killed, most often because the machine ran out of memory)"}.get(exit_code)
     if how is None and exit_code is not None:
         how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult
-from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN, explain_unwritten_result
+from jupyter_gq.client.exit_status import DISK_FULL, NO_ROOM, RESULT_NOT_WRITTEN, explain_unwritten_result
 from jupyter_gq.client.user_files import SMALL_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -278,6 +278,8 @@ class TaskRun:
             return {"outcome": "PAUSED", "sentence": "The job was told to stop before it had started."}
         if code == RESULT_NOT_WRITTEN:
             return {"outcome": "FAILED", "sentence": explain_unwritten_result(self.log.tail.text())}
+        if code == DISK_FULL:
+            return {"outcome": "LOST", "sentence": NO_ROOM}
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         if code == -signal.SIGKILL:
             how += ", most often because the pod's memory limit was reached"

@@ -5,7 +5,7 @@ import pytest
 from jupyter_gq.backends.local.ledger import Run
 from jupyter_gq.backends.local.results import Result, combine_results, explain_missing_result
 from jupyter_gq.backends.protocol import Outcome
-from jupyter_gq.client.exit_status import RESULT_NOT_WRITTEN
+from jupyter_gq.client.exit_status import DISK_FULL, NO_ROOM, RESULT_NOT_WRITTEN
 
 
 def a_run(**fields):
@@ -54,4 +54,5 @@ def test_missing_result_means_killed_after_a_stop_and_otherwise_lost():
     )
     assert unwritten.outcome is F
     assert unwritten.sentence == "The result of this run could not be written. result.json: Is a directory."
+    assert explain_missing_result(a_run(), DISK_FULL) == Result(outcome=L, sentence=NO_ROOM)
     assert explain_missing_result(a_run(), None).sentence == "The process ended without a result."
