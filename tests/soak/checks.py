@@ -32,6 +32,9 @@ DRAIN = 600.0
 MOST_GROWTH = 48.0
 _JUDGED_AFTER = 600.0
 _SUPERSEDED = "Another scheduler service has taken over"
+#: What a service says that begins while its database is away; the Hub starts it again.
+_DATABASE_AWAY = "The scheduler service cannot start. The scheduler's database"
+_EXPLAINED = (_SUPERSEDED, _DATABASE_AWAY)
 _VALUES = Path(__file__).parents[2] / "helm/jupyter-gq/values.yaml"
 #: Lost runs in a row that a job survives.
 _MOST_LOST_RUNS = 3
@@ -246,12 +249,16 @@ def judge_logs(logs: Iterable[Path]) -> list[str]:
     """Return the errors in the service's log, which is the JSON among the lines of these files.
 
     Answers that say that the disk is full or that something is away are no errors, nor is the end of a service that was
-    stopped until another one led.
+    stopped until another one led, or that began while its database was away.
     """
     faults: Counter[str] = Counter()
     for line in (line for log in logs for line in log.read_text(errors="replace").splitlines()):
         record = _parse(line)
-        if record is None or record.get("status") in EXPLAINED_STATUSES or _SUPERSEDED in record.get("message", ""):
+        if (
+            record is None
+            or record.get("status") in EXPLAINED_STATUSES
+            or any(said in record.get("message", "") for said in _EXPLAINED)
+        ):
             continue
         if record.get("traceback") or record.get("level") in ("ERROR", "CRITICAL"):
             last = str(record.get("traceback") or "").strip().rpartition("\n")[2]
