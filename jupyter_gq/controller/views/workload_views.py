@@ -24,6 +24,7 @@ from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -187,9 +188,7 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         held = explain_hold(workload.owner, workload.hold).sentence
         return f"{held} {told}" if told in ENDS_OF_SUSPENDED_RUNS else held
     if phase == "paused":
-        why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
-        reasons = [told, why] if told in ENDS_OF_SUSPENDED_RUNS else [told or why]
-        return " ".join(filter(None, [*reasons, _queue_sentence(context)]))
+        return " ".join(filter(None, [*_reasons_of_pause(told, context.pending), _queue_sentence(context)]))
     if phase == "waiting":
         return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
     if workload.state in FINAL:
@@ -205,6 +204,16 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     unused = "" if context.unused is None else context.unused.sentence
     running = [runs, changed, LENT if context.is_borrower else "", context.trouble, unused]
     return " ".join(filter(None, running))
+
+
+def _reasons_of_pause(told: str, pending: Pending | None) -> list[str]:
+    """Return why a job was paused, `told`, and why it waits, if `told` is "" or does not say that.
+
+    The cluster may have lost the only GPUs that will do since then, such as by a drain.
+    """
+    why = pending.why.sentence if pending else NOT_YET_CONSIDERED
+    has_no_place = pending is not None and pending.why.reason is PendingReason.NO_DEVICE
+    return [told, why] if told in ENDS_OF_SUSPENDED_RUNS or has_no_place else [told or why]
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:
