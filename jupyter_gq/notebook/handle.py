@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .clock import monotonic, now
 from .options import make_plain
+from .pickled_call import restore_numbers
 from .results import ResultError, load
 from .server import JobError, Server, check_id, check_path, find_server, find_target
 
@@ -245,7 +246,7 @@ class Job:
 
     def _read_shown_value(self) -> object:
         """Return the number, text or dict of them that the job has shown; raise `JobError` if it has shown none."""
-        value = self._server.get("jobs", self.id, "value").get("value")
+        value = restore_numbers(self._server.get("jobs", self.id, "value").get("value"))
         if value is None:
             raise JobError(
                 f"The job {self.name!r} has brought nothing back. Name the variables when you send it, or write files "

@@ -41,6 +41,8 @@ MAX_CALL = 8 * 2**20
 CHECK_TIMEOUT = 120.0
 #: Media type of the value that a call returned, if it is a number, a text or a dict of them.
 VALUE_MIME = "application/vnd.jupyter-gq.value+json"
+#: The numbers that JSON does not know, as text.
+_NOT_FINITE = frozenset({"nan", "inf", "-inf"})
 #: Longest text and most entries of a value that is shown.
 _LONGEST_TEXT, _MOST_ENTRIES, _LONGEST_REPR = 500, 100, 2000
 #: Loads a call in a process whose environment may lack this package: `jupyter_gq` is found by its path alone.
@@ -172,12 +174,20 @@ def show_value(value: object) -> None:
 def simplify(value: object) -> object:
     """Return a number or a text as JSON knows it, or a flat dict of them; None for all other values.
 
-    Numbers of libraries, such as a loss in PyTorch, become plain ones. What is not finite becomes None.
+    Numbers of libraries, such as a loss in PyTorch, become plain ones. What is not finite becomes text, which
+    `restore_numbers` reads.
     """
     if isinstance(value, Mapping):
         entries = list(value.items())[:_MOST_ENTRIES]
         return {_make_valid(_text_of(name)[:_LONGEST_TEXT]): _simplify_one(each) for name, each in entries}
     return _simplify_one(value)
+
+
+def restore_numbers(simple: object) -> object:
+    """Return what `simplify` has returned, with the numbers that JSON does not know: nan and the infinite ones."""
+    if isinstance(simple, Mapping):
+        return {name: restore_numbers(each) for name, each in simple.items()}
+    return float(simple) if isinstance(simple, str) and simple in _NOT_FINITE else simple
 
 
 def _simplify_one(value: object) -> object:
@@ -190,7 +200,7 @@ def _simplify_one(value: object) -> object:
         except Exception:  # noqa: BLE001 - arrays of libraries raise errors of all kinds if they hold several numbers
             return None
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else str(float(value))
     return value if isinstance(value, (bool, int)) and abs(value) < 2**53 else None
 
 

@@ -3,6 +3,7 @@
 import importlib
 import json
 import linecache
+import math
 import subprocess
 import sys
 import traceback
@@ -18,6 +19,7 @@ from jupyter_gq.notebook.pickled_call import (
     describe_call,
     load_call,
     pickle_call,
+    restore_numbers,
     simplify,
     this_python,
 )
@@ -155,8 +157,8 @@ class Tensor:
             {"loss": Tensor(0.25), "all": Tensor(1, 2), "name": "a", 3: True},
             {"loss": 0.25, "all": None, "name": "a", "3": True},
         ),
-        (float("nan"), None),
-        ({"loss": float("inf")}, {"loss": None}),
+        (float("nan"), "nan"),
+        ({"loss": float("inf"), "best": -math.inf}, {"loss": "inf", "best": "-inf"}),
         ([1, 2], None),
         (2**80, None),
         ({"a\udcff": "\ud800"}, {"a\\udcff": "\\ud800"}),
@@ -165,6 +167,12 @@ class Tensor:
 def test_numbers_and_texts_are_shown_to_programs_and_nothing_else(value, simple) -> None:
     assert simplify(value) == simple
     assert json.loads(json.dumps(simplify(value), ensure_ascii=False).encode()) == simple
+
+
+def test_numbers_that_json_does_not_know_are_restored() -> None:
+    value = {"loss": math.inf, "best": -math.inf, "steps": 3, "name": "information"}
+    assert restore_numbers(json.loads(json.dumps(simplify(value), allow_nan=False))) == value
+    assert math.isnan(restore_numbers(simplify(math.nan)))
 
 
 def test_the_value_of_a_call_is_shown_with_its_numbers(monkeypatch) -> None:
