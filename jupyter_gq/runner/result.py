@@ -13,11 +13,11 @@ _LONGEST_EVALUE = 4000
 _LONGEST_COMMAND = 60
 #: What the owner can do after an exception, by its class.
 _REMEDIES = {
-    "NameError": "If a cell that was not replayed makes this name, tick that cell in the dialog.",
+    "NameError": "If a cell that did not run in the job makes this name, let that cell run first.",
     "ModuleNotFoundError": "Install the package where the kernel of this notebook runs, then send the cell again.",
     "FileNotFoundError": "Relative paths start at the notebook's folder. Correct the path and send the cell again.",
     "OutOfMemoryError": "Use less memory, for instance smaller batches, or ask for more GPUs.",
-    "MemoryError": "Use less memory, or ask for more memory under More in the dialog.",
+    "MemoryError": "Use less memory, or ask for more memory for the job.",
     "KeyboardInterrupt": "Something interrupted the kernel. Send the cell again.",
 }
 
