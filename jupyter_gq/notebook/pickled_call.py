@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
-from .save_results import describe_error, limited_recursions, own_modules_by_value
+from .save_results import describe_error, is_too_deep, limited_recursions, own_modules_by_value
 from .server import JobError
 from .unpickler import Unpickler
 
@@ -238,10 +238,10 @@ def _explain(error: Exception, function: Function, args: Sequence[object], kwarg
                 f"The {type(value).__name__} that is {name} cannot be pickled: {_one_line(alone)}. Make it inside of "
                 "the function, or pass what it is made from."
             )
-    return (
-        f"The function {name_function(function)} cannot be pickled: {_one_line(error)}. It uses a variable of the "
-        "notebook that cannot be sent; make that variable inside of the function."
-    )
+    remedy = "It uses a variable of the notebook that cannot be sent; make that variable inside of the function."
+    if is_too_deep(error):
+        remedy = "Define it, and what it uses, with fewer functions or containers inside of each other."
+    return f"The function {name_function(function)} cannot be pickled: {_one_line(error)}. {remedy}"
 
 
 def _one_line(error: Exception) -> str:

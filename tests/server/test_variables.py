@@ -309,7 +309,7 @@ async def test_a_deep_value_ends_no_kernel_with_a_raised_limit_of_recursions(ker
     await run_all(kernel, makes)
     status, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(len(deep), size)", makes))
     assert status == 200, answer
-    assert "recursion" in reasons(answer)["deep"]
+    assert "nested too deeply" in reasons(answer)["deep"]
     assert reasons(answer)["size"] == ""
     await run_all(kernel, "assert len(deep) == 1 and sys.getrecursionlimit() == 10**6")
 

@@ -112,6 +112,23 @@ def test_a_function_that_uses_what_cannot_be_pickled_is_named() -> None:
         pickle_call(train, (), {})
 
 
+def nest(depth):
+    function, values = double, []
+    for _ in range(depth):
+        function, values = (lambda inner: lambda: inner())(function), [values]
+    return function, values
+
+
+def test_what_is_nested_too_deeply_is_told_so() -> None:
+    function, values = nest(5000)
+    with pytest.raises(JobError, match="The list that is argument 1 cannot be pickled: it is nested too deeply"):
+        pickle_call(print, (values,), {})
+    with pytest.raises(
+        JobError, match=r"cannot be pickled: it is nested too deeply.* with fewer functions or containers"
+    ):
+        pickle_call(function, (), {})
+
+
 def test_a_call_that_is_too_large_says_what_to_do(monkeypatch) -> None:
     monkeypatch.setattr(pickled_call, "MAX_CALL", 1000)
     with pytest.raises(JobError, match="Write large arguments to a file"):
