@@ -42,6 +42,8 @@ from .suspension_views import LENT, notebook_phase, suspension_sentence, suspens
 
 #: The sentence of a workload that the last decision did not know.
 NOT_YET_CONSIDERED = "Waiting: it is considered next."
+#: The sentence of a held job until it has stopped.
+PAUSING_AND_HELD = "Pausing: it has a moment to save its state, and is held until it is released."
 
 _JOB_PHASES: Mapping[State, JobPhase] = {
     State.PENDING: "waiting",
@@ -194,7 +196,9 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     if workload.state in FINAL:
         return told or _final_sentence(workload)
     if workload.stop is not None:
-        return _append_trouble(workload.stop.sentence, context.trouble)
+        # A sentence that was told before the hold would promise that the job continues by itself.
+        told = PAUSING_AND_HELD if phase == "pausing" and workload.hold is not None else workload.stop.sentence
+        return _append_trouble(told, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
         return _append_trouble(f"Starting on {place}{_tasks_phrase(workload)}.", context.trouble)
