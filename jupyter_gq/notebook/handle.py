@@ -12,6 +12,8 @@ from numbers import Real
 from os import PathLike
 from pathlib import Path
 
+from jupyter_gq.domain.phases import describe_phase
+
 from .clock import monotonic, now
 from .options import make_plain
 from .pickled_call import restore_numbers
@@ -105,7 +107,7 @@ class Job:
         """
         status = self.wait(timeout)
         if status not in ENDED:
-            raise TimeoutError(f"The job {self.name!r} has not ended within {timeout} s: it is {status}.")
+            raise TimeoutError(f"The job {self.name!r} has not ended within {timeout} s: it {describe_phase(status)}.")
         if status != "done":
             raise JobFailed(self._describe_failure(status))
         returns = self._view.get("returns")
@@ -238,7 +240,9 @@ class Job:
         return f"{self._phase}. {sentence}" if sentence else self._phase
 
     def _describe_failure(self, status: str) -> str:
-        said = f"The job {self.name!r} ({self.id}) is {status}. {self._view.get('sentence') or ''}".rstrip()
+        said = (
+            f"The job {self.name!r} ({self.id}) {describe_phase(status)}. {self._view.get('sentence') or ''}".rstrip()
+        )
         traceback = ""
         with contextlib.suppress(JobError):
             traceback = str(self._server.get("jobs", self.id, "text").get("error") or "")

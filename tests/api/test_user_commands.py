@@ -236,6 +236,17 @@ async def test_a_new_maximum_running_time_says_what_has_been_used_and_what_follo
     assert "at its release" not in (await say("change", job.id, "--max-time", "none"))[1]
 
 
+async def test_names_may_stand_behind_options_and_unknown_options_are_still_refused(say, people, bundle):
+    first, second = [await send(people, bundle) for _ in range(2)]
+    code, out, err = await say("cancel", first.id, "-o", "json", second.id)
+    assert (code, err, [job["phase"] for job in json.loads(out)["jobs"]]) == (0, "", ["cancelled", "cancelled"])
+    code, _, err = await say("cancel", first.id)
+    assert (code, "was cancelled already" in err) == (3, True)
+    for line in (["cancel", first.id, "-o", "json", "--nope"], ["explain", first.id, "-o", "json", second.id]):
+        with pytest.raises(SystemExit, match="2"):
+            await say(*line)
+
+
 async def test_submit_names_software_and_says_what_is_offered(say, people, tmp_path, monkeypatch):
     script, specs = tmp_path / "train.py", tmp_path / "jupyter" / "kernels" / "py-other"
     script.write_text("print(1)\n")

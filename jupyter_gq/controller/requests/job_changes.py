@@ -40,6 +40,7 @@ from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict, ManagersOnly, NeverFits, Resource
 from jupyter_gq.domain.json_types import JsonValue
 from jupyter_gq.domain.mentions import mention
+from jupyter_gq.domain.phases import describe_phase
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Hold, Request, Stop, Workload
@@ -108,8 +109,8 @@ class JobChanges:
         """Raise `Conflict` if the job has ended, or was told to end for good."""
         workload = record.workload
         if workload.state in FINAL:
-            phase = self._presenter.job(record).phase
-            raise Conflict(f"The job {workload.name!r} is {phase} already; nothing can be changed any more.")
+            phase = describe_phase(self._presenter.job(record).phase)
+            raise Conflict(f"The job {workload.name!r} {phase} already; nothing can be changed any more.")
         if workload.stop is not None and not workload.stop.requeue:
             raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
 

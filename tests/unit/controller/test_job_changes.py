@@ -233,7 +233,7 @@ async def test_a_job_that_has_ended_or_is_ending_cannot_be_changed(world):
         change(world, ANN, job, held=True)
     world.backend.end(job, Outcome.KILLED)
     await world.step(2)
-    with pytest.raises(Conflict, match=r"The job 'digits' is cancelled already"):
+    with pytest.raises(Conflict, match=r"The job 'digits' was cancelled already"):
         change(world, ANN, job, held=True)
 
 
