@@ -19,6 +19,7 @@ import io
 import linecache
 import math
 import os
+import pickle
 import subprocess
 import sys
 import zlib
@@ -26,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
+from .cached_functions import reduce_cached
 from .save_results import describe_error, is_too_deep, limited_recursions, own_modules_by_value
 from .server import JobError
 from .unpickler import Unpickler
@@ -207,12 +209,24 @@ def _simplify_one(value: object) -> object:
 def _dump(value: object) -> bytes | Exception:
     """Return the pickle of a value, with the modules of this folder by value; the error if it cannot be pickled."""
     cloudpickle = _import_cloudpickle()
+    file = io.BytesIO()
     try:
         with own_modules_by_value(os.getcwd()), limited_recursions():
-            content: bytes = cloudpickle.dumps(value)
+            _make_pickler(cloudpickle, file).dump(value)
     except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
         return error
-    return content
+    return file.getvalue()
+
+
+def _make_pickler(cloudpickle: ModuleType, file: io.BytesIO) -> pickle.Pickler:
+    """Return cloudpickle's pickler, which also pickles functions of the notebook that have a cache."""
+
+    class CallPickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+        def reducer_override(self, value: object) -> object:
+            return reduce_cached(value) or super().reducer_override(value)
+
+    pickler: pickle.Pickler = CallPickler(file)
+    return pickler
 
 
 def _import_cloudpickle() -> ModuleType:

@@ -112,6 +112,27 @@ def test_a_function_that_uses_what_cannot_be_pickled_is_named() -> None:
         pickle_call(train, (), {})
 
 
+CACHED = """
+import functools, sys
+from jupyter_gq.notebook.pickled_call import check_call, load_call, pickle_call, this_python
+
+@functools.lru_cache(maxsize=3)
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+text = pickle_call(fib, (10,), {})
+check_call(text)
+print(load_call(this_python(), text)())
+"""
+
+
+def test_a_function_of_the_notebook_with_a_cache_is_sent_with_its_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "-"], input=CACHED, capture_output=True, text=True, timeout=scaled(60), check=False
+    )
+    assert done.stdout.splitlines()[-1:] == ["55"], done.stderr
+
+
 def nest(depth):
     function, values = double, []
     for _ in range(depth):
