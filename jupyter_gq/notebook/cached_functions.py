@@ -13,7 +13,7 @@ CachedFunction = type(functools.lru_cache(lambda: None))
 
 
 class _Decorator:
-    """What stands in a pickle for `functools.lru_cache(maxsize, typed)`."""
+    """A stand-in for `functools.lru_cache(maxsize, typed)` in a pickle."""
 
     def __init__(self, maxsize: int | None, typed: bool) -> None:
         self._maxsize, self._typed = maxsize, typed

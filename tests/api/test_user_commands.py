@@ -218,35 +218,6 @@ async def test_submit_sends_a_file_and_says_what_happens_next(say, people, world
     assert models.JobView.model_validate_json(out).name == "other"
 
 
-async def test_a_new_maximum_running_time_says_what_has_been_used_and_what_follows(
-    say, people, bundle, world, monkeypatch
-):
-    monkeypatch.setattr("jupyter_gq.commands.change.now", world.clock.now)
-    job = await send(people, bundle, gpus="1")
-    await world.steps()
-    world.clock.forward(3600)
-    assert (
-        "It has run for 60 min of at most 120 min; pauses do not count."
-        in (await say("change", job.id, "--max-time", "2h"))[1]
-    )
-    assert (await say("hold", job.id))[0] == 0
-    await world.steps()
-    out = (await say("change", job.id, "--max-time", "30m"))[1]
-    assert "of at most 30 min; pauses do not count. So it ends at its release" in out
-    assert "at its release" not in (await say("change", job.id, "--max-time", "none"))[1]
-
-
-async def test_names_may_stand_behind_options_and_unknown_options_are_still_refused(say, people, bundle):
-    first, second = [await send(people, bundle) for _ in range(2)]
-    code, out, err = await say("cancel", first.id, "-o", "json", second.id)
-    assert (code, err, [job["phase"] for job in json.loads(out)["jobs"]]) == (0, "", ["cancelled", "cancelled"])
-    code, _, err = await say("cancel", first.id)
-    assert (code, "was cancelled already" in err) == (3, True)
-    for line in (["cancel", first.id, "-o", "json", "--nope"], ["explain", first.id, "-o", "json", second.id]):
-        with pytest.raises(SystemExit, match="2"):
-            await say(*line)
-
-
 async def test_submit_names_software_and_says_what_is_offered(say, people, tmp_path, monkeypatch):
     script, specs = tmp_path / "train.py", tmp_path / "jupyter" / "kernels" / "py-other"
     script.write_text("print(1)\n")
