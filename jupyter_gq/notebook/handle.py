@@ -186,9 +186,8 @@ class Job:
             "queue": queue,
             "priority": priority,
             "max_seconds": max_seconds,
-            "held": held,
         }
-        self._view = self._server.patch("jobs", self.id, body=make_plain(wanted))
+        self._view = self._server.patch("jobs", self.id, body={**make_plain(wanted), "held": held})
 
     def cancel(self) -> None:
         """Cancel the job: at once if it waits; a running job has a few seconds to save its state.
