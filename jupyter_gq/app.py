@@ -102,11 +102,23 @@ def _run_line(argv: list[str]) -> int:
     if command in APPLICATIONS:
         application.launch_instance(rest)
         return 0
-    if rest[:1] == ["--"] and "script_arguments" in arguments:  # argparse stops at an option before them
-        arguments.script_arguments += rest[1:]
-    elif rest:
+    if rest and not _take_late_names(arguments, rest):
         parser.error(f"unknown arguments: {shorten(' '.join(rest))}")
     return _run_command(command, run, arguments)
+
+
+def _take_late_names(arguments: argparse.Namespace, rest: list[str]) -> bool:
+    """Add what stands behind an option to the list before it, at which argparse stops; return whether that is right.
+
+    The list is that of the arguments of a script, behind "--", or else of files or of jobs.
+    """
+    is_script = rest[0] == "--"
+    late, lists = (rest[1:], ["script_arguments"]) if is_script else (rest, ["files", "jobs"])
+    name = next((each for each in lists if isinstance(getattr(arguments, each, None), list)), None)
+    if name is None or (not is_script and any(each.startswith("-") for each in late)):
+        return False
+    setattr(arguments, name, [*getattr(arguments, name), *late])
+    return True
 
 
 def _run_command(command: str, run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:

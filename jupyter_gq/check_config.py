@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,6 +80,27 @@ def _find_doubts(file: PolicyFile) -> Iterator[str]:
     unwritable = SchedulerService(config=file.config).describe_unwritable_folder()
     if unwritable:
         yield unwritable
+    yield from _describe_unknown_traits(file.config or Config())
+
+
+def _describe_unknown_traits(config: Config) -> Iterator[str]:
+    """Yield a sentence for each trait that a file sets of a spawner of ours, and that the spawner does not have.
+
+    Says nothing of spawners that cannot be imported here.
+    """
+    spawners = [each for each in entry_points(group="jupyterhub.spawners") if each.module.startswith("jupyter_gq.")]
+    for spawner in spawners:
+        section = spawner.attr
+        if section not in config:
+            continue
+        try:
+            traits = spawner.load().class_trait_names(config=True)
+        except ImportError:
+            continue
+        for trait in sorted(set(config[section]) - set(traits)):
+            close = get_close_matches(trait, traits, n=1)
+            guess = f" Did you mean c.{section}.{close[0]}?" if close else ""
+            yield f"c.{section}.{trait}: there is no such trait, so that it has no effect.{guess}"
 
 
 def _live_state(arguments: argparse.Namespace) -> LiveState | None:

@@ -31,6 +31,11 @@ def find_service(address: str) -> str:
     return f"{root}{base}/{SERVICE_PATH}"
 
 
+def is_on_this_machine(service: str) -> bool:
+    """Return whether the service at this address runs on this machine, and its jobs as well."""
+    return urlsplit(service).scheme == _SOCKET
+
+
 def _split(address: str) -> SplitResult:
     """Return the parts of an address that a request can be sent to; raise `CommandRefused` for any other address."""
     text = address.strip()

@@ -2,11 +2,13 @@
 
 import argparse
 
-from jupyter_gq.client.models import JobChange
+from jupyter_gq.client.models import JobChange, JobView
 from jupyter_gq.notebook.durations import parse_duration
 
+from .clock import now
 from .job_acts import add_jobs_arguments, run_on_jobs
 from .refusal import CommandRefused
+from .tables import format_duration
 
 _NO_LIMIT = "none"
 
@@ -55,7 +57,23 @@ def run(arguments: argparse.Namespace) -> int:
             "Name what should change: --priority, --gpus, --gpu-memory, --tasks, --min-tasks or --max-time."
         )
     # The change is made where a wrong value is refused in a sentence.
-    return run_on_jobs(arguments, lambda client, job: client.change(job, JobChange.model_validate(wanted)))
+    return run_on_jobs(
+        arguments,
+        lambda client, job: client.change(job, JobChange.model_validate(wanted)),
+        _describe_limit if arguments.max_time is not None else lambda _: "",
+    )
+
+
+def _describe_limit(job: JobView) -> str:
+    """Return how long a job has run of the time that it may run, and what follows if that is over for a paused one."""
+    ran = job.ran_seconds + (0.0 if job.running_since is None else max(0.0, now() - job.running_since))
+    if job.max_seconds is None:
+        return "It may run for as long as it likes."
+    told = f"It has run for {format_duration(ran)} of at most {format_duration(job.max_seconds)}; pauses do not count."
+    if job.phase != "paused" or ran < job.max_seconds:
+        return told
+    when = "at its release" if job.held_since else "now"
+    return f"{told} So it ends {when}, without a run in which it could save more."
 
 
 def _parse_limit(text: str) -> float:

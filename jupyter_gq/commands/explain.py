@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.models import ExpectedStart, JobView, QueueView
+from jupyter_gq.domain.phases import describe_phase
 
 from .answers import add_output_argument, print_json, print_lines
 from .clock import now
@@ -48,7 +49,8 @@ def explain(job: JobView, queues: Sequence[QueueView], now: float) -> Iterator[s
     A waiting job has its place and its start; a job that was paused has its last pause. A job that runs or is paused
     has what its pause costs.
     """
-    yield f"{describe_job(job)} is {job.phase}, {format_duration(max(0.0, now - job.submitted_at))} after it was sent."
+    age = format_duration(max(0.0, now - job.submitted_at))
+    yield f"{describe_job(job)} {describe_phase(job.phase)}, {age} after it was sent."
     if job.sentence:
         yield job.sentence
     if job.phase == "running":

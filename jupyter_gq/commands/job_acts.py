@@ -25,17 +25,17 @@ def add_jobs_arguments(parser: argparse.ArgumentParser) -> None:
     add_service_arguments(parser)
 
 
-def run_on_jobs(arguments: argparse.Namespace, act: Act) -> int:
+def run_on_jobs(arguments: argparse.Namespace, act: Act, add: Callable[[JobView], str] = lambda _: "") -> int:
     """Carry out the act on each of the jobs and print what became of them; return 0, or 3 if one was refused.
 
-    A refused job is named on standard error, and the others are still acted on. Raises `CommandRefused` if the service
-    cannot be asked.
+    What `add` returns for a job follows the sentence of the job. A refused job is named on standard error, and the
+    others are still acted on. Raises `CommandRefused` if the service cannot be asked.
     """
     changed = ask_service(arguments, lambda client: _act_on_all(client, arguments, act))
     if arguments.output == "json":
         print_json(JobList(jobs=list(changed)))
     else:
-        print_lines(f"{describe_job(job)}: {job.sentence or job.phase}" for job in changed)
+        print_lines(f"{describe_job(job)}: {job.sentence or job.phase} {add(job)}".rstrip() for job in changed)
     return ExitCode.OK if len(changed) == len(arguments.jobs) else ExitCode.REFUSED
 
 

@@ -13,9 +13,10 @@ from jupyter_gq.client.plain_output import print_plain
 from jupyter_gq.domain.plain_text import quoted
 from jupyter_gq.notebook.durations import parse_duration
 
+from .address import is_on_this_machine
 from .answers import print_json
 from .clock import now
-from .connection import add_service_arguments, ask_service
+from .connection import add_service_arguments, ask_as, ask_service, find_login
 from .explain import describe_job, describe_start
 from .files_to_send import FileToSend, make_file_bundle
 from .logs import follow_to_end
@@ -125,7 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
     if file.needs_image:
         return ask_service(arguments, lambda client: _submit_in_image(client, arguments, file))
     bundle = make_file_bundle(file)
-    return ask_service(arguments, lambda client: _submit(client, arguments, bundle))
+    login = find_login(arguments.url)
+    if file.folder is not None and is_on_this_machine(login.url) and not Path(file.folder).is_dir():
+        raise CommandRefused(
+            f"--folder: there is no folder {quoted(file.folder)} on this machine, and jobs of {login.url} run on it. "
+            "Write the path of a folder that you can open, or leave the option out."
+        )
+    return ask_as(login, lambda client: _submit(client, arguments, bundle))
 
 
 async def _submit_in_image(client: ServiceClient, arguments: argparse.Namespace, file: FileToSend) -> int:

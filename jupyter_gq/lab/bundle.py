@@ -33,6 +33,7 @@ from .software import NOTEBOOKS_OWN, Software
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: A cell that begins with this magic sends itself to training, so no job replays it.
 TRAIN_MAGIC = "%%train"
+_ASKS_FOR_OPTIONS = re.compile(r"%train\b")
 #: Longest id of a cell that nbformat allows.
 MAX_ID = 64
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]+")
@@ -97,6 +98,8 @@ def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
     replayed = _select_replayed(request, code, targets, python) if request.mode == "replay" else []
     if strict:
         _refuse_syntax_errors(targets, replayed)
+    if python:
+        _refuse_senders(targets)
     return _make_ids_unique(replayed, targets, _get_last_seconds(request))
 
 
@@ -145,8 +148,9 @@ def hash_source(source: str) -> str:
 
 
 def sends_itself(source: str) -> bool:
-    """Return whether a cell sends itself to training by its magic."""
-    return source.lstrip().startswith(TRAIN_MAGIC)
+    """Return whether a cell sends itself to training by its magic, or only asks for the options of that magic."""
+    lines = [line for line in map(str.strip, source.splitlines()) if line]
+    return source.lstrip().startswith(TRAIN_MAGIC) or (bool(lines) and all(map(_ASKS_FOR_OPTIONS.match, lines)))
 
 
 def read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
@@ -229,6 +233,23 @@ def _refuse_syntax_errors(targets: Iterable[CodeCell], replayed: Iterable[Step])
                 f"The replayed cell “{cells.make_title(step.source)}” would fail at once, so nothing was sent. "
                 f"Leave it out or correct it. Syntax error: {fault.sentence}",
                 field="prefix",
+            )
+
+
+def _refuse_senders(targets: Sequence[CodeCell]) -> None:
+    """Raise `RefusedRequest` if one of the cells sends jobs, since it would fail in a job.
+
+    Unlike cells that run first, a cell that was chosen is not sent in part.
+    See docs/decisions/0186-refuse-chosen-cells-that-send-jobs.md.
+    """
+    kept, _ = leave_out_senders([cell.source for cell in targets])
+    for cell, source in zip(targets, kept, strict=True):
+        if source != cell.source:
+            raise RefusedRequest(
+                "sends_jobs",
+                f"Cell {cell.number} sends jobs or needs such a job, and a job cannot send jobs. Put these statements "
+                f"below `if not jupyter_gq.in_job():`, or give the cell the tag {SKIP}, so that it stays out.",
+                field="targets",
             )
 
 

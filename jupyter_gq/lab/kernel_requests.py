@@ -17,6 +17,7 @@ from jupyter_gq.client.output_text import OutputText, render
 from jupyter_gq.client.outputs import Output, fold
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
+from .cell_notes import describe_warnings
 from .history import KernelHistory
 from .refusal import RefusedRequest
 from .requests import CellsRequest, JobFields, Plan, PrefixCell, SendRequest, parse
@@ -169,7 +170,7 @@ class KernelRequests:
             ],
         )
         plan = await self._connection.describe(request)
-        notes = [warning.message for warning in plan.warnings]
+        notes = describe_warnings(plan.warnings, before, target)
         notes += [f"{file.path}: {file.message}." for file in plan.files.staying if not file.reached]
         if asked.replay and not (history.complete and is_known):
             notes.append("Not everything that ran in this kernel is known, so the job may lack some of it.")

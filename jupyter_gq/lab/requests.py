@@ -283,10 +283,12 @@ def describe_validation_error(error: ValidationError) -> PlainProblem:
 def parse(model: type[Model], body: object) -> Model:
     """Return the parsed JSON `body` as an object of `model`; a body of None counts as an empty object.
 
+    Types are not converted: "3" and true are no numbers.
+
     Raises `RefusedRequest` with the first error if the body does not fit the model.
     """
     try:
-        return model.model_validate({} if body is None else body)
+        return model.model_validate({} if body is None else body, strict=True)
     except ValidationError as error:
         problem = describe_validation_error(error)
         raise RefusedRequest(problem.code, problem.message, field=problem.field) from error

@@ -12,8 +12,11 @@ from numbers import Real
 from os import PathLike
 from pathlib import Path
 
+from jupyter_gq.domain.phases import describe_phase
+
 from .clock import monotonic, now
 from .options import make_plain
+from .pickled_call import restore_numbers
 from .results import ResultError, load
 from .server import JobError, Server, check_id, check_path, find_server, find_target
 
@@ -104,7 +107,7 @@ class Job:
         """
         status = self.wait(timeout)
         if status not in ENDED:
-            raise TimeoutError(f"The job {self.name!r} has not ended within {timeout} s: it is {status}.")
+            raise TimeoutError(f"The job {self.name!r} has not ended within {timeout} s: it {describe_phase(status)}.")
         if status != "done":
             raise JobFailed(self._describe_failure(status))
         returns = self._view.get("returns")
@@ -183,9 +186,8 @@ class Job:
             "queue": queue,
             "priority": priority,
             "max_seconds": max_seconds,
-            "held": held,
         }
-        self._view = self._server.patch("jobs", self.id, body=make_plain(wanted))
+        self._view = self._server.patch("jobs", self.id, body={**make_plain(wanted), "held": held})
 
     def cancel(self) -> None:
         """Cancel the job: at once if it waits; a running job has a few seconds to save its state.
@@ -237,7 +239,9 @@ class Job:
         return f"{self._phase}. {sentence}" if sentence else self._phase
 
     def _describe_failure(self, status: str) -> str:
-        said = f"The job {self.name!r} ({self.id}) is {status}. {self._view.get('sentence') or ''}".rstrip()
+        said = (
+            f"The job {self.name!r} ({self.id}) {describe_phase(status)}. {self._view.get('sentence') or ''}".rstrip()
+        )
         traceback = ""
         with contextlib.suppress(JobError):
             traceback = str(self._server.get("jobs", self.id, "text").get("error") or "")
@@ -245,7 +249,7 @@ class Job:
 
     def _read_shown_value(self) -> object:
         """Return the number, text or dict of them that the job has shown; raise `JobError` if it has shown none."""
-        value = self._server.get("jobs", self.id, "value").get("value")
+        value = restore_numbers(self._server.get("jobs", self.id, "value").get("value"))
         if value is None:
             raise JobError(
                 f"The job {self.name!r} has brought nothing back. Name the variables when you send it, or write files "

@@ -45,8 +45,10 @@ def make_plain(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def _make_plain(option: str, value: object) -> object:
-    if value is None or isinstance(value, (str, bool, list)):
+    if value is None or isinstance(value, (str, list)):
         return value
+    if isinstance(value, bool):
+        raise TypeError(f"{option} is a number or text, not {value}.")
     if isinstance(value, numbers.Integral):
         return int(value)
     if not isinstance(value, numbers.Real):

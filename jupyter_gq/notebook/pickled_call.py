@@ -19,6 +19,7 @@ import io
 import linecache
 import math
 import os
+import pickle
 import subprocess
 import sys
 import zlib
@@ -26,7 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
-from .save_results import describe_error, limited_recursions, own_modules_by_value
+from .cached_functions import reduce_cached
+from .save_results import describe_error, is_too_deep, limited_recursions, own_modules_by_value
 from .server import JobError
 from .unpickler import Unpickler
 
@@ -41,6 +43,8 @@ MAX_CALL = 8 * 2**20
 CHECK_TIMEOUT = 120.0
 #: Media type of the value that a call returned, if it is a number, a text or a dict of them.
 VALUE_MIME = "application/vnd.jupyter-gq.value+json"
+#: The numbers that JSON does not know, as text.
+_NOT_FINITE = frozenset({"nan", "inf", "-inf"})
 #: Longest text and most entries of a value that is shown.
 _LONGEST_TEXT, _MOST_ENTRIES, _LONGEST_REPR = 500, 100, 2000
 #: Loads a call in a process whose environment may lack this package: `jupyter_gq` is found by its path alone.
@@ -172,12 +176,20 @@ def show_value(value: object) -> None:
 def simplify(value: object) -> object:
     """Return a number or a text as JSON knows it, or a flat dict of them; None for all other values.
 
-    Numbers of libraries, such as a loss in PyTorch, become plain ones. What is not finite becomes None.
+    Numbers of libraries, such as a loss in PyTorch, become plain ones. What is not finite becomes text, which
+    `restore_numbers` reads.
     """
     if isinstance(value, Mapping):
         entries = list(value.items())[:_MOST_ENTRIES]
         return {_make_valid(_text_of(name)[:_LONGEST_TEXT]): _simplify_one(each) for name, each in entries}
     return _simplify_one(value)
+
+
+def restore_numbers(simple: object) -> object:
+    """Return what `simplify` has returned, with the numbers that JSON does not know: nan and the infinite ones."""
+    if isinstance(simple, Mapping):
+        return {name: restore_numbers(each) for name, each in simple.items()}
+    return float(simple) if isinstance(simple, str) and simple in _NOT_FINITE else simple
 
 
 def _simplify_one(value: object) -> object:
@@ -190,19 +202,31 @@ def _simplify_one(value: object) -> object:
         except Exception:  # noqa: BLE001 - arrays of libraries raise errors of all kinds if they hold several numbers
             return None
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else str(float(value))
     return value if isinstance(value, (bool, int)) and abs(value) < 2**53 else None
 
 
 def _dump(value: object) -> bytes | Exception:
     """Return the pickle of a value, with the modules of this folder by value; the error if it cannot be pickled."""
     cloudpickle = _import_cloudpickle()
+    file = io.BytesIO()
     try:
         with own_modules_by_value(os.getcwd()), limited_recursions():
-            content: bytes = cloudpickle.dumps(value)
+            _make_pickler(cloudpickle, file).dump(value)
     except Exception as error:  # noqa: BLE001 - pickling runs code of any library, which may raise anything
         return error
-    return content
+    return file.getvalue()
+
+
+def _make_pickler(cloudpickle: ModuleType, file: io.BytesIO) -> pickle.Pickler:
+    """Return cloudpickle's pickler, which also pickles functions of the notebook that have a cache."""
+
+    class CallPickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+        def reducer_override(self, value: object) -> object:
+            return reduce_cached(value) or super().reducer_override(value)
+
+    pickler: pickle.Pickler = CallPickler(file)
+    return pickler
 
 
 def _import_cloudpickle() -> ModuleType:
@@ -228,10 +252,10 @@ def _explain(error: Exception, function: Function, args: Sequence[object], kwarg
                 f"The {type(value).__name__} that is {name} cannot be pickled: {_one_line(alone)}. Make it inside of "
                 "the function, or pass what it is made from."
             )
-    return (
-        f"The function {name_function(function)} cannot be pickled: {_one_line(error)}. It uses a variable of the "
-        "notebook that cannot be sent; make that variable inside of the function."
-    )
+    remedy = "It uses a variable of the notebook that cannot be sent; make that variable inside of the function."
+    if is_too_deep(error):
+        remedy = "Define it, and what it uses, with fewer functions or containers inside of each other."
+    return f"The function {name_function(function)} cannot be pickled: {_one_line(error)}. {remedy}"
 
 
 def _one_line(error: Exception) -> str:

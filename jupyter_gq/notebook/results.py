@@ -62,7 +62,9 @@ def load(job: str, names: list[str] | None) -> dict[str, object]:
     listed = source.read_list(job)
     entries = {str(entry["name"]): entry for entry in _entries(listed)}
     if not entries:
-        raise ResultError(f"The job {job} has brought no variable back. Name variables in the dialog when you send it.")
+        raise ResultError(
+            f"The job {job} has brought no variable back. When you send a job, name the variables to bring back."
+        )
     python = str(listed.get("python", ""))
     return {name: _load_one(source, job, name, entries, python) for name in (list(entries) if names is None else names)}
 

@@ -220,8 +220,15 @@ def _name_type(value: object) -> str:
     return _make_valid(f"{module}{kind.__qualname__}"[:_LONGEST_TYPE])
 
 
+def is_too_deep(error: BaseException | None) -> bool:
+    """Return whether an error, or the cause of it, is a recursion that went too deep; cloudpickle renames that."""
+    return error is not None and (isinstance(error, RecursionError) or is_too_deep(error.__cause__))
+
+
 def describe_error(error: BaseException) -> str:
     """Return what an error says on one line, without its full stop; the name of its type if it says nothing."""
+    if is_too_deep(error):
+        return "it is nested too deeply, or its own code calls itself without end"
     try:
         said = " ".join(str(error).split())[:_LONGEST_REASON].rstrip(".")
     except Exception:  # noqa: BLE001 - the method is the user's

@@ -7,6 +7,7 @@ See docs/decisions/0128-limit-groups-of-jobs-in-the-input-of-the-cycle.md.
 from __future__ import annotations
 
 import importlib
+import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from .grid import list_points
 from .handle import ENDED, Job, wait_until
 from .options import MAX_NAME, check_count, check_function, check_order, check_parallel, list_names, make_plain
-from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call
+from .pickled_call import check_arguments, check_call, describe_call, name_function, pickle_call, restore_numbers
 from .server import JobError, Server, check_id, find_folder, find_kernel_id, find_server
 from .submit import send_pickled
 from .table import Table
@@ -172,11 +173,13 @@ class Sweep:
         return bool(wait_until(self._has_ended, timeout))
 
     def table(self) -> object:
-        """Return the jobs with their arguments, states and numbers, best first; jobs without a number come last.
+        """Return the jobs with their arguments, states and numbers, best first.
 
-        The columns are `id`, the arguments, `state`, and the returned entries. An argument or an entry whose name is
-        taken is shown as "argument id" or "returned id". The table is a pandas DataFrame if pandas is installed, else a
-        table that is shown as HTML or text. Values are read from the outputs of the jobs: nothing is unpickled.
+        Jobs without a number, or with nan, come last. The columns are `id`, the arguments, `state`, and the returned
+        entries. An argument or an entry whose name is taken is shown as "argument id" or "returned id".
+
+        The table is a pandas DataFrame if pandas is installed, else a table that is shown as HTML or text. Values are
+        read from the outputs of the jobs: nothing is unpickled.
         """
         rows = [self._make_row(job) for job in self._sort_jobs()]
         columns = _name_columns(dict.fromkeys(column for row in rows for column in row))
@@ -232,7 +235,8 @@ class Sweep:
         for job in self.jobs:
             job.take(views.get(job.id))
             if job.last_status == "done" and job.id not in self._values:
-                self._values[job.id] = self._server.get("jobs", job.id, "value").get("value")
+                simple = self._server.get("jobs", job.id, "value").get("value")
+                self._values[job.id] = restore_numbers(simple)
         return self.jobs
 
     def _has_numbers(self, count: int) -> bool:
@@ -305,4 +309,5 @@ def _name_columns(columns: Iterable[_Column]) -> dict[_Column, str]:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float))
+    """Return whether a value can be compared with others: nan cannot."""
+    return isinstance(value, (int, float)) and not math.isnan(value)

@@ -13,13 +13,17 @@ _LONGEST_EVALUE = 4000
 _LONGEST_COMMAND = 60
 #: What the owner can do after an exception, by its class.
 _REMEDIES = {
-    "NameError": "If a cell that was not replayed makes this name, tick that cell in the dialog.",
+    "NameError": "If a cell that did not run in the job makes this name, let that cell run first.",
     "ModuleNotFoundError": "Install the package where the kernel of this notebook runs, then send the cell again.",
     "FileNotFoundError": "Relative paths start at the notebook's folder. Correct the path and send the cell again.",
     "OutOfMemoryError": "Use less memory, for instance smaller batches, or ask for more GPUs.",
-    "MemoryError": "Use less memory, or ask for more memory under More in the dialog.",
+    "MemoryError": "Use less memory, or ask for more memory for the job.",
+    "ParserError": "The cell is nested too deeply for Python, whose parser has a memory of its own. Write it in steps.",
     "KeyboardInterrupt": "Something interrupted the kernel. Send the cell again.",
 }
+#: Exceptions that are of another kind than their class says, by words of their text. Python raises `MemoryError` for
+#: code that is nested too deeply.
+_KINDS = {"CUDA out of memory": "OutOfMemoryError", "Parser stack overflowed": "ParserError"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +126,7 @@ def describe_missing_reply(cells: tuple[CellToRun, ...], cell: CellToRun) -> Run
 
 def _find_remedy(cell: CellToRun, ename: str, evalue: str) -> str:
     """Return a sentence on what the owner can do after an exception in `cell`."""
-    known = "OutOfMemoryError" if "CUDA out of memory" in evalue else ename.rsplit(".", 1)[-1]
+    known = next((kind for words, kind in _KINDS.items() if words in evalue), ename.rsplit(".", 1)[-1])
     if known in _REMEDIES:
         return _REMEDIES[known]
     if cell.role == "prefix":

@@ -245,6 +245,29 @@ export function warnOfChange({ phase, pause }: JobSummary, trans: TranslationBun
     : '';
 }
 
+/** Return a warning about the named queues whose pools are others than those of the jobs; "" if there are none. */
+export function warnOfMove(
+  jobs: readonly JobSummary[],
+  names: readonly string[],
+  queues: readonly QueueView[],
+  trans: TranslationBundle
+): string {
+  const pools = new Map(queues.map(queue => [queue.name, queue.pool]));
+  const present = new Set(jobs.map(job => pools.get(job.queue)));
+  const others = names.filter(name => [...present].some(pool => pool !== pools.get(name)));
+  if (others.length === 0) {
+    return '';
+  }
+  const listed = others.map(name => trans.__('%1 (pool %2)', name, pools.get(name) ?? '')).join(', ');
+  const ends = jobs.some(job => warnOfChange(job, trans) !== '');
+  return ends
+    ? trans.__(
+        'In another pool, with other GPUs: %1. There, a suspended run ends: what it has not saved is computed again',
+        listed
+      )
+    : trans.__('In another pool, with other GPUs: %1', listed);
+}
+
 function describeSuspension(
   { phase, saved_at: savedAt }: JobSummary,
   now: number,

@@ -65,7 +65,7 @@ async def test_files_that_the_list_leaves_out_are_counted_and_copied_by_name(say
     code, out, err = await say("results", job.id, "--to", to)
     assert (code, out, "101 more files are not listed. Copy them by name" in err) == (0, f"{to}/a\n", True)
     assert "101 more files are not listed" in (await say("results", job.id, "--list"))[1]
-    code, out, err = await say("results", job.id, "model.pt", "--to", to)
+    code, out, err = await say("results", job.id, "--to", to, "model.pt")
     assert (code, out, err) == (0, f"{to}/model.pt\n", "")
     assert (tmp_path / "model.pt").read_bytes() == b"late"
     code, _, err = await say("results", job.id, "gone", "--to", to)

@@ -132,7 +132,7 @@ async def send_functions() -> None:
             except jupyter_gq.JobFailed as error:
                 print(error)
         """)
-        assert "is failed" in said
+        assert "has failed" in said
         assert "ZeroDivisionError: division by zero" in said
         assert "return x / 0" in said, "the traceback shows the line of the function"
         said = await run("""

@@ -170,6 +170,18 @@ async def test_what_sends_jobs_is_left_out_of_the_cells_that_run_first(service, 
     assert "because what sends jobs makes it and is left out: start. Make it in a cell" in said
 
 
+async def test_cells_with_the_same_note_have_one_line_that_names_them(service, kernel, extension):
+    extension.watch.start()
+    for source in ("%reload_ext jupyter_gq", "first = 1\nnext = 2", "second = 2"):
+        await run(kernel, source)
+    said = [line for line in (await run(kernel, "%%train --queue vision\ninput()")).splitlines() if line]
+    (line,) = [line for line in said if "deleted" in line]
+    assert line.startswith("Each of the cells [")
+    assert line.endswith("] “second = 2” was deleted or changed since; runs as it ran here.")
+    assert "] “first = 1”" in line
+    assert any(each.startswith("This cell asks for input;") for each in said)
+
+
 async def test_without_replay_only_the_cell_runs(service, kernel, extension):
     extension.watch.start()
     await run(kernel, "%reload_ext jupyter_gq")

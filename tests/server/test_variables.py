@@ -105,6 +105,18 @@ async def test_instances_whose_class_uses_a_module_can_be_loaded(kernel, service
     assert (outputs, answer["replayed"]) == ("[1, 1, 1]\n", [])
 
 
+async def test_functions_with_a_cache_go_along(kernel, service, fetch, tmp_path):  # noqa: F811
+    before = (
+        "import functools\nSTEP = 1\nclass Net:\n    @functools.lru_cache(maxsize=7)\n    def size(self): return 5",
+        "@functools.lru_cache(maxsize=None, typed=True)\ndef fib(n): return n if n < 2 else fib(n - STEP) + fib(n - 2)",
+        "count = fib(9)\nagain = fib",
+    )
+    target = "print(fib(10), again is fib, fib.cache_parameters(), Net().size(), Net.size.cache_info().maxsize)"
+    outputs, answer = await send_and_run(kernel, service, fetch, tmp_path / "job", target, *before)
+    assert (set(reasons(answer).values()), answer["replayed"]) == ({""}, [])
+    assert outputs == "55 True {'maxsize': None, 'typed': True} 5 7\n"
+
+
 async def send_and_run(kernel, service, fetch, folder: Path, target, *before):  # noqa: F811
     """Send a target with its variables and the cells that the answer replays; return the job's text, and the answer."""
     await run_all(kernel, *before)
@@ -309,7 +321,7 @@ async def test_a_deep_value_ends_no_kernel_with_a_raised_limit_of_recursions(ker
     await run_all(kernel, makes)
     status, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(len(deep), size)", makes))
     assert status == 200, answer
-    assert "recursion" in reasons(answer)["deep"]
+    assert "nested too deeply" in reasons(answer)["deep"]
     assert reasons(answer)["size"] == ""
     await run_all(kernel, "assert len(deep) == 1 and sys.getrecursionlimit() == 10**6")
 

@@ -217,6 +217,30 @@ def test_what_is_probably_not_meant_is_listed(check):
     assert "Probably not meant:\n  FILE, line 3: the key 'zoe' is written in line 3 too." in told
 
 
+def test_a_trait_that_a_spawner_of_ours_does_not_have_is_probably_not_meant(check):
+    lines = "c.GQLocalSpawner.gpu_queue_timeot = 1\nc.GQLocalSpawner.start_timeout = 60\nc.GQLocalSpawner.zebra = 1\n"
+    code, told = check(NOW + lines, compare=False)
+    doubts = told.partition("Probably not meant:")[2]
+    assert (code, "start_timeout" in doubts) == (0, False)
+    assert "c.GQLocalSpawner.zebra: there is no such trait, so that it has no effect." in doubts
+    assert "c.GQLocalSpawner.gpu_queue_timeot: there is no such trait, so that it has no effect." in doubts
+    assert "Did you mean c.GQLocalSpawner.gpu_queue_timeout?" in doubts
+
+
+#: Sections of other packages, of which some are a little like ours.
+OTHERS = (
+    "JupyterHub", "Spawner", "LocalProcessSpawner", "SimpleLocalProcessSpawner", "SystemdSpawner", "KubeSpawner",
+    "DockerSpawner", "Authenticator", "LocalAuthenticator", "PAMAuthenticator", "LDAPAuthenticator", "OAuthenticator",
+    "GenericOAuthenticator", "KubernetesAuthenticator", "NativeAuthenticator", "Proxy", "ConfigurableHTTPProxy",
+    "TraefikProxy", "ServerApp", "ServerProxy", "NotebookApp", "LabApp", "ResourceUseDisplay", "Application", "Nope",
+)  # fmt: skip
+
+
+def test_nothing_is_said_of_sections_of_other_packages(check):
+    code, told = check(NOW + "".join(f"c.{name}.zebra = 7\n" for name in OTHERS), compare=False)
+    assert (code, "Probably" in told) == (0, False)
+
+
 def test_names_of_queues_that_look_the_same_are_listed(check):
     _, told = check(NOW.replace('"top": {"quota": 3}', '"caf\\xe9": {}, "cafe\\u0301": {}, "cafe": {}, "top": {}'))
     assert r"the names 'caf\xe9' and 'cafe\u0301' look the same and are two queues. Keep one of them." in told

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.phases import describe_phase
 from jupyter_gq.domain.plain_text import strip_controls
 
 
@@ -29,7 +30,7 @@ class Notice:
     @property
     def subject(self) -> str:
         """A line that says which job ended, and how."""
-        end = "reached its maximum running time" if self.reached_limit else f"is {self.phase}"
+        end = "reached its maximum running time" if self.reached_limit else describe_phase(self.phase)
         return f"Job {' '.join(strip_controls(self.name).split()) or self.job} {end}"
 
 

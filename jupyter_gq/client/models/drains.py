@@ -25,6 +25,9 @@ class DrainView(BaseModel):
     note: str = Field(description='A clause such as "drained by root since 2026-11-23 09:30 UTC".')
     leaving: list[str] = Field(description="Ids of the work there that leaves, with its grace period.")
     staying: list[str] = Field(description="Ids of the work there that stays until it ends.")
+    suspended: list[str] = Field(
+        default=[], description="Ids of the jobs that were suspended there, and whose GPU memory is in host memory."
+    )
     sentence: str
 
 

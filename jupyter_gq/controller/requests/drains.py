@@ -13,7 +13,7 @@ What leaves: the drain step of the cycle decides that (`scheduling.evict.drain`)
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.backends.capabilities import NodeCordon
@@ -21,6 +21,7 @@ from jupyter_gq.client.models import DrainList, DrainView
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.drains import Drain, save_drains
+from jupyter_gq.controller.suspended_runs import waits_suspended
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.audit import Action, AuditEntry
 from jupyter_gq.domain.cluster import Device, Node
@@ -28,11 +29,13 @@ from jupyter_gq.domain.errors import Conflict, NotFound, UserError
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.evict.drain import leaves_drained
 from jupyter_gq.scheduling.wording import describe_workload, enumerate_names
+from jupyter_gq.store.protocol import Record
 
 log = logging.getLogger(__name__)
 
 #: A refusal lists at most so many names.
 _LISTED = 20
+_NOTHING_RUNS = "Nothing of jupyter-gq runs there."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +56,18 @@ class _Place:
 
     def holds(self, workload: Workload) -> bool:
         """Return whether a task of the workload, or a replica that is leaving, is on this node or device."""
-        tasks = workload.held_places
+        return any(self.covers(task.node, task.devices) for task in workload.held_places)
+
+    def keeps(self, record: Record) -> bool:
+        """Return whether a waiting job was suspended on this node or device, and its run is kept."""
+        place = record.detail.place
+        return place is not None and waits_suspended(record) and self.covers(place.node, place.devices)
+
+    def covers(self, node: str, devices: Collection[str]) -> bool:
+        """Return whether a task on that node and those devices is on this node or device."""
         if self.device is not None:
-            return any(self.device.id in task.devices for task in tasks)
-        return bool(self.node) and any(task.node == self.node for task in tasks)
+            return self.device.id in devices
+        return bool(self.node) and node == self.node
 
 
 class Drains:
@@ -200,6 +211,8 @@ class Drains:
         leaves = self._context.cordon is None or self._context.cordon.drains
         leaving = [each for each in there if each.stop is not None or (leaves and leaves_drained(each))]
         staying = [each for each in there if each not in leaving]
+        suspended = [record.workload for record in self._context.records.unfinished() if place.keeps(record)]
+        parts = [*_describe_holders(leaving, staying), *_describe_suspended(suspended)]
         return DrainView(
             name=drain.name,
             node=place.node,
@@ -209,7 +222,8 @@ class Drains:
             note=drain.describe(),
             leaving=[each.id for each in leaving],
             staying=[each.id for each in staying],
-            sentence=f"{place.describe()} takes nothing new. {_describe_holders(leaving, staying)}",
+            suspended=[each.id for each in suspended],
+            sentence=" ".join([f"{place.describe()} takes nothing new.", *(parts or [_NOTHING_RUNS])]),
         )
 
 
@@ -219,15 +233,26 @@ def _make_entry(action: Action, caller: Caller, place: _Place, at: Instant) -> A
     return AuditEntry(at=at, actor=caller.user, action=action, object=place.name, details=details)
 
 
-def _describe_holders(leaving: list[Workload], staying: list[Workload]) -> str:
-    """Return sentences that say which work leaves and which stays; if there is none, that nothing runs there."""
+def _describe_holders(leaving: list[Workload], staying: list[Workload]) -> list[str]:
+    """Return sentences that say which work leaves and which stays."""
     parts = []
     if leaving:
         parts.append(f"{enumerate_names([*map(describe_workload, leaving)])} will leave, with the usual grace period.")
     if staying:
         ends = "stays until it ends" if len(staying) == 1 else "stay until they end"
         parts.append(f"{enumerate_names([*map(describe_workload, staying)])} {ends}.")
-    return " ".join(parts) or "Nothing of jupyter-gq runs there."
+    return parts
+
+
+def _describe_suspended(suspended: list[Workload]) -> list[str]:
+    """Return a sentence about the jobs whose suspended runs are kept there; no sentence if there is none."""
+    if not suspended:
+        return []
+    names, is_one = enumerate_names([*map(describe_workload, suspended)]), len(suspended) == 1
+    return [
+        f"{names} {'is' if is_one else 'are'} suspended there, in host memory, and {'goes' if is_one else 'go'} on "
+        "after the drain, or on another GPU if the driver can move GPU memory to it."
+    ]
 
 
 def _listed(names: list[str]) -> str:

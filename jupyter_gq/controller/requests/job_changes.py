@@ -34,11 +34,13 @@ from jupyter_gq.controller.records.changes import Change, DetailChange, Workload
 from jupyter_gq.controller.run_time_limits import find_own_limit, set_run_time_limit
 from jupyter_gq.controller.suspended_runs import RUN_DOES_NOT_FIT, has_suspended_run
 from jupyter_gq.controller.views.presenter import Presenter
+from jupyter_gq.controller.views.workload_views import PAUSING_AND_HELD
 from jupyter_gq.domain.amount import Instant, format_gpus
 from jupyter_gq.domain.audit import Action
 from jupyter_gq.domain.errors import Conflict, ManagersOnly, NeverFits, Resource
 from jupyter_gq.domain.json_types import JsonValue
 from jupyter_gq.domain.mentions import mention
+from jupyter_gq.domain.phases import describe_phase
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Hold, Request, Stop, Workload
@@ -50,8 +52,7 @@ from .job_checks import check_limits_of_queue, check_priority, check_tasks, find
 from .job_devices import parse_devices
 from .job_resources import with_resources_of
 
-#: The sentences of a job that was held while it ran, until it has stopped: while it is held, and after its release.
-_PAUSING = "Pausing: it has a moment to save its state, and is held until it is released."
+#: The sentence of a job that was held while it ran, and released before it has stopped.
 _RELEASED = "Pausing: it has a moment to save its state. Then it waits for its turn, and continues by itself."
 
 
@@ -108,8 +109,8 @@ class JobChanges:
         """Raise `Conflict` if the job has ended, or was told to end for good."""
         workload = record.workload
         if workload.state in FINAL:
-            phase = self._presenter.job(record).phase
-            raise Conflict(f"The job {workload.name!r} is {phase} already; nothing can be changed any more.")
+            phase = describe_phase(self._presenter.job(record).phase)
+            raise Conflict(f"The job {workload.name!r} {phase} already; nothing can be changed any more.")
         if workload.stop is not None and not workload.stop.requeue:
             raise Conflict(f"The job {workload.name!r} is ending; nothing can be changed any more.")
 
@@ -257,14 +258,13 @@ def _make_hold_change(context: Context, caller: Caller, record: Record, now: Ins
     """Return the change that holds a job; a job that has devices is told to stop and comes back to its queue."""
     workload = record.workload
     hold = WorkloadChange(hold=Hold(by=caller.user, at=now), reserved=(), nominated=False)
-    hold |= _retell_pause(workload, _PAUSING)
     runs = workload.holds and workload.stop is None
     audit = act_of(caller, Action.JOB_HOLD, workload, now, paused=True if runs else None)
     if not runs:
         return Change(workload=workload.id, fields=hold, audit=audit)
     stop = Stop(
         reason=EvictReason.PAUSED_BY_USER,
-        sentence=_PAUSING,
+        sentence=PAUSING_AND_HELD,
         by=None if caller.user == workload.owner else caller.user,
         at=now,
         requeue=True,

@@ -40,6 +40,7 @@ from jupyter_gq.domain.errors import (
 )
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.mentions import mention
+from jupyter_gq.domain.phases import describe_phase
 from jupyter_gq.domain.plain_text import quoted, strip_controls
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -330,8 +331,8 @@ class Jobs:
         record = find_changeable_job(self._context, caller, job)
         workload = record.workload
         if workload.state in FINAL:
-            phase = self._presenter.job(record).phase
-            raise Conflict(f"The job {workload.name!r} is {phase} already; there is nothing to cancel.")
+            phase = describe_phase(self._presenter.job(record).phase)
+            raise Conflict(f"The job {workload.name!r} {phase} already; there is nothing to cancel.")
         is_ending = workload.stop is not None and not workload.stop.requeue
         return [] if is_ending else [self._cancel_change(workload, caller)]
 

@@ -24,6 +24,7 @@ from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import MiB, Seconds, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.share_level import ShareLevel
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -41,6 +42,8 @@ from .suspension_views import LENT, notebook_phase, suspension_sentence, suspens
 
 #: The sentence of a workload that the last decision did not know.
 NOT_YET_CONSIDERED = "Waiting: it is considered next."
+#: The sentence of a held job until it has stopped.
+PAUSING_AND_HELD = "Pausing: it has a moment to save its state, and is held until it is released."
 
 _JOB_PHASES: Mapping[State, JobPhase] = {
     State.PENDING: "waiting",
@@ -187,15 +190,15 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
         held = explain_hold(workload.owner, workload.hold).sentence
         return f"{held} {told}" if told in ENDS_OF_SUSPENDED_RUNS else held
     if phase == "paused":
-        why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
-        reasons = [told, why] if told in ENDS_OF_SUSPENDED_RUNS else [told or why]
-        return " ".join(filter(None, [*reasons, _queue_sentence(context)]))
+        return " ".join(filter(None, [*_reasons_of_pause(told, context.pending), _queue_sentence(context)]))
     if phase == "waiting":
         return context.pending.why.sentence if context.pending else context.trouble or NOT_YET_CONSIDERED
     if workload.state in FINAL:
         return told or _final_sentence(workload)
     if workload.stop is not None:
-        return _append_trouble(workload.stop.sentence, context.trouble)
+        # A sentence that was told before the hold would promise that the job continues by itself.
+        told = PAUSING_AND_HELD if phase == "pausing" and workload.hold is not None else workload.stop.sentence
+        return _append_trouble(told, context.trouble)
     place = _share_phrase(workload, record.detail.place, context)
     if phase == "starting":
         return _append_trouble(f"Starting on {place}{_tasks_phrase(workload)}.", context.trouble)
@@ -205,6 +208,16 @@ def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
     unused = "" if context.unused is None else context.unused.sentence
     running = [runs, changed, LENT if context.is_borrower else "", context.trouble, unused]
     return " ".join(filter(None, running))
+
+
+def _reasons_of_pause(told: str, pending: Pending | None) -> list[str]:
+    """Return why a job was paused, `told`, and why it waits, if `told` is "" or does not say that.
+
+    The cluster may have lost the only GPUs that will do since then, such as by a drain.
+    """
+    why = pending.why.sentence if pending else NOT_YET_CONSIDERED
+    has_no_place = pending is not None and pending.why.reason is PendingReason.NO_DEVICE
+    return [told, why] if told in ENDS_OF_SUSPENDED_RUNS or has_no_place else [told or why]
 
 
 def notebook_view(record: Record, context: ViewContext) -> NotebookView:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import FunctionType, ModuleType
 
+from ..cached_functions import CachedFunction  # noqa: TID252 - in a kernel this package has another name
+
 _MODULE, _CODE, _DATA = range(3)
 
 
@@ -49,4 +51,4 @@ def _sort(groups: Sequence[tuple[str, ...]], used: Mapping[str, Collection[str]]
 def _rank(value: object) -> int:
     if isinstance(value, ModuleType):
         return _MODULE
-    return _CODE if isinstance(value, (type, FunctionType)) else _DATA
+    return _CODE if isinstance(value, (type, FunctionType, CachedFunction)) else _DATA

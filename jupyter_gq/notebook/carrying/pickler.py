@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ..cached_functions import reduce_cached  # noqa: TID252 - in a kernel this package has another name
 from .names import find_globals
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ def pickle_together(names: Sequence[str], file: Writable, variables: Variables) 
                 raise OpenFile
             if isinstance(value, _IMPORTED):
                 watch.note_module(value)
+            cached = reduce_cached(value)
+            if cached is not None:
+                return cached
             reduced = super().reducer_override(value) if cloudpickle is not None else NotImplemented
             if isinstance(value, FunctionType):
                 watch.note_function(value, reduced)

@@ -7,7 +7,7 @@ Rules
 2. Gangs. After that: whether the smallest gang fits as a whole, and whether it fits into one domain.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_MEMORY
@@ -103,7 +103,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     if step.only_devices:
         return Shortage(
             asked="the GPU on which the job was paused, the only one to which its GPU memory can return",
-            have=f"that GPU takes no new work{_in_brackets(_drained(pool, nodes))}",
+            have=f"that GPU takes no new work{_in_brackets(_why_away(step.only_devices, ledger.layout.nodes))}",
             fix="Ask your administrator, or cancel the job and send it again.",
             numbers=numbers,
             devices=step.devices,
@@ -200,11 +200,23 @@ def _closed(nodes: Iterable[Node]) -> list[str]:
 def _drained(pool: str, nodes: Iterable[Node]) -> list[str]:
     """Return a clause for each device of the pool on these nodes that is being drained."""
     return [
-        f"GPU {device.index} of {node.name} is being drained"
+        _describe_drain(node, device)
         for node in nodes
         for device in node.devices
         if device.draining and device.pool == pool
     ]
+
+
+def _why_away(wanted: Collection[str], nodes: Iterable[Node]) -> list[str]:
+    """Return why the wanted devices take no new work: their node is closed, or they are being drained."""
+    having = [(node, device) for node in nodes for device in node.devices if device.id in wanted]
+    closed = [node.closed for node, _ in having if node.closed]
+    return closed or [_describe_drain(node, device) for node, device in having if device.draining]
+
+
+def _describe_drain(node: Node, device: Device) -> str:
+    """Return the clause that a device is being drained."""
+    return f"GPU {device.index} of {node.name} is being drained"
 
 
 def _in_brackets(reasons: Sequence[str]) -> str:

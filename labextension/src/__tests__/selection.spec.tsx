@@ -155,6 +155,38 @@ describe('several jobs', () => {
   });
 });
 
+describe('a move', () => {
+  const label = (): string => document.querySelector('.jp-Dialog label')?.textContent ?? '';
+  const queues = [aQueue(), aQueue({ name: 'nlp' }), aQueue({ name: 'big', pool: 'h100' })];
+
+  it('to another pool is told before, with the name of the queue and of its pool', async () => {
+    training.state = { ...training.state, queues };
+    await list(...someJobs(1));
+    await perform(() => void app.commands.execute(CommandIDs.moveJobs, { jobs: ['job-0'] }));
+    expect(label()).toBe('Queue. In another pool, with other GPUs: big (pool h100)');
+    await press('Cancel');
+  });
+
+  it('to another pool ends a suspended run, which is said as well', async () => {
+    training.state = { ...training.state, queues };
+    const pause = { way: 'suspended', sentence: 'As the service says.' } as const;
+    await list(aJob({ id: 'job-0', phase: 'paused', pause }));
+    await perform(() => void app.commands.execute(CommandIDs.moveJobs, { jobs: ['job-0'] }));
+    expect(label()).toMatch(
+      /big \(pool h100\)\. There, a suspended run ends: what it has not saved is computed again$/
+    );
+    await press('Cancel');
+  });
+
+  it('in the same pool has no warning', async () => {
+    training.state = { ...training.state, queues: queues.slice(0, 2) };
+    await list(...someJobs(1));
+    await perform(() => void app.commands.execute(CommandIDs.moveJobs, { jobs: ['job-0'] }));
+    expect(label()).toBe('Queue');
+    await press('Cancel');
+  });
+});
+
 describe('the GPUs and tasks of a job', () => {
   const field = (id: string): HTMLInputElement | null =>
     document.querySelector(`.jp-Dialog #jp-gq-send-${id}`);

@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { actOnJob, cancelAll, tellProblems } from '../acts';
 import { describeError, isProblem } from '../client';
-import { listMemberQueues } from '../jobs';
+import { listMemberQueues, warnOfMove } from '../jobs';
 import { definePlugin } from '../lifetime';
 import { ChangeForm } from '../panel/changeform';
 import { CommandIDs, ITraining, JOB_ARGS, JOBS_ARGS, readJobIds } from '../tokens';
@@ -67,7 +67,8 @@ async function cancel(training: ITraining, trans: TranslationBundle, ids: string
 
 /** Ask the user for a queue, then move the jobs there. */
 async function move(training: ITraining, trans: TranslationBundle, ids: string[]): Promise<void> {
-  const present = new Set(training.state.jobs.filter(job => ids.includes(job.id)).map(job => job.queue));
+  const jobs = training.state.jobs.filter(job => ids.includes(job.id));
+  const present = new Set(jobs.map(job => job.queue));
   const names = listMemberQueues(training.state.queues)
     .map(queue => queue.name)
     .filter(name => present.size !== 1 || !present.has(name));
@@ -75,9 +76,10 @@ async function move(training: ITraining, trans: TranslationBundle, ids: string[]
     Notification.warning(trans.__('There is no other queue that you may use.'), { autoClose: 5000 });
     return;
   }
+  const warning = warnOfMove(jobs, names, training.state.queues, trans);
   const { value } = await InputDialog.getItem({
     title: trans._n('Move %1 job to another queue', 'Move %1 jobs to another queue', ids.length),
-    label: trans.__('Queue'),
+    label: [trans.__('Queue'), warning].filter(Boolean).join('. '),
     items: names,
     okLabel: trans.__('Move'),
     cancelLabel: trans.__('Cancel')

@@ -95,7 +95,7 @@ async def test_a_webhook_gets_the_notice_and_the_headers() -> None:
     assert b"Authorization: Bearer t" in head
     document = json.loads(body)
     assert document["text"] == (
-        "Job train: größer.ipynb is failed. ann sent it to the queue vision 2 h 5 min before its end. "
+        "Job train: größer.ipynb has failed. ann sent it to the queue vision 2 h 5 min before its end. "
         "Cell 3 raised ValueError: no such file."
     )
     assert (document["job"], document["owner"], document["phase"]) == ("job-7", "ann", "failed")
@@ -124,7 +124,7 @@ async def test_the_owner_gets_a_mail() -> None:
     assert any(command.startswith(b"AUTH PLAIN") for command in commands)
     mail = email.message_from_bytes(mails[0], policy=modern)
     assert (mail["To"], mail["From"]) == ("ann@example.org", "jupyter-gq <gpu@example.org>")
-    assert mail["Subject"] == "Job train: größer.ipynb is failed"
+    assert mail["Subject"] == "Job train: größer.ipynb has failed"
     assert mail.get_content().splitlines()[0].endswith("Cell 3 raised ValueError: no such file.")
 
 

@@ -163,9 +163,14 @@ async def test_a_job_that_makes_room_can_be_held_meanwhile_and_released_before_i
     world.send(BOB, "nlp", "0.5")
     await world.step(1)
     assert world.job(job).phase == "pausing"
+    assert "Continues by itself" in world.job(job).sentence
     change(world, ANN, job, held=True)
+    held = "Pausing: it has a moment to save its state, and is held until it is released."
+    assert world.job(job).sentence == held
     change(world, ANN, job, held=False)
+    assert "Continues by itself" in world.job(job).sentence
     change(world, ANN, job, held=True)
+    assert world.job(job).sentence == held
     world.backend.end(job, Outcome.PAUSED)
     await world.step(2)
     assert world.job(job).sentence.startswith("Held by you")
@@ -228,7 +233,7 @@ async def test_a_job_that_has_ended_or_is_ending_cannot_be_changed(world):
         change(world, ANN, job, held=True)
     world.backend.end(job, Outcome.KILLED)
     await world.step(2)
-    with pytest.raises(Conflict, match=r"The job 'digits' is cancelled already"):
+    with pytest.raises(Conflict, match=r"The job 'digits' was cancelled already"):
         change(world, ANN, job, held=True)
 
 

@@ -14,7 +14,7 @@ from jupyter_gq.domain.mentions import reveal
 from jupyter_gq.domain.states import State
 from tests.fakes import FakeResizingBackend, SuspendsJobs, a_node
 
-from .world import ANN, BOB, World, story_settings
+from .world import ADMIN, ANN, BOB, World, story_settings
 
 pytestmark = pytest.mark.asyncio
 
@@ -393,3 +393,30 @@ async def test_the_sentence_of_an_eviction_in_the_audit_log_names_the_work_for_w
     (suspend,) = acts(lab, Action.JOB_SUSPEND)
     assert suspend["for_workload"] == bobs
     assert suspend["sentence"] == reveal(suspend["sentence"])
+
+
+async def test_a_drain_is_named_as_the_reason_of_a_job_that_was_suspended_before(lab):
+    lab.backend.can_move = False
+    away, bobs = await suspended(lab)
+    (device,) = lab.job(bobs).devices
+    view = await lab.controller.drains.begin(ADMIN, device)
+    assert (view.leaving, view.staying, view.suspended) == ([bobs], [], [away])
+    assert reveal(view.sentence).endswith(
+        "ann's digits is suspended there, in host memory, and goes on after the drain, or on another GPU if the driver "
+        "can move GPU memory to it."
+    )
+    await lab.step(3)
+    told = reveal(lab.job(away).sentence)
+    assert told.startswith("Paused: nlp needed its 1 GPU back.")
+    assert f"GPU {view.index} of box is being drained" in told
+    await lab.controller.drains.end(ADMIN, device)
+    await lab.step()
+    assert "drained" not in lab.job(away).sentence
+
+
+async def test_a_drain_of_the_whole_node_is_named_to_a_job_that_was_suspended_before(lab):
+    away, _ = await suspended(lab)
+    view = await lab.controller.drains.begin(ADMIN, "box")
+    assert view.suspended == [away]
+    await lab.step(3)
+    assert "box is being drained" in lab.job(away).sentence

@@ -103,6 +103,23 @@ def test_whole_notebook_is_every_code_cell_that_is_not_empty():
         bundle.plan_steps(a_request(cells[0], mode="notebook", targets=[]), PYTHON)
 
 
+@pytest.mark.parametrize("mode", ["notebook", "replay"])
+def test_a_chosen_cell_that_sends_jobs_is_refused_with_its_number(mode):
+    sender = "import jupyter_gq\njob = jupyter_gq.submit(f)"
+    request = a_request(code("a", "x = 1"), code("t", sender), mode=mode, targets=["t"])
+    with pytest.raises(RefusedRequest, match=r"Cell 2 sends jobs .*`if not jupyter_gq\.in_job\(\):`"):
+        bundle.plan_steps(request, PYTHON)
+    guarded = code("t", "import jupyter_gq\nif not jupyter_gq.in_job():\n    jupyter_gq.submit(f)")
+    train, skipped = code("m", "%%train\nfit()"), code("s", sender, "gq-skip")
+    request = a_request(guarded, train, skipped, mode=mode, targets=["t"])
+    assert [step[0] for step in planned(request)] == (["t", "m"] if mode == "notebook" else ["t"])
+
+
+def test_a_question_for_the_options_of_the_magic_is_not_asked_again_in_the_job():
+    prefix = [ran("h", "%train --help\n"), ran("a", "%train_it\nx"), ran("b", "%train --help\ny = 1")]
+    assert [step[0] for step in planned(a_request(prefix=prefix))] == ["a", "b", "t"]
+
+
 @pytest.mark.parametrize(
     ("cells", "target", "expected"),
     [

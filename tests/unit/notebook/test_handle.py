@@ -63,15 +63,13 @@ def test_a_refusal_ends_the_wait(server) -> None:
         jupyter_gq.job("job-1").wait()
 
 
-@pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_a_job_without_result_raises_its_sentence_and_its_traceback(server, status) -> None:
+@pytest.mark.parametrize(("status", "clause"), [("failed", "has failed"), ("cancelled", "was cancelled")])
+def test_a_job_without_result_raises_its_sentence_and_its_traceback(server, status, clause) -> None:
     says(server, a_job(status, sentence="ValueError in cell 1."))
     server.answers["GET", JOB + "/text"] = (200, {"text": "lr is 1", "error": "line 3\nValueError: no"})
     with pytest.raises(jupyter_gq.JobFailed) as raised:
         jupyter_gq.job("job-1").result()
-    assert str(raised.value) == (
-        f"The job 'train' (job-1) is {status}. ValueError in cell 1.\n\nline 3\nValueError: no"
-    )
+    assert str(raised.value) == (f"The job 'train' (job-1) {clause}. ValueError in cell 1.\n\nline 3\nValueError: no")
 
 
 def test_a_job_without_names_of_variables_brings_back_the_value_that_it_has_shown(server) -> None:

@@ -80,6 +80,8 @@ def test_other_functions_are_not_refused(send, function) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "error", "words"),
     [
+        ("gpus", True, TypeError, "gpus is a number or text, not True"),
+        ("max_seconds", False, TypeError, "max_seconds is a number or text, not False"),
         ("gpus", float("nan"), ValueError, "gpus is a finite number, not nan"),
         ("expected_seconds", float("inf"), ValueError, "expected_seconds is a finite number, not inf"),
         ("max_seconds", numpy.float32("nan"), ValueError, "max_seconds is a finite number"),

@@ -3,6 +3,7 @@
 import importlib
 import json
 import linecache
+import math
 import subprocess
 import sys
 import traceback
@@ -18,6 +19,7 @@ from jupyter_gq.notebook.pickled_call import (
     describe_call,
     load_call,
     pickle_call,
+    restore_numbers,
     simplify,
     this_python,
 )
@@ -110,6 +112,44 @@ def test_a_function_that_uses_what_cannot_be_pickled_is_named() -> None:
         pickle_call(train, (), {})
 
 
+CACHED = """
+import functools, sys
+from jupyter_gq.notebook.pickled_call import check_call, load_call, pickle_call, this_python
+
+@functools.lru_cache(maxsize=3)
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+text = pickle_call(fib, (10,), {})
+check_call(text)
+print(load_call(this_python(), text)())
+"""
+
+
+def test_a_function_of_the_notebook_with_a_cache_is_sent_with_its_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "-"], input=CACHED, capture_output=True, text=True, timeout=scaled(60), check=False
+    )
+    assert done.stdout.splitlines()[-1:] == ["55"], done.stderr
+
+
+def nest(depth):
+    function, values = double, []
+    for _ in range(depth):
+        function, values = (lambda inner: lambda: inner())(function), [values]
+    return function, values
+
+
+def test_what_is_nested_too_deeply_is_told_so() -> None:
+    function, values = nest(5000)
+    with pytest.raises(JobError, match="The list that is argument 1 cannot be pickled: it is nested too deeply"):
+        pickle_call(print, (values,), {})
+    with pytest.raises(
+        JobError, match=r"cannot be pickled: it is nested too deeply.* with fewer functions or containers"
+    ):
+        pickle_call(function, (), {})
+
+
 def test_a_call_that_is_too_large_says_what_to_do(monkeypatch) -> None:
     monkeypatch.setattr(pickled_call, "MAX_CALL", 1000)
     with pytest.raises(JobError, match="Write large arguments to a file"):
@@ -155,8 +195,8 @@ class Tensor:
             {"loss": Tensor(0.25), "all": Tensor(1, 2), "name": "a", 3: True},
             {"loss": 0.25, "all": None, "name": "a", "3": True},
         ),
-        (float("nan"), None),
-        ({"loss": float("inf")}, {"loss": None}),
+        (float("nan"), "nan"),
+        ({"loss": float("inf"), "best": -math.inf}, {"loss": "inf", "best": "-inf"}),
         ([1, 2], None),
         (2**80, None),
         ({"a\udcff": "\ud800"}, {"a\\udcff": "\\ud800"}),
@@ -165,6 +205,12 @@ class Tensor:
 def test_numbers_and_texts_are_shown_to_programs_and_nothing_else(value, simple) -> None:
     assert simplify(value) == simple
     assert json.loads(json.dumps(simplify(value), ensure_ascii=False).encode()) == simple
+
+
+def test_numbers_that_json_does_not_know_are_restored() -> None:
+    value = {"loss": math.inf, "best": -math.inf, "steps": 3, "name": "information"}
+    assert restore_numbers(json.loads(json.dumps(simplify(value), allow_nan=False))) == value
+    assert math.isnan(restore_numbers(simplify(math.nan)))
 
 
 def test_the_value_of_a_call_is_shown_with_its_numbers(monkeypatch) -> None:

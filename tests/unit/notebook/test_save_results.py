@@ -114,5 +114,5 @@ def test_a_deep_value_ends_no_kernel_with_a_raised_limit_of_recursions(tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1000000\n"
     deep, kept = json.loads(report.read_text())["variables"]
-    assert "recursion" in deep["reason"]
+    assert "nested too deeply" in deep["reason"]
     assert not kept["reason"]

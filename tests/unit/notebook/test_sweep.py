@@ -98,6 +98,31 @@ def test_the_table_has_the_best_first_and_what_has_no_number_last(server, monkey
     assert [line.split()[0] for line in lines[1:]] == [f"job-{lr}" for lr in order]
 
 
+@pytest.mark.parametrize(("mode", "order"), [("max", [3, 0, 2, 1]), ("min", [2, 0, 3, 1])])
+def test_infinite_numbers_are_shown_as_they_are_and_nan_comes_last(server, monkeypatch, mode, order) -> None:
+    sweep = send(server, 4, mode=mode)
+    lists(server, "done", "done", "done", "done")
+    returned(server, job_0=0.5, job_1="nan", job_2="-inf", job_3="inf")
+    table = sweep.table()
+    assert table["lr"].tolist() == order
+    assert "-inf" in table.to_html()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    plain = sweep.table()
+    shown = {0: "0.5", 1: "nan", 2: "-inf", 3: "inf"}
+    assert [line.split()[-1] for line in repr(plain).splitlines()[1:]] == [shown[lr] for lr in order]
+    assert "<td>-inf</td>" in plain._repr_html_()
+    assert sweep.best().id == f"job-{order[0]}"
+
+
+def test_nan_is_no_number_yet(server) -> None:
+    sweep = send(server, 1)
+    lists(server, "done")
+    returned(server, job_0="nan")
+    with pytest.raises(jupyter_gq.JobError, match="No job of the sweep has returned a number yet"):
+        sweep.best()
+    assert sweep.cancel(keep_best=1) == 0
+
+
 def test_a_number_alone_is_its_own_metric(server) -> None:
     sweep = send(server, 2)
     lists(server, "done", "done")

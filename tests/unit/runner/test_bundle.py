@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.user_files import SMALL_FILE
 from jupyter_gq.runner.files.bundle import Bundle, read_bundle
 from jupyter_gq.runner.problems import BundleError
@@ -67,6 +68,19 @@ def test_long_messages_are_cut_in_the_sentence_only(tmp_path: Path) -> None:
     verdict = describe_exception(bundle.cells, bundle.cells[0], "E", "z" * 1000)
     assert len(verdict.sentence) < 400
     assert verdict.evalue == "z" * 1000
+
+
+@pytest.mark.parametrize(
+    ("ename", "evalue", "remedy"),
+    [
+        ("MemoryError", "Parser stack overflowed - Python source too complex to parse", "nested too deeply for Python"),
+        ("MemoryError", "Unable to allocate 3 GiB", "ask for more memory for the job."),
+        ("RuntimeError", "CUDA out of memory", "smaller batches"),
+    ],
+)
+def test_the_remedy_is_that_of_the_true_cause(ename, evalue, remedy) -> None:
+    (cell,) = cells = (CellToRun(index=0, id="a", source="x", role="target"),)
+    assert remedy in describe_exception(cells, cell, ename, evalue).sentence
 
 
 def test_the_result_of_any_exception_is_small_enough_to_be_read(tmp_path: Path) -> None:

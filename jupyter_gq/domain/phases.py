@@ -1,0 +1,10 @@
+"""The phases of jobs in sentences. Kernels import this module too, so it needs the standard library only."""
+
+from __future__ import annotations
+
+_CLAUSES = {"failed": "has failed", "cancelled": "was cancelled", "cancelling": "is being cancelled"}
+
+
+def describe_phase(phase: str) -> str:
+    """Return what a sentence says of a job in this phase, such as "has failed" or "is running"."""
+    return _CLAUSES.get(phase, f"is {phase}")
