@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from .bundle import sends_itself
 from .cells import make_title
 from .history import RanCell
 from .requests import CellWarning
@@ -28,6 +29,19 @@ def describe_warnings(warnings: Iterable[CellWarning], before: Sequence[RanCell]
         for each in listed
     ]
     return list(dict.fromkeys(sentences))
+
+
+def describe_failed(ran: Sequence[RanCell], target: str) -> list[str]:
+    """Return a sentence on the cells that are left out since they ended with an error; none if there are none.
+
+    Neither the target nor a cell that ran again without an error is named.
+    """
+    mended = {cell.cell_id for cell in ran if not cell.failed and cell.cell_id}
+    failed = [cell for cell in ran if cell.failed and cell.cell_id not in {*mended, target}]
+    names = [_name_cell(cell) for cell in failed if not sends_itself(cell.code)]
+    if not names:
+        return []
+    return [f"{_name_cells(names)} ended with an error and does not run in the job: what it did is missing there."]
 
 
 def _name_cell(cell: RanCell) -> str:

@@ -1,4 +1,4 @@
-"""What a replay does not bring back: numbered outputs, values set on the page, modules as they were, linked folders.
+"""The state that a replay does not bring back: numbered outputs, values set on the page, modules as they were, links.
 
 The same code then computes something else in a job, and nothing fails. So the plan tells it.
 
@@ -92,7 +92,9 @@ def find_earlier_versions(steps: Sequence[Step], ran: Sequence[RanCell]) -> Iter
         made = set(find_made_names(earlier)).intersection(find_free_names([step.source]))
         if made:
             named = ", ".join(sorted(made))
-            said = f"an earlier version of this cell has changed {named} here, and does not run in the job"
+            said = (
+                f"reads {named}, which an earlier version of it has changed here; that version does not run in the job"
+            )
             yield warn_about(step, "earlier_version", said)
 
 

@@ -1,4 +1,4 @@
-"""What cells set in their process, and in no variable: random numbers, options of libraries, the environment, paths.
+"""The state that cells set in no variable: random numbers, options of libraries, environment, paths.
 
 A job that takes variables along in place of these cells does not have it. For Python only.
 

@@ -268,8 +268,8 @@ def job(id: str) -> Job:
 def wait_until(find: Callable[[], str], timeout: float | None, *, every: float | None = None) -> str:
     """Call `find` until it returns a text, and return that; "" after `timeout` seconds.
 
-    It is called each `every` seconds, about one by default. While nobody answers, the pauses grow. Raises `JobError` if
-    a request is refused, and `TypeError` or `ValueError` for a `timeout` that is no number.
+    Between two calls are `every` seconds, about one by default, and more while nobody answers. Raises `JobError` if a
+    request is refused, and `TypeError` or `ValueError` for a `timeout` that is no number.
     """
     _check_timeout(timeout)
     every = INTERVAL if every is None else every

@@ -24,8 +24,9 @@ from .stopping import StopRequest
 def boot(job_dir: Path, run: int, task: int, *, ephemeral: bool = False) -> int:
     """Run one task of one run of the job in this folder; return the exit status of the process.
 
-    The status is 0, 1 for a failure, `RESULT_NOT_WRITTEN`, or `DISK_FULL` if the disk has no room for the run, which then
-    has no result. No error is raised: it becomes the result of the run, with a sentence. `ephemeral`: the folder does not outlive this process (see `job.Job`).
+    The status is 0, 1 for a failure, `RESULT_NOT_WRITTEN`, or `DISK_FULL` if the disk has no room for the run, which
+    then has no result. No error is raised: it becomes the result of the run, with a sentence. `ephemeral`: the folder
+    does not outlive this process (see `job.Job`).
     """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)

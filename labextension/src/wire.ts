@@ -1004,6 +1004,7 @@ export interface components {
             seconds: number | null;
             failed: boolean;
             cell_id: string;
+            began: number;
         };
         /** @description A job of a selection to which the request could not be applied. */
         RefusedJob: {

@@ -1,6 +1,6 @@
 """The sentences about cells for people who see no list of them."""
 
-from jupyter_gq.lab.cell_notes import describe_warnings
+from jupyter_gq.lab.cell_notes import describe_failed, describe_warnings
 from jupyter_gq.lab.history import RanCell
 from jupyter_gq.lab.requests import CellWarning
 
@@ -28,3 +28,14 @@ def test_what_is_said_of_the_cell_that_is_sent_and_of_all_cells_names_no_other()
         "“x” is a setup cell.",
         "All run again.",
     ]
+
+
+def test_failed_cells_that_are_left_out_are_named_once():
+    def ran(count, code, cell_id="", failed=True):
+        return RanCell(code=code, execution_count=count, cell_id=cell_id, seconds=1.0, failed=failed)
+
+    assert describe_failed([ran(1, "x = 0", "a", failed=False), ran(2, "x += 1; raise", "b")], "t") == [
+        "The cell [2] “x += 1; raise” ended with an error and does not run in the job: what it did is missing there."
+    ]
+    assert describe_failed([ran(1, "y", "a"), ran(2, "y = 1", "a", failed=False)], "t") == [], "it ran again"
+    assert describe_failed([ran(1, "train()", "t"), ran(2, "%%train\ntrain()")], "t") == [], "it is sent"

@@ -67,7 +67,7 @@ def told(target, *cells):
 
 def test_an_earlier_version_that_made_what_the_cell_reads_is_told():
     (message,) = told("acc.append(a)", ran("a += 1\nacc.append(a)"))
-    assert message == "an earlier version of this cell has changed a here, and does not run in the job"
+    assert message == ("reads a, which an earlier version of it has changed here; that version does not run in the job")
 
 
 @pytest.mark.parametrize(
