@@ -108,6 +108,10 @@ class PageSize:
         return found
 
 
+#: The unused parts of files that are deleted in one transaction: other writers wait for the deletion of so many bytes.
+PARTS_DELETED = PageSize(entries=200, size=16 * 1024 * 1024)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutputSize:
     """The number of pieces of a job's stored output, and their size in bytes."""
@@ -298,8 +302,11 @@ class Store(Protocol):
         """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
         ...
 
-    def delete_unused_parts(self, wanted_before: Instant) -> int:
-        """Delete the parts that no workload has and that nobody has wanted since that time; return their number."""
+    def delete_unused_parts(self, wanted_before: Instant, most: PageSize = PARTS_DELETED) -> int:
+        """Delete parts that no workload has and that nobody has wanted since that time; return their number.
+
+        One call deletes at most `most`, in one short transaction, and returns 0 if no such part is left.
+        """
         ...
 
     def take_over(self) -> int:

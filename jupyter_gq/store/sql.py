@@ -14,7 +14,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
-from .protocol import NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
+from .protocol import PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
 
@@ -316,10 +316,13 @@ class SqlStore:
         with self._database.read() as connection:
             return tuple(row.content for row in statements.read_parts(connection, workload, start, page))
 
-    def delete_unused_parts(self, wanted_before: Instant) -> int:
-        """Delete the parts that no workload has and that nobody has wanted since that time; return their number."""
+    def delete_unused_parts(self, wanted_before: Instant, most: PageSize = PARTS_DELETED) -> int:
+        """Delete parts that no workload has and that nobody has wanted since that time; return their number.
+
+        One call deletes at most `most`, in one short transaction, and returns 0 if no such part is left.
+        """
         with self._database.write() as connection:
-            return statements.delete_unused_parts(connection, wanted_before)
+            return statements.delete_unused_parts(connection, wanted_before, most)
 
     def take_over(self) -> int:
         """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.

@@ -64,9 +64,11 @@ class Retention:
             await asyncio.sleep(EVERY)
 
     async def sweep_parts(self) -> int:
-        """Delete the parts of files that no job has any more; return their number."""
-        before = Instant(self._context.clock.now() - UNUSED_KEPT)
-        return await asyncio.to_thread(self._context.store.delete_unused_parts, before)
+        """Delete the parts of files that no job has any more, in short transactions; return their number."""
+        before, deleted = Instant(self._context.clock.now() - UNUSED_KEPT), 0
+        while portion := await asyncio.to_thread(self._context.store.delete_unused_parts, before):
+            deleted += portion
+        return deleted
 
     async def sweep_audit(self) -> int:
         """Delete all audit entries that are due, in short transactions; return their number.

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.store.protocol import PageSize
 from jupyter_gq.store.sql import SqlStore
 from tests.patience import scaled
 
@@ -117,6 +118,23 @@ async def test_nobody_sees_a_part_of_its_output(world):
     world.store.watch(look)
     assert await world.controller.retention.sweep() == 1
     assert set(asked) == {job}
+    world.store.close()
+
+
+class DeletesOnePart(SqlStore):
+    """Each portion of unused parts has one part."""
+
+    def delete_unused_parts(self, wanted_before, most=None) -> int:
+        return super().delete_unused_parts(wanted_before, PageSize(entries=1))
+
+
+async def test_unused_parts_go_in_portions(world):
+    world.store = DeletesOnePart(world.url)
+    world.restart()
+    world.store.put_parts("ann", {letter * 64: b"1" for letter in "abc"}, world.clock.now())
+    world.clock.forward(2 * DAY)
+    assert await world.controller.retention.sweep_parts() == 3
+    assert world.store.parts_size("ann") == 0
     world.store.close()
 
 
