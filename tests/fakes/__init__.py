@@ -15,6 +15,7 @@ from .machine import (
 from .stores import (
     StoreGoesAway,
     StoreIsFull,
+    StoreKeepsOldEvents,
     StoreLosesAnAnswer,
     StoreLosesTheRace,
     StoreOfAServiceThatDies,
@@ -67,6 +68,7 @@ __all__ = [
     "StopsTooLate",
     "StoreGoesAway",
     "StoreIsFull",
+    "StoreKeepsOldEvents",
     "StoreLosesAnAnswer",
     "StoreLosesTheRace",
     "StoreOfAServiceThatDies",

@@ -49,6 +49,13 @@ class StoreIsFull(_StoreAround):
         return self._store.save(records, events, audit)
 
 
+class StoreKeepsOldEvents(_StoreAround):
+    """Cannot delete events."""
+
+    def prune_events(self, keep: int) -> None:
+        raise StorageFull("The disk of the database is full.")
+
+
 class StoreTakesNoOutputs(_StoreAround):
     """Has room for records, and while `full` none for outputs."""
 

@@ -81,7 +81,9 @@ class LogLimits:
         kept = await asyncio.to_thread(self._measure_ended)
         users: dict[str, int] = {}
         for workload in self._list_running():
-            users[workload.owner] = users.get(workload.owner, 0) + await asyncio.to_thread(self._limit_running, workload)
+            users[workload.owner] = users.get(workload.owner, 0) + await asyncio.to_thread(
+                self._limit_running, workload
+            )
         for each in kept:
             users[each.workload.owner] = users.get(each.workload.owner, 0) + each.kept
         limit, dropped = self._context.settings.max_user_log_bytes, 0

@@ -193,11 +193,17 @@ class Records:
         self._prune(len(stored))
 
     def _prune(self, added: int) -> None:
-        """Count the added events, and from time to time delete all stored events but the newest `EVENTS_KEPT`."""
+        """Count the added events, and from time to time delete all stored events but the newest `EVENTS_KEPT`.
+
+        A failure is logged: the change that added the events is stored, and its caller must not take it for refused.
+        """
         self._events_since_pruning += added
         if self._events_since_pruning >= _PRUNE_EVERY:
             self._events_since_pruning = 0
-            self._store.prune_events(EVENTS_KEPT)
+            try:
+                self._store.prune_events(EVENTS_KEPT)
+            except Exception as error:  # noqa: BLE001 - the failure of a clean-up is no failure of the stored change
+                log.warning("old events could not be deleted; it is tried again later: %s", error)
 
 
 def event_kind(record: Record) -> Literal["job", "notebook"]:
