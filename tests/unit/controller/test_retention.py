@@ -113,12 +113,24 @@ async def test_nobody_sees_a_part_of_its_output(world):
     def look(workload):
         with pytest.raises(NotFound):
             world.controller.jobs.read_outputs(ANN, workload, 0)
+        assert world.controller.job_lists.list_jobs(ANN, limit=10, before=None).jobs == []
         asked.append(workload)
 
     world.store.watch(look)
     assert await world.controller.retention.sweep() == 1
     assert set(asked) == {job}
     world.store.close()
+
+
+async def test_a_job_whose_files_cannot_be_deleted_is_shown_until_they_can(world):
+    job = await a_finished_job(world)
+    world.clock.forward(31 * DAY)
+    world.bundles.stuck.add(job)
+    assert await world.controller.retention.sweep() == 0
+    assert world.job(job).last_seq == 99
+    assert [each.id for each in world.controller.job_lists.list_jobs(ANN, limit=10, before=None).jobs] == [job]
+    world.bundles.stuck.clear()
+    assert await world.controller.retention.sweep() == 1
 
 
 class DeletesOnePart(SqlStore):
