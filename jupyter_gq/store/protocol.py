@@ -25,6 +25,7 @@ changes nothing, even a write that began at the same moment.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from jupyter_gq.domain.amount import Instant
@@ -108,6 +109,8 @@ class PageSize:
         return found
 
 
+#: No settings.
+NO_SETTINGS: Mapping[str, JsonObject] = MappingProxyType({})
 #: The unused parts of files that are deleted in one transaction: other writers wait for the deletion of so many bytes.
 PARTS_DELETED = PageSize(entries=200, size=16 * 1024 * 1024)
 
@@ -138,11 +141,15 @@ class Store(Protocol):
         ...
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
 
-        `audit` are entries for the audit log, which are stored with them.
+        `audit` are entries for the audit log, and `settings` small documents by name, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """

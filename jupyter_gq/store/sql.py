@@ -14,7 +14,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
-from .protocol import PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
+from .protocol import NO_SETTINGS, PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
 
@@ -55,11 +55,15 @@ class SqlStore:
         self._database.check_pages()
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
 
-        `audit` are entries for the audit log, which are stored with them.
+        `audit` are entries for the audit log, and `settings` small documents by name, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """
@@ -67,6 +71,8 @@ class SqlStore:
             if records:
                 _put_records(connection, records)
             add_audit_entries(connection, audit)
+            for name, value in settings.items():
+                statements.put_setting(connection, {"name": name, "value": encode_json(value)})
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:

@@ -283,6 +283,14 @@ def test_settings_are_replaced(store, reopened):
     assert reopened().setting("last_eviction:ann") == {"at": 2}
 
 
+def test_settings_are_stored_with_records_or_not_at_all(store, reopened):
+    first = replace(a_record("one"), idempotency_key="key")
+    store.save([first], settings={"last_eviction:ann": {"at": 1}})
+    with pytest.raises(Conflict):
+        store.save([replace(a_record("two"), idempotency_key="key")], settings={"last_eviction:ann": {"at": 2}})
+    assert reopened().setting("last_eviction:ann") == {"at": 1}
+
+
 def an_entry(at=1.0, actor="ann", action=Action.JOB_SUBMIT, object="digits", owner="ann", **details):
     return AuditEntry(at=Instant(at), actor=actor, action=action, object=object, owner=owner, details=details)
 

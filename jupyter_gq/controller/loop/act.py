@@ -23,7 +23,6 @@ from jupyter_gq.backends.share_suspension import ShareState
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
@@ -93,7 +92,7 @@ class Executor:
     def _changes(self, instruction: Instruction) -> list[Change]:
         """Return the changes by which an instruction is recorded; none for an unknown workload.
 
-        Tokens are made and evictions of notebooks stored.
+        Tokens are made.
         """
         record = self._context.records.get(instruction.workload)
         if record is None:
@@ -144,7 +143,7 @@ class Executor:
     def _eviction(self, record: Record, evict: Evict) -> list[Change]:
         """Return the change that tells a run to stop; none if the workload has no run or is stopping already.
 
-        Logs the eviction, and stores that of a notebook for the options page of its owner.
+        Logs the eviction.
         """
         workload, now = record.workload, self._context.clock.now()
         if not workload.holds or workload.stop is not None:
@@ -160,8 +159,6 @@ class Executor:
         eviction = Eviction(
             reason=evict.reason.value, sentence=evict.sentence, by=_name_preemptor(evict.reason, by), at=now
         )
-        if workload.kind is Kind.NOTEBOOK:
-            remember_eviction(self._context.store, workload.owner, eviction)
         log.info(
             "%s of %s is evicted: %s",
             workload.id,
