@@ -31,6 +31,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.TooLarge, 413, None),
     (errors.StorageFull, 507, None),
     (errors.StoreUnavailable, 503, None),
+    (errors.StatementCancelled, 503, None),
     (errors.Superseded, 503, None),
     (errors.NotLeading, 503, None),
     (errors.BackendError, 503, None),

@@ -251,6 +251,22 @@ class StoreUnavailable(MachineError):
         self.place, self.told = place, told
 
 
+class StatementCancelled(MachineError):
+    """A statement that the database ended before it was done, by its time limit or for an administrator.
+
+    Nothing of its transaction was kept.
+    """
+
+    code = "statement_cancelled"
+
+    def __init__(self, place: str, told: str) -> None:
+        super().__init__(
+            f"The scheduler's database {place} cancelled a statement ({told}). Nothing was changed; try again. If this "
+            "happens often, the database is too slow."
+        )
+        self.place, self.told = place, told
+
+
 class DamagedDatabase(AdminError):
     """A database file that SQLite cannot read: a damaged page or header, or a file that was cut off."""
 

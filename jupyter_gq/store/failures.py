@@ -5,7 +5,14 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import AdminError, DamagedDatabase, JupyterGQError, StorageFull, StoreUnavailable
+from jupyter_gq.domain.errors import (
+    AdminError,
+    DamagedDatabase,
+    JupyterGQError,
+    StatementCancelled,
+    StorageFull,
+    StoreUnavailable,
+)
 
 #: Names of SQLite's errors when the disk, or a quota on it, refuses a write. SQLite reports a quota as an I/O error.
 _SQLITE_FULL = frozenset(
@@ -19,6 +26,8 @@ _SQLITE_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _FULL = "53100"
 #: PostgreSQL's "insufficient privilege".
 _FORBIDDEN = "42501"
+#: PostgreSQL's "query canceled". See docs/decisions/0189-do-not-count-a-cancelled-statement-as-an-outage.md.
+_CANCELLED = "57014"
 #: Beginnings of PostgreSQL's states for temporary failures: connection, resources, operator, system, locks,
 #: conflicts, a server that has become a read-only copy, a server that ended our idle transaction.
 _AWAY_CLASSES = ("08", "53", "57", "58", "55P03", "40", "25006", "25P03")
@@ -42,8 +51,8 @@ def translated_errors(place: str) -> Iterator[None]:
 def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
     """Return the error to raise instead of an error of the database `place`; None for an error that is a defect.
 
-    A full disk becomes `StorageFull`, a damaged file `DamagedDatabase`, missing privileges `AdminError`, and a database
-    that is away `StoreUnavailable`.
+    A full disk becomes `StorageFull`, a damaged file `DamagedDatabase`, missing privileges `AdminError`, a statement
+    that the server cancelled `StatementCancelled`, and a database that is away `StoreUnavailable`.
     """
     original = getattr(error, "orig", None) or error
     told = (str(original).strip() or type(original).__name__).splitlines()[0]
@@ -56,6 +65,8 @@ def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError
         return AdminError(
             f"The database {place} refuses what the scheduler needs ({told}). Make its user the owner of the database."
         )
+    if state == _CANCELLED:
+        return StatementCancelled(place, told)
     if name.startswith(_SQLITE_AWAY) or state.startswith(_AWAY_CLASSES) or _connection_lost(error, name, state):
         return StoreUnavailable(place, told)
     return None

@@ -25,6 +25,7 @@ changes nothing, even a write that began at the same moment.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from jupyter_gq.domain.amount import Instant
@@ -108,6 +109,12 @@ class PageSize:
         return found
 
 
+#: No settings.
+NO_SETTINGS: Mapping[str, JsonObject] = MappingProxyType({})
+#: The unused parts of files that are deleted in one transaction: other writers wait for the deletion of so many bytes.
+PARTS_DELETED = PageSize(entries=200, size=16 * 1024 * 1024)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutputSize:
     """The number of pieces of a job's stored output, and their size in bytes."""
@@ -134,11 +141,15 @@ class Store(Protocol):
         ...
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
 
-        `audit` are entries for the audit log, which are stored with them.
+        `audit` are entries for the audit log, and `settings` small documents by name, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """
@@ -298,8 +309,11 @@ class Store(Protocol):
         """Return one page of the parts of a workload from place `start` on, in order; empty after the last one."""
         ...
 
-    def delete_unused_parts(self, wanted_before: Instant) -> int:
-        """Delete the parts that no workload has and that nobody has wanted since that time; return their number."""
+    def delete_unused_parts(self, wanted_before: Instant, most: PageSize = PARTS_DELETED) -> int:
+        """Delete parts that no workload has and that nobody has wanted since that time; return their number.
+
+        One call deletes at most `most`, in one short transaction, and returns 0 if no such part is left.
+        """
         ...
 
     def take_over(self) -> int:

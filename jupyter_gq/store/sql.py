@@ -14,7 +14,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
-from .protocol import NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
+from .protocol import NO_SETTINGS, PARTS_DELETED, NewEvent, OutputPiece, OutputSize, PageSize, Record, StoredEvent
 from .rows import RowDecoder, add_audit_entries, row_of
 from .transactions import Transactions
 
@@ -55,11 +55,15 @@ class SqlStore:
         self._database.check_pages()
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
 
-        `audit` are entries for the audit log, which are stored with them.
+        `audit` are entries for the audit log, and `settings` small documents by name, which are stored with them.
 
         Raises `Conflict` if another workload of the owner has the same idempotency key.
         """
@@ -67,6 +71,8 @@ class SqlStore:
             if records:
                 _put_records(connection, records)
             add_audit_entries(connection, audit)
+            for name, value in settings.items():
+                statements.put_setting(connection, {"name": name, "value": encode_json(value)})
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
@@ -316,10 +322,13 @@ class SqlStore:
         with self._database.read() as connection:
             return tuple(row.content for row in statements.read_parts(connection, workload, start, page))
 
-    def delete_unused_parts(self, wanted_before: Instant) -> int:
-        """Delete the parts that no workload has and that nobody has wanted since that time; return their number."""
+    def delete_unused_parts(self, wanted_before: Instant, most: PageSize = PARTS_DELETED) -> int:
+        """Delete parts that no workload has and that nobody has wanted since that time; return their number.
+
+        One call deletes at most `most`, in one short transaction, and returns 0 if no such part is left.
+        """
         with self._database.write() as connection:
-            return statements.delete_unused_parts(connection, wanted_before)
+            return statements.delete_unused_parts(connection, wanted_before, most)
 
     def take_over(self) -> int:
         """Become the only writer of the database, so that older stores get `Superseded`; return the new epoch.

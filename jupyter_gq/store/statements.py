@@ -277,10 +277,18 @@ def read_parts(connection: sa.Connection, workload: str, start: int, page: PageS
     return _read_page(connection, query, page, lambda row: row.size)
 
 
-def delete_unused_parts(connection: sa.Connection, wanted_before: float) -> int:
-    """Delete the parts that no workload uses and nobody has wanted since that time; return their number."""
+def delete_unused_parts(connection: sa.Connection, wanted_before: float, most: PageSize) -> int:
+    """Delete one page of the parts that no workload uses and nobody has wanted since that time; return their number.
+
+    The entries of `most` must fit one statement.
+    """
     used = sa.select(part_uses.c.digest).where(part_uses.c.owner == parts.c.owner, part_uses.c.digest == parts.c.digest)
-    return connection.execute(sa.delete(parts).where(parts.c.wanted_at < wanted_before, ~used.exists())).rowcount
+    unused = sa.select(parts.c.owner, parts.c.digest, parts.c.size).where(
+        parts.c.wanted_at < wanted_before, ~used.exists()
+    )
+    found = _read_page(connection, unused, most, lambda row: row.size)
+    names = [(row.owner, row.digest) for row in found]
+    return connection.execute(sa.delete(parts).where(sa.tuple_(parts.c.owner, parts.c.digest).in_(names))).rowcount
 
 
 def epoch(connection: sa.Connection) -> int:

@@ -26,6 +26,7 @@ DOMAIN = [
     (errors.NotFound("There is no job job-9."), 404, "not_found", None),
     (errors.Conflict("The job has ended."), 409, "conflict", None),
     (errors.TooLarge("The bundle has 30 MiB."), 413, "too_large", None),
+    (errors.StatementCancelled("'jobs' at db", "statement timeout"), 503, "statement_cancelled", None),
     (errors.StorageFull("The disk is full; nothing was kept."), 507, "storage_full", None),
     (errors.StoreUnavailable("'jobs' at db", "connection refused"), 503, "store_unavailable", None),
     (errors.Superseded(1, 2), 503, "superseded", None),

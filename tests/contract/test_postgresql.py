@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.errors import AdminError, StorageFull, StoreUnavailable
+from jupyter_gq.domain.errors import AdminError, StatementCancelled, StorageFull, StoreUnavailable
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.reachability import check_reachable
@@ -125,6 +125,23 @@ def test_a_write_that_waits_too_long_for_another_service_is_given_up(store, url,
         impatient.save([a_record()])
     impatient.confirm()
     impatient.save([a_record()])
+    impatient.close()
+
+
+def test_a_statement_that_the_server_cancels_changes_nothing_and_is_no_outage(store, url, monkeypatch):
+    monkeypatch.setattr("jupyter_gq.store.engine._SESSION", "SET statement_timeout = '100ms'")
+    impatient = SqlStore(url)
+
+    def write():
+        with impatient._database.write() as connection:
+            connection.execute(sa.delete(metadata.tables["workloads"]))
+            connection.execute(sa.text("SELECT pg_sleep(60)"))
+
+    store.save([a_record("before")])
+    with pytest.raises(StatementCancelled, match="statement timeout"):
+        write()
+    assert ids(impatient) == {"before"}, "it is asked as before"
+    impatient.save([a_record("after")])
     impatient.close()
 
 

@@ -283,6 +283,14 @@ def test_settings_are_replaced(store, reopened):
     assert reopened().setting("last_eviction:ann") == {"at": 2}
 
 
+def test_settings_are_stored_with_records_or_not_at_all(store, reopened):
+    first = replace(a_record("one"), idempotency_key="key")
+    store.save([first], settings={"last_eviction:ann": {"at": 1}})
+    with pytest.raises(Conflict):
+        store.save([replace(a_record("two"), idempotency_key="key")], settings={"last_eviction:ann": {"at": 2}})
+    assert reopened().setting("last_eviction:ann") == {"at": 1}
+
+
 def an_entry(at=1.0, actor="ann", action=Action.JOB_SUBMIT, object="digits", owner="ann", **details):
     return AuditEntry(at=Instant(at), actor=actor, action=action, object=object, owner=owner, details=details)
 
@@ -464,37 +472,3 @@ def test_an_id_is_known_if_it_has_a_record_also_one_that_cannot_be_read(store):
         connection.exec_driver_sql("UPDATE workloads SET document = '{}' WHERE id = 'damaged'")
     asked = ["damaged", "readable", *(f"other-{number}" for number in range(1200))]
     assert store.known_ids(asked) == {"readable", "damaged"}
-
-
-def test_parts_are_kept_for_each_owner_until_no_workload_uses_them(store):
-    first, second = "a" * 64, "b" * 64
-    store.put_parts("ann", {first: b"1", second: b"22"}, Instant(5.0))
-    assert store.want_parts("ann", [first, "c" * 64], Instant(6.0)) == {first}
-    assert store.want_parts("bob", [first], Instant(6.0)) == frozenset()
-    assert (store.parts_size("ann"), store.parts_size("bob")) == (3, 0)
-    assert store.use_parts("digits", "bob", [(first, 1)]) == {first}
-    assert store.use_parts("digits", "ann", [(second, 2), (first, 2)]) == {first}, "it has one byte"
-    assert store.parts("digits", 0, PageSize(entries=10)) == ()
-    assert store.use_parts("digits", "ann", [(second, 2), (first, 1), (second, 2)]) == frozenset()
-    assert store.parts("digits", 0, PageSize(entries=10, size=4)) == (b"22", b"1")
-    assert store.parts("digits", 2, PageSize(entries=10)) == (b"22",)
-    assert store.delete_unused_parts(Instant(100.0)) == 0
-    store.delete_files("digits")
-    assert store.delete_unused_parts(Instant(5.5)) == 1, "the other one was wanted later"
-    assert store.delete_unused_parts(Instant(100.0)) == 1
-
-
-def test_parts_that_come_back_are_kept_apart_from_those_that_went_along(store):
-    along, first, second = "a" * 64, "b" * 64, "c" * 64
-    store.put_parts("ann", {along: b"1", first: b"22", second: b"333"}, Instant(5.0))
-    assert store.use_parts("digits", "ann", [(along, 1)]) == frozenset()
-    assert store.use_result_parts("digits", "bob", [(first, 2)]) == {first}
-    assert store.use_result_parts("digits", "ann", [(first, 2), (along, 1), (first, 2)]) == frozenset()
-    assert store.use_result_parts("digits", "ann", [(second, 3), ("d" * 64, 3)]) == {"d" * 64}, "nothing was recorded"
-    assert store.use_result_parts("digits", "ann", [(second, 4)]) == {second}, "it has three bytes"
-    assert store.parts("digits", 0, PageSize(entries=10)) == (b"1",)
-    assert (store.part("ann", first), store.part("bob", first), store.part("ann", "d" * 64)) == (b"22", None, None)
-    assert store.delete_unused_parts(Instant(100.0)) == 1, "the second one is not used"
-    assert store.use_result_parts("digits", "ann", [(along, 1)]) == frozenset()
-    assert store.delete_unused_parts(Instant(100.0)) == 1, "the first one was replaced"
-    assert store.parts("digits", 0, PageSize(entries=10)) == (b"1",)

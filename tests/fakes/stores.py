@@ -1,11 +1,12 @@
 """Stores that are lost, full or too late, around a real one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_gq.domain.audit import AuditEntry
 from jupyter_gq.domain.errors import Conflict, StorageFull, StoreUnavailable
-from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record, Store, StoredEvent
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.store.protocol import NO_SETTINGS, NewEvent, OutputPiece, Record, Store, StoredEvent
 
 from .time_and_death import Fuse
 
@@ -28,10 +29,14 @@ class StoreOfAServiceThatDies(_StoreAround):
         self._fuse = fuse
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         self._fuse.burn()
-        stored = self._store.save(records, events, audit)
+        stored = self._store.save(records, events, audit, settings)
         self._fuse.burn()
         return stored
 
@@ -42,11 +47,22 @@ class StoreIsFull(_StoreAround):
     full = True
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         if self.full:
             raise StorageFull("The disk of the database is full.")
-        return self._store.save(records, events, audit)
+        return self._store.save(records, events, audit, settings)
+
+
+class StoreKeepsOldEvents(_StoreAround):
+    """Cannot delete events."""
+
+    def prune_events(self, keep: int) -> None:
+        raise StorageFull("The disk of the database is full.")
 
 
 class StoreTakesNoOutputs(_StoreAround):
@@ -82,9 +98,13 @@ class StoreLosesAnAnswer(_StoreAround):
     losing = False
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
-        stored = self._store.save(records, events, audit)
+        stored = self._store.save(records, events, audit, settings)
         if self.losing:
             self.losing = False
             raise StoreUnavailable("'jobs' at db", "server closed the connection unexpectedly")
@@ -95,6 +115,10 @@ class StoreLosesTheRace(_StoreAround):
     """Somebody else's save of the same key came first."""
 
     def save(
-        self, records: Sequence[Record], events: Sequence[NewEvent] = (), audit: Sequence[AuditEntry] = ()
+        self,
+        records: Sequence[Record],
+        events: Sequence[NewEvent] = (),
+        audit: Sequence[AuditEntry] = (),
+        settings: Mapping[str, JsonObject] = NO_SETTINGS,
     ) -> tuple[StoredEvent, ...]:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.")

@@ -36,6 +36,19 @@ class HasNoRoom(FakeBackend):
         await super().launch(launch)
 
 
+class RefusesLate(FakeBackend):
+    """Refuses each launch with `error`, after requests came in `meanwhile`."""
+
+    error: Exception = StorageFull("No space left on device.")
+
+    def meanwhile(self) -> None:
+        """Do what users do during a launch; tests replace this."""
+
+    async def launch(self, launch: Launch) -> None:
+        self.meanwhile()
+        raise self.error
+
+
 class OneLaunchIsDefective(FakeBackend):
     """A mistake in the backend shows with one job only, `hurt`."""
 

@@ -23,7 +23,6 @@ from jupyter_gq.backends.share_suspension import ShareState
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.acts import act_of_scheduler
 from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.controller.suspended_runs import has_suspended_run
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.audit import Action, AuditEntry
@@ -93,7 +92,7 @@ class Executor:
     def _changes(self, instruction: Instruction) -> list[Change]:
         """Return the changes by which an instruction is recorded; none for an unknown workload.
 
-        Tokens are made and evictions of notebooks stored.
+        Tokens are made.
         """
         record = self._context.records.get(instruction.workload)
         if record is None:
@@ -144,7 +143,7 @@ class Executor:
     def _eviction(self, record: Record, evict: Evict) -> list[Change]:
         """Return the change that tells a run to stop; none if the workload has no run or is stopping already.
 
-        Logs the eviction, and stores that of a notebook for the options page of its owner.
+        Logs the eviction.
         """
         workload, now = record.workload, self._context.clock.now()
         if not workload.holds or workload.stop is not None:
@@ -160,8 +159,6 @@ class Executor:
         eviction = Eviction(
             reason=evict.reason.value, sentence=evict.sentence, by=_name_preemptor(evict.reason, by), at=now
         )
-        if workload.kind is Kind.NOTEBOOK:
-            remember_eviction(self._context.store, workload.owner, eviction)
         log.info(
             "%s of %s is evicted: %s",
             workload.id,
@@ -263,7 +260,7 @@ class Executor:
             await (self._launch(record) if record.workload.stop is None else self._cancel_admission(record))
 
     async def _launch(self, record: Record) -> None:
-        """Launch the run of an ADMITTED workload, with its token; if the backend refuses, the workload has failed.
+        """Launch the run of an ADMITTED workload, with its token; see `_record_refused_launch` for a refusal.
 
         A suspended run is resumed instead. A job whose token was lost in a restart gets another one, which is saved at
         once. The launch itself is recorded later, by `_record_launches`.
@@ -284,15 +281,8 @@ class Executor:
         self._context.known_runs.add(key)
         try:
             await self._context.backend_of(workload.kind).launch(self._launch_of(record, token))
-        except StorageFull as error:
-            # Somebody else may have filled the disk, so the job waits for room instead of failing.
-            self._context.known_runs.discard(key)
-            backoff = make_backoff_change(record, Event.REQUEUED, str(error), self._context.clock.now())
-            self._context.records.commit([backoff])
-            return
-        except (BackendError, OSError) as error:
-            self._context.known_runs.discard(key)
-            self._record_failed_launch(workload, error)
+        except (StorageFull, BackendError, OSError) as error:
+            self._record_refused_launch(key, error)
             return
         self._tokens.pop(key, None)
         self._launched.append(workload.id)
@@ -307,11 +297,22 @@ class Executor:
         admitted = [record.workload.id for record in records if record.workload.state is State.ADMITTED]
         self._context.records.commit_each([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
-    def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
-        """Record that a workload has failed and ended, with the error of its backend as the sentence."""
-        told = f"The start failed: {strip_controls(str(error))}"
-        fields = WorkloadChange(placement=(), leaving=(), finished_at=self._context.clock.now())
-        change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
+    def _record_refused_launch(self, key: RunKey, error: Exception) -> None:
+        """Record that a run was not launched: its workload backs off if the disk is full, and has failed otherwise.
+
+        A workload that was told to stop during the launch stays as it is, and the next step ends its admission.
+        """
+        self._context.known_runs.discard(key)
+        record, now = self._context.records.find_unfinished(key[0]), self._context.clock.now()
+        if record is None or record.workload.state is not State.ADMITTED or record.workload.stop is not None:
+            return
+        if isinstance(error, StorageFull):
+            # Somebody else may have filled the disk, so the job waits for room instead of failing.
+            change = make_backoff_change(record, Event.REQUEUED, str(error), now)
+        else:
+            told = f"The start failed: {strip_controls(str(error))}"
+            fields = WorkloadChange(placement=(), leaving=(), finished_at=now)
+            change = Change(workload=key[0], event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
 
     async def _cancel_admission(self, record: Record) -> None:

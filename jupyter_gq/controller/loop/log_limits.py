@@ -3,7 +3,7 @@
 Rules
 -----
 Running jobs on this machine: the beginning of a log above `c.TrainingQueues.max_log_mib` is dropped every minute. Logs
-    that pods send are cut when they arrive.
+    that pods send are cut when they arrive, and only then: a cut in a thread could undo the arrival of a part.
 
 Users: once an hour, the logs of each user's jobs are added up. Above `c.TrainingQueues.max_user_logs_mib`, the logs of
     the jobs that ended first lose all but their end.
@@ -81,7 +81,9 @@ class LogLimits:
         kept = await asyncio.to_thread(self._measure_ended)
         users: dict[str, int] = {}
         for workload in self._list_running():
-            users[workload.owner] = users.get(workload.owner, 0) + await asyncio.to_thread(self._limit, workload)
+            users[workload.owner] = users.get(workload.owner, 0) + await asyncio.to_thread(
+                self._limit_running, workload
+            )
         for each in kept:
             users[each.workload.owner] = users.get(each.workload.owner, 0) + each.kept
         limit, dropped = self._context.settings.max_user_log_bytes, 0
@@ -114,14 +116,20 @@ class LogLimits:
         self._known = known
         return found
 
+    def _limit_running(self, workload: Workload) -> int:
+        """Cut the logs of a running job to its limit, unless pods send them; return how many bytes are kept."""
+        sent_by_pods = self._context.bundles.pod_files is not None
+        return self._cut(workload, None) if sent_by_pods else self._limit(workload)
+
     def _limit(self, workload: Workload) -> int:
         """Cut the logs of a job to its limit, and return how many bytes are kept."""
         return self._cut(workload, share_of_log(self._context.settings.max_log_bytes, workload.tasks))
 
-    def _cut(self, workload: Workload, keep: int) -> int:
+    def _cut(self, workload: Workload, keep: int | None) -> int:
         """Cut the log of each task of a job to little more than `keep` bytes, and return how many bytes are kept.
 
-        A log that cannot be measured counts as nothing, and one that cannot be cut stays.
+        With `keep` None, nothing is cut. A log that cannot be measured counts as nothing, and one that cannot be cut
+        stays.
         """
         bundles, kept = self._context.bundles, 0
         for task in range(workload.tasks):
@@ -131,7 +139,7 @@ class LogLimits:
                 if span is None:
                     continue
                 kept += span.kept
-                if span.kept > keep:
+                if keep is not None and span.kept > keep:
                     kept -= bundles.cut_log(name, keep)
             except (UnusableFile, BackendError) as error:
                 log.info("the log of %s cannot be cut: %s", workload.id, error, extra=workload.log_fields)

@@ -8,7 +8,6 @@ from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.protocol import Backend, Observation, Outcome, Phase
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.records.changes import Change
-from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.controller.suspended_runs import waits_suspended
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError
@@ -70,7 +69,7 @@ class Observer:
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
     async def record(self, observed: ObservedRuns) -> None:
-        """Record starts and ends of runs, with the processes and troubles of running ones, and evictions of notebooks.
+        """Record starts and ends of runs, and the processes and troubles of running ones.
 
         Before that, store a portion of the outputs that ended runs have left, and let records adopt live runs.
         Afterwards, deal with the runs that no record names, and log pods without a ticket.
@@ -85,7 +84,6 @@ class Observer:
             for change in self._changes_alone(record, observed, now)
         ]
         self._context.records.commit_each(changes)
-        self._tell_owners(changes)
         self._remember_processes(observed)
         self._remember_troubles(observed)
         await self._other_runs.clean_up(observed, adopted)
@@ -138,14 +136,6 @@ class Observer:
         if excess is None or not excess.acted or record.workload.kind is not Kind.TRAINING:
             return seen
         return replace(seen, sentence=f"{excess.describe_past()} {seen.sentence}".strip())
-
-    def _tell_owners(self, changes: Sequence[Change]) -> None:
-        """Store the evictions and failures of notebooks in these changes, for the options page of their owners."""
-        for change in changes:
-            eviction = change.eviction
-            record = self._context.records.get(change.workload) if eviction is not None else None
-            if eviction is not None and record is not None and record.workload.kind is Kind.NOTEBOOK:
-                remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
         """Replace the process ids in the context by those of the present run of each workload."""

@@ -14,8 +14,8 @@ backend knows a run of it.
 Order: files are deleted first, then the output in small pieces, and the record last. So the next sweep finds whatever a
 killed service left.
 
-Hidden at once: a job is hidden from requests before anything of it is deleted. A lab that read a part of its output
-would write that part under the cell.
+Hidden at once: a job is hidden from requests and lists before anything of it is deleted. A lab that read a part of its
+output would write that part under the cell. A job whose files cannot be deleted is shown again, with all of its output.
 
 One record: a record that cannot be deleted is named in the log, and the sweep goes on with the others.
 
@@ -64,9 +64,11 @@ class Retention:
             await asyncio.sleep(EVERY)
 
     async def sweep_parts(self) -> int:
-        """Delete the parts of files that no job has any more; return their number."""
-        before = Instant(self._context.clock.now() - UNUSED_KEPT)
-        return await asyncio.to_thread(self._context.store.delete_unused_parts, before)
+        """Delete the parts of files that no job has any more, in short transactions; return their number."""
+        before, deleted = Instant(self._context.clock.now() - UNUSED_KEPT), 0
+        while portion := await asyncio.to_thread(self._context.store.delete_unused_parts, before):
+            deleted += portion
+        return deleted
 
     async def sweep_audit(self) -> int:
         """Delete all audit entries that are due, in short transactions; return their number.
@@ -127,11 +129,15 @@ class Retention:
         return True
 
     async def _delete(self, record: Record) -> None:
-        """Hide a workload from requests, and delete its files, its output and its record, in this order."""
+        """Hide a workload from requests and lists, and delete its files, its output and its record, in this order."""
         workload, context = record.workload, self._context
         context.deleting.add(workload.id)
         if workload.kind is Kind.TRAINING:
-            await asyncio.to_thread(context.bundles.delete, workload.id, workload.owner)
+            try:
+                await asyncio.to_thread(context.bundles.delete, workload.id, workload.owner)
+            except Exception:
+                context.deleting.discard(workload.id)
+                raise
         while not await asyncio.to_thread(context.store.delete_portion, workload.id):
             pass  # each call deletes a few pieces of output; between two calls other requests may write
         context.last_seqs.pop(workload.id, None)

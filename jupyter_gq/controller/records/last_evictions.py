@@ -1,18 +1,34 @@
-"""The last eviction of each user's notebooks, which the options page shows."""
+"""The last eviction of each user's notebooks, which the options page shows.
 
+An eviction or failure of a notebook is stored in the transaction of its change. The transaction of the owner's next
+request for a share deletes it.
+"""
+
+from collections.abc import Iterable
+
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.domain.workload_detail import Eviction
 from jupyter_gq.store.codec import decode_eviction, encode_eviction
-from jupyter_gq.store.protocol import Store
+from jupyter_gq.store.protocol import Record, Store
+
+from .changes import Change
 
 
-def remember_eviction(store: Store, user: str, eviction: Eviction) -> None:
-    """Store the eviction or failure of a notebook as the user's last one."""
-    store.put_setting(_key(user), encode_eviction(eviction))
+def evictions_to_store(changes: Iterable[tuple[Record, Change]]) -> dict[str, JsonObject]:
+    """Return the settings that keep the evictions and failures of notebooks in these changes of records."""
+    return {
+        _key(record.workload.owner): encode_eviction(change.eviction)
+        for record, change in changes
+        if change.eviction is not None and record.workload.kind is Kind.NOTEBOOK
+    }
 
 
-def forget_eviction(store: Store, user: str) -> None:
-    """Delete the stored last eviction of the user, who has asked for another share."""
-    store.put_setting(_key(user), {})
+def evictions_to_forget(record: Record) -> dict[str, JsonObject]:
+    """Return the settings that delete the last eviction of the owner of a new notebook with a GPU; else none."""
+    workload = record.workload
+    asks_for_share = workload.kind is Kind.NOTEBOOK and workload.request.devices > 0
+    return {_key(workload.owner): {}} if asks_for_share else {}
 
 
 def last_eviction(store: Store, user: str) -> Eviction | None:

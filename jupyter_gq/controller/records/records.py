@@ -14,6 +14,7 @@ the last change. Then nothing is changed until `reload_after_outage` has read al
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -26,6 +27,7 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
 
 from .changes import Change, apply_change
+from .last_evictions import evictions_to_forget, evictions_to_store
 from .set_aside import SetAside
 from .unfinished import UnfinishedRecords
 
@@ -35,6 +37,15 @@ log = logging.getLogger(__name__)
 EVENTS_KEPT = 10_000
 #: Number of new events after which old ones are deleted.
 _PRUNE_EVERY = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Applied:
+    """A change of one record, with the record before and after it."""
+
+    before: Record
+    after: Record
+    change: Change
 
 
 class Records:
@@ -81,36 +92,34 @@ class Records:
         """Return the record of a workload, final or not; None if there is none."""
         return self._unfinished.all.get(workload) or self._store.get(workload)
 
-    def add(self, record: Record, audit: AuditEntry) -> None:
-        """Store record and audit entry of a new workload, and publish an event; errors of the store are raised."""
-        self._save({record.workload.id: record}, [audit])
-        workload = record.workload
+    def add(self, record: Record, audit: AuditEntry, changes: Sequence[Change] = ()) -> None:
+        """Store record and audit entry of a new workload together with changes of others, and publish events.
+
+        The last eviction of its owner is deleted if the workload is a notebook with a GPU. Nothing is stored if an
+        error is raised; see `commit`.
+        """
+        workload, applied = record.workload, self._apply(changes)
+        records = {**_last_states(applied), workload.id: record}
+        self._save(records, [*_acts(changes), audit], evictions_to_forget(record))
+        _log_moves(applied)
         log.info("%s of %s waits in %s", workload.id, workload.owner, workload.queue, extra=workload.log_fields)
 
     def add_audit(self, entry: AuditEntry) -> None:
         """Store an audit entry about a workload that may be final or deleted; errors of the store are raised."""
-        self._save({}, [entry])
+        self._save({}, [entry], {})
 
     def commit(self, changes: Sequence[Change]) -> None:
         """Apply these changes in order, save them together, and publish an event for each changed record.
 
-        Nothing is changed if an error is raised: `NotFound` for a workload that is final or unknown,
-        `IllegalTransition` for an event that the state table does not allow, or an error of the store.
+        The eviction or failure of a notebook is saved as the last one of its owner. Nothing is changed if an error is
+        raised: `NotFound` for a workload that is final or unknown, `IllegalTransition` for an event that the table of
+        states does not allow, or an error of the store.
         """
-        changed: dict[str, Record] = {}
-        moves: list[tuple[Record, Record, Event]] = []
-        for change in changes:
-            before = changed.get(change.workload) or self._unfinished.all.get(change.workload)
-            if before is None:
-                raise NotFound(f"There is no unfinished workload {change.workload}.")
-            after = apply_change(before, change)
-            changed[change.workload] = after
-            if change.event is not None:
-                moves.append((before, after, change.event))
-        if changed:
-            self._save(changed, [change.audit for change in changes if change.audit is not None])
-        for before, after, event in moves:
-            _log_move(before, after, event)
+        applied = self._apply(changes)
+        if applied:
+            evictions = evictions_to_store((each.after, each.change) for each in applied)
+            self._save(_last_states(applied), _acts(changes), evictions)
+            _log_moves(applied)
 
     def commit_each(self, changes: Sequence[Change]) -> None:
         """Apply these changes as `commit` does; if one of them is impossible, commit those of each workload alone.
@@ -151,8 +160,22 @@ class Records:
         self.revision += 1
         return True
 
-    def _save(self, records: Mapping[str, Record], audit: Sequence[AuditEntry]) -> None:
-        """Store the records, an event for each and the audit entries; then update memory and publish the events.
+    def _apply(self, changes: Sequence[Change]) -> list[_Applied]:
+        """Return these changes, applied in order, and store nothing; raise `NotFound` or `IllegalTransition`."""
+        applied: list[_Applied] = []
+        records: dict[str, Record] = {}
+        for change in changes:
+            before = records.get(change.workload) or self._unfinished.all.get(change.workload)
+            if before is None:
+                raise NotFound(f"There is no unfinished workload {change.workload}.")
+            after = records[change.workload] = apply_change(before, change)
+            applied.append(_Applied(before=before, after=after, change=change))
+        return applied
+
+    def _save(
+        self, records: Mapping[str, Record], audit: Sequence[AuditEntry], settings: Mapping[str, JsonObject]
+    ) -> None:
+        """Store the records, an event for each, audit entries and settings; update memory, and publish the events.
 
         Raises `StoreUnavailable` without storing if an earlier change is in doubt. A record that cannot be described is
         saved without an event.
@@ -177,7 +200,7 @@ class Records:
             if payload is not None
         ]
         try:
-            stored = self._store.save(tuple(records.values()), events, audit)
+            stored = self._store.save(tuple(records.values()), events, audit, settings)
         except StoreUnavailable as error:
             self._in_doubt = error
             raise
@@ -193,16 +216,39 @@ class Records:
         self._prune(len(stored))
 
     def _prune(self, added: int) -> None:
-        """Count the added events, and from time to time delete all stored events but the newest `EVENTS_KEPT`."""
+        """Count the added events, and from time to time delete all stored events but the newest `EVENTS_KEPT`.
+
+        A failure is logged: the change that added the events is stored, and its caller must not take it for refused.
+        """
         self._events_since_pruning += added
         if self._events_since_pruning >= _PRUNE_EVERY:
             self._events_since_pruning = 0
-            self._store.prune_events(EVENTS_KEPT)
+            try:
+                self._store.prune_events(EVENTS_KEPT)
+            except Exception as error:  # noqa: BLE001 - the failure of a clean-up is no failure of the stored change
+                log.warning("old events could not be deleted; it is tried again later: %s", error)
 
 
 def event_kind(record: Record) -> Literal["job", "notebook"]:
     """Return the kind of the events about a record: "notebook" or "job"."""
     return "notebook" if record.workload.kind is Kind.NOTEBOOK else "job"
+
+
+def _last_states(applied: Sequence[_Applied]) -> dict[str, Record]:
+    """Return each changed record as it is after all of its changes, by id of its workload."""
+    return {each.change.workload: each.after for each in applied}
+
+
+def _acts(changes: Sequence[Change]) -> list[AuditEntry]:
+    """Return the audit entries of these changes."""
+    return [change.audit for change in changes if change.audit is not None]
+
+
+def _log_moves(applied: Sequence[_Applied]) -> None:
+    """Log each change of state."""
+    for each in applied:
+        if each.change.event is not None:
+            _log_move(each.before, each.after, each.change.event)
 
 
 def _log_move(before: Record, after: Record, event: Event) -> None:

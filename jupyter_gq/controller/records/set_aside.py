@@ -11,14 +11,21 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from jupyter_gq.domain.errors import NotLeading, StorageFull, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import (
+    NotLeading,
+    StatementCancelled,
+    StorageFull,
+    StoreAway,
+    StoreUnavailable,
+    Superseded,
+)
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
 #: Errors that concern every workload.
-_OF_ALL = (NotLeading, StorageFull, StoreAway, StoreUnavailable, Superseded)
+_OF_ALL = (NotLeading, StatementCancelled, StorageFull, StoreAway, StoreUnavailable, Superseded)
 
 
 class SetAside:

@@ -105,13 +105,13 @@ class Drains:
         cordoned node is uncordoned, whoever cordoned it. Raises `NotFound` for an unknown name, and `Conflict` if there
         is no drain, or if the node may not be uncordoned.
         """
-        place, cordon, drains = self._find(name), self._context.cordon, self._context.drains
+        place, cordon = self._find(name), self._context.cordon
         if cordon is not None and place.device is None and cordon.is_cordoned(place.node):
             await cordon.set_cordoned(place.node, cordoned=False)
-        elif place.name not in drains:
-            node = f" Its node {place.node} is: undrain {place.node}." if place.node in drains else ""
+        elif place.name not in self._context.drains:
+            node = f" Its node {place.node} is: undrain {place.node}." if place.node in self._context.drains else ""
             raise Conflict(f"{place.describe()} is not drained.{node}")
-        now = self._context.clock.now()
+        now, drains = self._context.clock.now(), self._context.drains  # other drains may have begun meanwhile
         drain = drains.get(place.name) or Drain(name=place.name, by=caller.user, since=now)
         rest = [each for each in drains.values() if each.name != place.name]
         self._keep(rest, _make_entry(Action.DRAIN_END, caller, place, now))

@@ -24,6 +24,8 @@ class JobLists:
     ) -> JobList:
         """Return at most `limit` jobs, newest first, and the `before` of the next page, None on the last one.
 
+        A job that is being deleted is left out, so a page that is not the last one may be shorter.
+
         `owner` selects another user's jobs, or those of all users if "*". For callers who are not admins, `owner` is
         ignored. `group` selects the jobs of one group. `before` is the id of the last job of the previous page. Raises
         `NotFound` if there is no such job that the caller may see: a page without jobs would look like the end.
@@ -36,7 +38,8 @@ class JobLists:
         whose = None if listed_owner == "*" else listed_owner
         store, page = self._context.store, PageSize(entries=limit, size=self._context.settings.max_page_bytes)
         found = store.list(page, kind=Kind.TRAINING, owner=whose, group=group, before=before)
-        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found]
+        kept = [record for record in found if record.workload.id not in self._context.deleting]
+        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in kept]
         last = found[-1].workload.id if found else None
         more = last and store.list(PageSize(entries=1), kind=Kind.TRAINING, owner=whose, group=group, before=last)
         jobs = self._presenter.show_each(shown, self._presenter.job_summary)

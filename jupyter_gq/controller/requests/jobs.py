@@ -237,8 +237,7 @@ class Jobs:
             OutputPiece(seq=seq, payload=dict(event)) for event in events if (seq := _read_seq(event)) is not None
         ]
         before = self._context.last_seq(job)
-        new = self._output_limits.replace_excess(job, [piece for piece in pieces if piece.seq > before])
-        last = self._context.store.append_outputs(job, new)
+        last = self._output_limits.append(job, [piece for piece in pieces if piece.seq > before])
         self._context.last_seqs[job] = last
         record = self._context.records.get(job)
         if last > before and record is not None:

@@ -15,7 +15,7 @@ See docs/decisions/0085-limit-the-output-of-a-job-on-the-server.md.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gq.client.outputs import LEFT_OUT
 from jupyter_gq.controller.context import Context
@@ -27,7 +27,7 @@ _MEBIBYTE = 1024 * 1024
 _KEPT = ("seq", "run", "at")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Stored:
     """The output of one job: an estimate that is never too small, while no piece is deleted behind it."""
 
@@ -44,33 +44,41 @@ class OutputLimits:
         self._context = context
         self._stored: dict[str, _Stored] = {}
 
-    def replace_excess(self, job: str, pieces: Sequence[OutputPiece]) -> list[OutputPiece]:
-        """Return the pieces to store: these, or a note and marks in place of those beyond a limit."""
+    def append(self, job: str, pieces: Sequence[OutputPiece]) -> int:
+        """Store these pieces, or a note and marks in place of those beyond a limit; return the last stored number.
+
+        For the errors and for pieces after a gap see `Store.append_outputs`. Pieces that are not stored do not count.
+        """
         limit = OutputSize(
             pieces=self._context.settings.max_output_pieces, size=self._context.settings.max_output_bytes
         )
-        return [self._admit(job, piece, limit) for piece in pieces]
+        before = after = self._stored.get(job) or self._measure(job)
+        admitted: list[OutputPiece] = []
+        for piece in pieces:
+            after, kept = self._admit(job, piece, after, limit)
+            admitted.append(kept)
+        last = self._context.store.append_outputs(job, admitted)
+        is_all_stored = not admitted or admitted[-1].seq <= last
+        self._stored[job] = after if is_all_stored else replace(self._measure(job), met=before.met)
+        return last
 
-    def _admit(self, job: str, piece: OutputPiece, limit: OutputSize) -> OutputPiece:
-        stored = self._stored.get(job) or self._measure(job)
+    def _admit(self, job: str, piece: OutputPiece, stored: _Stored, limit: OutputSize) -> tuple[_Stored, OutputPiece]:
+        """Return the estimate after a piece, and what is to be stored: the piece, or its note or mark."""
         if stored.met == limit:
-            return _mark(piece)
+            return stored, _mark(piece)
         size = len(json.dumps(piece.payload, separators=(",", ":")))
         if _exceeds(stored, size, limit):
             stored = self._measure(job)
         if _exceeds(stored, size, limit):
-            stored.met = limit
-            return _note(piece, limit)
-        stored.pieces, stored.size = stored.pieces + 1, stored.size + size
-        return piece
+            return replace(stored, met=limit), _note(piece, limit)
+        return replace(stored, pieces=stored.pieces + 1, size=stored.size + size), piece
 
     def _measure(self, job: str) -> _Stored:
         """Ask the store for the output of a job, and forget the jobs that have ended."""
         found = self._context.store.output_size(job)
         unfinished = self._context.records.find_unfinished
         self._stored = {name: each for name, each in self._stored.items() if unfinished(name) is not None}
-        self._stored[job] = _Stored(pieces=found.pieces, size=found.size)
-        return self._stored[job]
+        return _Stored(pieces=found.pieces, size=found.size)
 
 
 def _exceeds(stored: _Stored, size: int, limit: OutputSize) -> bool:

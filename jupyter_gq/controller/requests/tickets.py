@@ -28,7 +28,6 @@ from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.acts import act_of, act_of_scheduler
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
-from jupyter_gq.controller.records.last_evictions import forget_eviction
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, MiB, Seconds, parse_request
 from jupyter_gq.domain.audit import Action
@@ -74,13 +73,9 @@ class Tickets:
         self._check_admissible(caller, record.workload, present)
         if wanted.devices:
             self._check_limit(caller, present)
-        if present is not None:
-            context.records.commit(self._end_ticket(present, "Replaced by a new request.", caller))
-        context.records.add(
-            record, act_of(caller, Action.NOTEBOOK_REQUEST, record.workload, record.workload.submitted_at)
-        )
-        if wanted.devices:
-            forget_eviction(context.store, caller.user)
+        end = [] if present is None else self._end_ticket(present, "Replaced by a new request.", caller)
+        act = act_of(caller, Action.NOTEBOOK_REQUEST, record.workload, record.workload.submitted_at)
+        context.records.add(record, act, end)
         context.wake()
         return self._show_polled(record), True
 

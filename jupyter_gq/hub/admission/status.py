@@ -81,15 +81,18 @@ class StatusBoard:
             await changed.wait()
 
     async def relay_during(self, step: Step, events: AsyncIterator[JsonObject]) -> AsyncGenerator[JsonObject, None]:
-        """Yield the items of `events` while the start is at `step`; end once the step changes or `events` ends."""
+        """Yield the items of `events` while the start is at `step`; end once the step changes or `events` ends.
+
+        Once this iterator has ended or was cancelled, nothing waits for `events`, so that the caller can close them.
+        """
         left = asyncio.create_task(self._wait_until_left(step))
+        tasks: list[asyncio.Task[None] | asyncio.Task[JsonObject]] = [left]
         try:
             while self.now.step == step:
                 following = asyncio.create_task(_next(events))
-                await asyncio.wait({following, left}, return_when=asyncio.FIRST_COMPLETED)
+                tasks = [left, following]
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 if not following.done():
-                    following.cancel()
-                    await asyncio.wait({following})
                     return
                 try:
                     event = following.result()
@@ -97,7 +100,9 @@ class StatusBoard:
                     return
                 yield event
         finally:
-            left.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait_until_left(self, step: Step) -> None:
         """Wait until the start is at another step."""

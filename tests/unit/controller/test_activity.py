@@ -4,8 +4,9 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.client.models import ActivityReport, KernelActivity
-from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.errors import Conflict, NotFound, StorageFull
 from jupyter_gq.domain.mentions import reveal
+from jupyter_gq.store.sql import SqlStore
 
 from .world import ADMIN, ANN, BOB, CAROL, World, story_settings
 
@@ -54,6 +55,31 @@ async def test_why_the_share_was_taken_is_shown_until_the_owner_has_asked_for_on
     assert crowded.controller.overview.describe_user(BOB).last_eviction is not None
     crowded.ask(BOB, "0.25")
     assert crowded.controller.overview.describe_user(BOB).last_eviction is None
+
+
+class StoreTakesNoStops(SqlStore):
+    """While `full`, has no room for a workload that is told to stop."""
+
+    full = True
+
+    def save(self, records, *more):
+        if self.full and any(record.workload.stop is not None for record in records):
+            raise StorageFull("The disk of the database is full.")
+        return super().save(records, *more)
+
+
+async def test_an_eviction_that_the_store_refuses_is_not_told(crowded):
+    crowded.store = StoreTakesNoStops(crowded.url)
+    crowded.restart()
+    with pytest.raises(StorageFull):
+        await spend(crowded, 2000)
+    (kept,) = crowded.controller.tickets.list_notebooks(BOB).notebooks
+    assert kept.phase == "running"
+    assert crowded.controller.overview.describe_user(BOB).last_eviction is None
+    crowded.store.full = False
+    await spend(crowded, 60)
+    assert crowded.controller.overview.describe_user(BOB).last_eviction is not None
+    crowded.store.close()
 
 
 async def test_nobody_is_warned_while_nobody_waits(world):

@@ -1,5 +1,6 @@
 """Devices and nodes out of service: by a command, by the configuration, and on a cluster by a cordon."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -263,6 +264,14 @@ class CanCordon(FakeBackend):
         (self.cordoned.add if cordoned else self.cordoned.discard)(node)
 
 
+class IsSlow(CanCordon):
+    """A cluster that lets other requests come in before it answers."""
+
+    async def set_cordoned(self, node, *, cordoned):
+        await super().set_cordoned(node, cordoned=cordoned)
+        await asyncio.sleep(0)
+
+
 class MayNotCordon(CanCordon):
     """A cluster that gives the service no right to cordon nodes."""
 
@@ -288,6 +297,17 @@ async def test_on_a_cluster_a_drain_cordons_the_node_and_an_undrain_uncordons_it
     assert cluster.backend.cordoned == set()
     with pytest.raises(Conflict, match="The node box is not drained"):
         await undrain(cluster, "box")
+
+
+async def test_on_a_cluster_a_drain_that_begins_while_another_one_ends_is_kept(tmp_path):
+    nodes = tuple(a_node(1, name=name) for name in ("n1", "n2"))
+    world = World(tmp_path, nodes=nodes, backend=IsSlow)
+    await drain(world, "n1")
+    await asyncio.gather(undrain(world, "n1"), drain(world, "n2"))
+    assert [each.name for each in world.controller.drains.list_drains().drains] == ["n2"]
+    await asyncio.gather(drain(world, "n1"), undrain(world, "n2"))
+    assert [each.name for each in world.controller.drains.list_drains().drains] == ["n1"]
+    world.close()
 
 
 async def test_on_a_cluster_a_node_that_somebody_else_cordoned_can_be_undrained(cluster):

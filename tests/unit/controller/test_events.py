@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from jupyter_gq.controller.events import MOST_UNREAD
+from jupyter_gq.controller.records import records
+from tests.fakes import StoreKeepsOldEvents
 
 from .world import ADMIN, ANN, BOB, World
 
@@ -123,3 +125,14 @@ async def test_memory_and_use_of_a_share_are_passing_news(world):
     (event,) = await heard(listener)
     assert (event.id, event.kind) == (None, "notebook")
     assert (event.data["utilisation"], event.data["memory_used_mib"]) == (80, 1024)
+
+
+async def test_a_job_is_sent_although_old_events_cannot_be_deleted(world, monkeypatch, caplog):
+    monkeypatch.setattr(records, "_PRUNE_EVERY", 1)
+    world.store = StoreKeepsOldEvents(world.sql)
+    world.restart()
+    job = world.send(ANN, "vision")
+    assert list(world.bundles.kept) == [job]
+    await world.step(2)
+    assert world.job(job).phase == "running"
+    assert "old events could not be deleted; it is tried again later: The disk" in caplog.text

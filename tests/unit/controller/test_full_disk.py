@@ -2,10 +2,12 @@
 
 import pytest
 
+from jupyter_gq.client.models import JobChange
 from jupyter_gq.controller.loop import disk_limit
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import LimitReached, StorageFull
-from tests.fakes import HasNoRoom
+from jupyter_gq.domain.errors import BackendError, LimitReached, StorageFull
+from jupyter_gq.domain.states import State
+from tests.fakes import HasNoRoom, RefusesLate
 
 from .world import ADMIN, ANN, CAROL, World, a_submission
 
@@ -22,6 +24,32 @@ async def test_job_that_cannot_start_for_lack_of_room_waits_and_starts_later(tmp
     world.clock.forward(600)
     await world.step(3)
     assert world.job(job).phase == "running"
+    world.close()
+
+
+REFUSALS = [StorageFull("No space left on device."), BackendError("The disk is read-only.")]
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: type(error).__name__)
+async def test_job_that_is_cancelled_while_its_start_is_refused_stays_cancelled(tmp_path, error):
+    world = World(tmp_path, backend=RefusesLate)
+    world.backend.error = error
+    job = world.send(ANN, "vision")
+    world.backend.meanwhile = lambda: world.controller.jobs.cancel(ANN, job)
+    await world.step(2)
+    assert (world.job(job).phase, world.job(job).sentence) == ("cancelled", "Cancelled.")
+    world.close()
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: type(error).__name__)
+async def test_job_that_is_held_while_its_start_is_refused_stays_held(tmp_path, error):
+    world = World(tmp_path, backend=RefusesLate)
+    world.backend.error = error
+    job = world.send(ANN, "vision")
+    world.backend.meanwhile = lambda: world.controller.job_changes.change(ANN, job, JobChange(held=True))
+    await world.step(3)
+    assert world.sql.get(job).workload.state is State.PENDING
+    assert world.job(job).held_since is not None
     world.close()
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jupyter_gq.domain.errors import LimitReached
+from jupyter_gq.domain.errors import LimitReached, StorageFull
+from tests.fakes import StoreTakesNoOutputs
 
 from .world import ADMIN, ANN, BOB, CAROL
 
@@ -83,6 +84,23 @@ async def test_output_beyond_the_limit_of_a_job_is_left_out_with_a_note_and_the_
     world.restart()
     assert world.controller.jobs.append_outputs(job, [piece(60, "x" * 900)]) == 60
     assert len(shown(world, job).events) <= 6
+
+
+async def test_a_note_that_the_store_refuses_or_that_comes_after_a_gap_is_stored_later(world):
+    world.store = StoreTakesNoOutputs(world.sql)
+    world.restart()
+    world.settings.change(max_output_bytes=1000)
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    append = world.controller.jobs.append_outputs
+    with pytest.raises(StorageFull):
+        append(job, [piece(1, "x" * 900)])
+    world.store.full = False
+    assert append(job, [piece(2, "x" * 900)]) == 0, "the first one is missing"
+    assert append(job, [piece(1, "x" * 150)]) == 1
+    assert append(job, [piece(2, "x" * 900)]) == 2
+    assert append(job, [piece(3, "x" * 900)]) == 3
+    assert ["left out here" in str(each) for each in shown(world, job).events] == [False, True, False]
 
 
 async def test_output_that_later_pieces_replace_does_not_count(world):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from jupyter_gq.backends.bundles import LogName
+from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.controller.loop import log_limits
 from jupyter_gq.domain.errors import UnusableFile
 
@@ -76,3 +78,43 @@ async def test_a_log_that_cannot_be_cut_stays_and_the_others_are_cut(world, capl
         await world.controller.log_limits.sweep()
     assert kept(world, stuck, cut) == [MIB, log_limits.KEPT_END]
     assert f"the log of {stuck} cannot be cut" in caplog.text
+
+
+class PartsArrive:
+    """Files in a store; after each reading of the index of a log, the next part of that log arrives."""
+
+    def __init__(self, store):
+        self._store, self.arrive = store, lambda: None
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def file(self, workload, name):
+        content, arrive = self._store.file(workload, name), self.arrive
+        if name == "logs.json":
+            self.arrive = lambda: None
+            arrive()
+            self.arrive = arrive
+        return content
+
+
+async def test_the_sweep_loses_no_part_that_a_pod_sends_meanwhile(world):
+    files = PartsArrive(world.sql)
+    world.bundles = bundles = StoredBundles(files, world.sql)
+    world.restart()
+    world.settings.change(max_log_bytes=MIB, max_user_log_bytes=MIB)
+    job = world.send(ANN, "vision", "0.5")
+    await world.step(2)
+    log, sent = LogName(job=job, owner="ann", run=1, task=0), []
+
+    def arrive():
+        bundles.append_log(log, sum(sent), "x" * MIB, 10 * MIB)
+        sent.append(MIB)
+
+    arrive()
+    arrive()
+    files.arrive = arrive
+    await world.controller.log_limits.sweep()
+    files.arrive = lambda: None
+    assert len(sent) > 2
+    assert bundles.log_end(log) == bundles.log_span(log).kept == sum(sent), "only the next part cuts it"

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.store.protocol import PageSize
 from jupyter_gq.store.sql import SqlStore
 from tests.patience import scaled
 
@@ -112,11 +113,40 @@ async def test_nobody_sees_a_part_of_its_output(world):
     def look(workload):
         with pytest.raises(NotFound):
             world.controller.jobs.read_outputs(ANN, workload, 0)
+        assert world.controller.job_lists.list_jobs(ANN, limit=10, before=None).jobs == []
         asked.append(workload)
 
     world.store.watch(look)
     assert await world.controller.retention.sweep() == 1
     assert set(asked) == {job}
+    world.store.close()
+
+
+async def test_a_job_whose_files_cannot_be_deleted_is_shown_until_they_can(world):
+    job = await a_finished_job(world)
+    world.clock.forward(31 * DAY)
+    world.bundles.stuck.add(job)
+    assert await world.controller.retention.sweep() == 0
+    assert world.job(job).last_seq == 99
+    assert [each.id for each in world.controller.job_lists.list_jobs(ANN, limit=10, before=None).jobs] == [job]
+    world.bundles.stuck.clear()
+    assert await world.controller.retention.sweep() == 1
+
+
+class DeletesOnePart(SqlStore):
+    """Each portion of unused parts has one part."""
+
+    def delete_unused_parts(self, wanted_before, most=None) -> int:
+        return super().delete_unused_parts(wanted_before, PageSize(entries=1))
+
+
+async def test_unused_parts_go_in_portions(world):
+    world.store = DeletesOnePart(world.url)
+    world.restart()
+    world.store.put_parts("ann", {letter * 64: b"1" for letter in "abc"}, world.clock.now())
+    world.clock.forward(2 * DAY)
+    assert await world.controller.retention.sweep_parts() == 3
+    assert world.store.parts_size("ann") == 0
     world.store.close()
 
 

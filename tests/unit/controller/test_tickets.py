@@ -14,7 +14,7 @@ from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from jupyter_gq.domain.mentions import reveal
 from tests.builders import cordoned
-from tests.fakes import ServersArePods, a_node
+from tests.fakes import ServersArePods, ServiceKilled, a_node
 from tests.patience import scaled
 
 from .world import ADMIN, ANN, BOB, CAROL, World
@@ -99,6 +99,16 @@ async def test_asking_for_another_amount_replaces_the_ticket(world):
     await world.step(3)
     assert world.controller.tickets.show(ANN, second.id).phase == "stopped"
     assert world.controller.tickets.show(ANN, third.id).phase == "starting"
+
+
+async def test_a_service_that_is_killed_while_a_ticket_is_replaced_leaves_one_that_waits(world):
+    first = world.ask(ANN, "0.25")
+    world.fuse.light(1)
+    with pytest.raises(ServiceKilled):
+        world.ask(ANN, "0.5")
+    world.restart()
+    (left,) = world.controller.tickets.list_notebooks(ANN).notebooks
+    assert (left.phase, left.id == first.id) == ("waiting", False)
 
 
 async def test_a_refused_replacement_leaves_the_first_ticket_as_it_was(world):

@@ -15,7 +15,7 @@ See docs/decisions/0054-back-off-only-the-job-without-a-gpu.md.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.backends.kubernetes.api.views import NodeView
@@ -43,10 +43,6 @@ class _Pause:
 
     seconds: float
     until: float
-
-
-#: Seconds for which a node that is gone is looked up in every run.
-_SPOKEN_OF = 3600.0
 
 
 class BackOff:
@@ -159,9 +155,9 @@ class Nodes:
         self.back_off.keep(kept)
         self.mistrust.keep(kept)
 
-    def anything_away(self) -> bool:
-        """Return True if some node is not ready, or has gone in the last hour."""
-        return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
+    def is_any_away(self, nodes: Iterable[str]) -> bool:
+        """Return True if one of these nodes is not ready, or was there and is gone."""
+        return not self._away.keys().isdisjoint(nodes)
 
     def restart_clocks(self) -> None:
         """Count the absence of each node from now: while the API server was away, no node could report."""

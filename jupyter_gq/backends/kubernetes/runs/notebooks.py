@@ -174,18 +174,17 @@ class NotebookRuns:
 
     def step(self) -> list[Observation]:
         """Advance each ticket by what its pod and its devices allow now; return one observation of each."""
-        is_calm = not self._nodes.anything_away()
-        return [run.ended or self._examine_alone(run, is_calm) for run in list(self.runs.values())]
+        return [run.ended or self._examine_alone(run) for run in list(self.runs.values())]
 
-    def _examine_alone(self, run: Run, is_calm: bool) -> Observation:
+    def _examine_alone(self, run: Run) -> Observation:
         """Return the observation of a ticket; if the ticket cannot be examined, its last one: no other is affected."""
-        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run, is_calm))
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run))
 
-    def _examine(self, run: Run, is_calm: bool) -> Observation:
+    def _examine(self, run: Run) -> Observation:
         """Advance the ticket if something may have changed, and return its observation; else return the last one."""
         revision, before = self.pods.revision(run.key), run.examined
-        is_same = before is not None and before.revision == revision and not self._devices.is_failing(run.key)
-        if is_calm and is_same and before is not None and before.report is not None:
+        is_disturbed = self._devices.is_failing(run.key) or self._nodes.is_any_away(run.nodes)
+        if before is not None and before.revision == revision and before.report is not None and not is_disturbed:
             return before.report
         report = self._advance(run)
         is_steady = run.phase is RunPhase.RUNNING and not run.sentence

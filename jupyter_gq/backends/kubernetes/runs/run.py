@@ -195,6 +195,11 @@ class Run:
         return {task: pod for task, pod in self.pods.items() if task not in self.membership.leaving}
 
     @property
+    def nodes(self) -> set[str]:
+        """The nodes of all pods of the run, as far as they are known."""
+        return {pod.node for pod in self.pods.values()}
+
+    @property
     def is_closed(self) -> bool:
         """Whether no task can join the run now: one could not, the run is ending, or one of its tasks has ended."""
         return self.membership is not None and (

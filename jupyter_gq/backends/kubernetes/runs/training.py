@@ -153,15 +153,14 @@ class TrainingRuns:
                 self._attempt(key, "found by its pods", partial(self._adopt, key))
         for run in list(self._removing.values()):
             self._attempt(run.key, "removed", partial(self._remove_again, run))
-        is_calm = not self._nodes.anything_away()
-        reports = [(run, run.ended or self._examine_alone(run, is_calm)) for run in list(self.runs.values())]
+        reports = [(run, run.ended or self._examine_alone(run)) for run in list(self.runs.values())]
         # After a restart the controller soon launches all that it knows. Only the rest is reported as found.
         hidden = self._now() - _SILENT_AT_FIRST
         return [report for run, report in reports if run.launch is not None or run.known_at <= hidden]
 
-    def _examine_alone(self, run: Run, is_calm: bool) -> Observation:
+    def _examine_alone(self, run: Run) -> Observation:
         """Return the observation of a run; if it cannot be examined, its last one, so that others are not affected."""
-        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run, is_calm))
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._examine(run))
 
     def _remove_again(self, run: Run) -> None:
         self._read_pods(run)
@@ -177,13 +176,14 @@ class TrainingRuns:
                 self._failing.add(key)
                 log.exception("run %d of %s could not be %s; it is tried again", key[1], key[0], what)
 
-    def _examine(self, run: Run, is_calm: bool) -> Observation:
+    def _examine(self, run: Run) -> Observation:
         """Advance the run if something may have changed, and return its observation; else return the last one.
 
         Of thousands of runs hardly any changes between two steps.
         """
         revision, before = self.pods.revision(run.key), run.examined
-        if is_calm and before is not None and before.revision == revision and not self._devices.is_failing(run.key):
+        is_disturbed = self._devices.is_failing(run.key) or self._nodes.is_any_away(run.nodes)
+        if before is not None and before.revision == revision and not is_disturbed:
             if before.report is not None:
                 return before.report
             if not run.is_ending and self._objects.is_creating(run):

@@ -35,7 +35,7 @@ async def test_of_a_node_that_is_gone_and_that_nobody_names_nothing_is_kept(pape
         await paper.runs.forget(job.id, 1)
         await paper.runs.observe()
         paper.report(name)  # a last word that was on its way
-    assert not nodes.anything_away()
+    assert not nodes.is_any_away([f"auto-{number}" for number in range(20)])
     assert nodes._away == {}
     assert set(nodes._most) == {"n1"}
     assert set(agents._reports) | set(agents._uses) == set()
@@ -62,3 +62,19 @@ async def test_what_runs_on_a_node_that_went_while_no_service_looked_is_lost(pap
     assert (await paper.observed(left.id)).phase is Phase.RUNNING
     paper.clock.at += 61
     assert (await paper.observed(left.id)).sentence == "The node went is gone."
+
+
+@pytest.mark.parametrize("kind", ["job", "nb"])
+async def test_only_what_runs_on_a_node_that_is_away_is_examined_again(paper, kind):
+    paper.node("n2")
+    first, second = [await paper.launch(kind, name, f"{name}/0", State.RUNNING) for name in ("n1", "n2")]
+    paper.pod(first.id, "n1/0", "GPU-0")
+    paper.pod(second.id, "n2/0", "GPU-0")
+    before = [await paper.observed(each.id) for each in (first, second)]
+    paper.node("cpu", ready=False, devices={})
+    paper.node("n2", ready=False)
+    after = [await paper.observed(each.id) for each in (first, second)]
+    assert [one is other for one, other in zip(before, after, strict=True)] == [True, False]
+    paper.clock.at += 61
+    assert (await paper.observed(first.id)).phase is Phase.RUNNING
+    assert "n2 has not answered" in (await paper.observed(second.id)).sentence
