@@ -1046,7 +1046,7 @@ export interface components {
              * @default
              */
             software?: string;
-            /** @description Sending it twice makes one job. */
+            /** @description Sending the same request with the same key twice makes one job. */
             key: string;
             /** @default  */
             name?: string;
@@ -1188,7 +1188,7 @@ export interface components {
              * @default
              */
             software?: string;
-            /** @description Sending it twice makes one job. */
+            /** @description Sending the same request with the same key twice makes one job. */
             key: string;
             /** @default  */
             name?: string;
