@@ -277,6 +277,7 @@ describe('bindings that are disposed', () => {
     expect(sumConnections(counts)).toBeGreaterThan(5);
     desk.bindings.dispose();
     expect([sumConnections(counts), listeners.now, desk.bindings.isDisposed]).toEqual([0, 0, true]);
+    expect(desk.released).toEqual(['job-1']);
   });
 
   it('write nothing any more', async () => {

@@ -11,6 +11,7 @@ import type { Refusal } from './cell';
 import { BoundCell } from './cell';
 import { Saver } from './saver';
 import type { JobStream } from './stream';
+import type { JobStreams } from './streams';
 import { makeSweepOutput } from './sweep';
 import { readPresence, Writer } from './writer';
 
@@ -18,8 +19,8 @@ import { readPresence, Writer } from './writer';
 export interface IBindingServices {
   readonly training: ITraining;
   readonly contents: Contents.IManager;
-  /** Return the stream of a job, which all cells that show the job share. */
-  getStream(job: string): JobStream;
+  /** The streams of jobs, which all notebooks share. */
+  readonly streams: Pick<JobStreams, 'acquire' | 'release'>;
   /** Tell the user that a cell no longer shows its job. Called once a cell, and only before the job is over. */
   reportDetached(job: JobView, why: Refusal | 'deleted'): void;
 }
@@ -73,7 +74,10 @@ export class NotebookBindings implements IDisposable {
     training.jobChanged.disconnect(this._onJob, this);
     training.outputArrived.disconnect(this._onOutput, this);
     training.resumed.disconnect(this._onResumed, this);
-    this._streams.forEach(stream => stream.changed.disconnect(this._onStream, this));
+    this._streams.forEach((stream, job) => {
+      stream.changed.disconnect(this._onStream, this);
+      this._services.streams.release(job);
+    });
     this._saver.dispose();
   }
 
@@ -280,7 +284,7 @@ export class NotebookBindings implements IDisposable {
     this._jobs.set(job.id, job);
     let stream = this._streams.get(job.id);
     if (stream === undefined) {
-      stream = this._services.getStream(job.id);
+      stream = this._services.streams.acquire(job.id);
       this._streams.set(job.id, stream);
       stream.changed.connect(this._onStream, this);
     }
