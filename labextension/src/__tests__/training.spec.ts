@@ -186,17 +186,20 @@ describe('an event while the lists are on their way', () => {
   it.each<[JobView['phase'], JobView['phase']]>([
     ['running', 'done'],
     ['waiting', 'running']
-  ])('is newer: a job that was listed as %s and is %s does not go back for any listener', async (old, now) => {
-    const page = await opened();
-    page.send('job', aJob({ phase: old }));
-    const phases: string[] = [];
-    page.live.jobChanged.connect((_, job) => phases.push(job.phase));
-    await refreshedAround(page, { 'GET jobs': { jobs: [aSummary({ phase: old })], next: null } }, () =>
-      page.send('job', aJob({ phase: now }))
-    );
-    expect(phases).toEqual([now, now]);
-    expect(page.live.state.jobs[0].phase).toBe(now);
-  });
+  ])(
+    'is newer: a job that was listed as %s and is %s does not go back for any listener',
+    async (old, now) => {
+      const page = await opened();
+      page.send('job', aJob({ phase: old }));
+      const phases: string[] = [];
+      page.live.jobChanged.connect((_, job) => phases.push(job.phase));
+      await refreshedAround(page, { 'GET jobs': { jobs: [aSummary({ phase: old })], next: null } }, () =>
+        page.send('job', aJob({ phase: now }))
+      );
+      expect(phases).toEqual([now, now]);
+      expect(page.live.state.jobs[0].phase).toBe(now);
+    }
+  );
 
   it('is newer: a notebook keeps its warning, and one that has stopped does not come back', async () => {
     const page = await opened();
