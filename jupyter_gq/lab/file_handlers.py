@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
+from tornado.iostream import StreamClosedError
 from tornado.web import authenticated
 
 from jupyter_gq.client.log_reading import choose_logs, read_logs
@@ -28,20 +30,23 @@ class DownloadHandler(GQHandler):
     The browser saves the file and never shows it: a page that a job wrote must not act in the user's name.
     """
 
-    async def send_parts(self, name: str, parts: Callable[[ServiceConnection], AsyncIterator[bytes]]) -> None:
+    async def send_parts(self, name: str, parts: Callable[[ServiceConnection], AsyncGenerator[bytes]]) -> None:
         """Send the parts as a download with this name, or answer with a problem if there is none to send.
 
         If a later part fails, the connection is closed: an orderly end would make the browser take a part for the whole
-        file.
+        file. If the user cancels the download, no more parts are fetched.
         """
         begun = False
         try:
-            async for part in parts(await self.extension.connect()):
-                if not begun:
-                    self._describe_download(name)
-                begun = True
-                self.write(part)
-                await self.flush()
+            async with aclosing(parts(await self.extension.connect())) as coming:
+                async for part in coming:
+                    if not begun:
+                        self._describe_download(name)
+                    begun = True
+                    self.write(part)
+                    await self.flush()
+        except StreamClosedError:
+            self.finish(set_content_type="application/octet-stream")
         except (RefusedRequest, ServiceError) as error:
             if begun:
                 self.detach().close()
@@ -84,7 +89,7 @@ class ResultFileHandler(DownloadHandler):
         path = self.get_query_argument("path")
         await self.send_parts(path.split("/")[-1], lambda connection: self._read(connection, job, path))
 
-    async def _read(self, connection: ServiceConnection, job: str, path: str) -> AsyncIterator[bytes]:
+    async def _read(self, connection: ServiceConnection, job: str, path: str) -> AsyncGenerator[bytes]:
         start = 0
         while part := await connection.service.result_part(job, f"files/{path}", start):
             start += len(part)
@@ -144,7 +149,7 @@ class LogFileHandler(DownloadHandler):
         name = f"{job}.log" if task is None else f"{job}-task-{task}.log"
         await self.send_parts(name, lambda connection: self._read(connection, job, task))
 
-    async def _read(self, connection: ServiceConnection, job: str, task: int | None) -> AsyncIterator[bytes]:
+    async def _read(self, connection: ServiceConnection, job: str, task: int | None) -> AsyncGenerator[bytes]:
         kept = await connection.service.log_size(job)
         async for part in read_logs(connection.service, job, choose_logs(kept, task)):
             yield part

@@ -71,7 +71,9 @@ class CellsRequest(SoftwareChoice):
 class JobFields(SoftwareChoice):
     """The fields of a job, other than its cells, that a page or a kernel names."""
 
-    key: str = Field(min_length=1, max_length=200, description="Sending it twice makes one job.")
+    key: str = Field(
+        min_length=1, max_length=200, description="Sending the same request with the same key twice makes one job."
+    )
     name: str = ""
     queue: str
     gpus: str | int | float = 1

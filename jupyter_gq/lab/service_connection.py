@@ -6,6 +6,8 @@ the service or plain JSON. Refusals are raised as `RefusedRequest`, the service'
 
 import asyncio
 import hashlib
+import itertools
+import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +66,8 @@ from .watch import KernelWatch
 
 #: Submits the job of a point with an idempotency key; returns the job, and whether it is new.
 SendPoint = Callable[[Mapping[str, str], str], Awaitable[tuple[JobView, bool]]]
+#: Phases of a job that was cancelled.
+_CANCELLED = frozenset({"cancelling", "cancelled"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,10 +188,11 @@ class ServiceConnection:
         no valid request or the cells cannot run, and `ServiceError` if the service refuses a job.
         """
         request = parse(SweepRequest, body)
-        group = f"sweep-{hashlib.sha256(request.key.encode()).hexdigest()[:8]}"  # the same when it is sent twice
-        request = request.model_copy(update={"group": group})
         source = await self._find_origin(request)
-        points = list_points(request.grid, await _plan_steps(request, source))
+        steps = await _plan_steps(request, source)
+        points = list_points(request.grid, steps)
+        group = _name_group(request, steps)
+        request = request.model_copy(update={"group": group})
         send = await self._prepare(request)
         sent: list[SweptJob] = []
         try:
@@ -226,9 +231,22 @@ class ServiceConnection:
             varied = set_values(steps, values) if values else steps
             made = bundle.make_bundle(request, varied, source, returns=request.returns, files=files, carried=carried)
             fields = {**asked, "name": f"{name} {said}".strip()[:MAX_NAME], "bundle": made}
-            return await self.service.submit(parse(JobSubmission, fields), key)
+            return await self._submit_once(parse(JobSubmission, fields), key)
 
         return send
+
+    async def _submit_once(self, submission: JobSubmission, key: str) -> tuple[JobView, bool]:
+        """Submit a job unless the same content was sent with this key before; return the job, and whether it is new.
+
+        A cancelled job is not returned: the user sends its cells again because they want them to run. See
+        docs/decisions/0196-let-a-key-stand-for-the-content-too.md.
+        """
+        digest = hashlib.sha256(f"{key} {submission.model_dump_json()}".encode()).hexdigest()
+        for attempt in itertools.count(1):
+            job, is_new = await self.service.submit(submission, f"{digest}-{attempt}")
+            if is_new or job.phase not in _CANCELLED:
+                break
+        return job, is_new
 
     @staticmethod
     def _name_job(request: SendRequest) -> str:
@@ -326,6 +344,15 @@ class ServiceConnection:
             self._log.info("the state of the share could not be fetched: %s", error.problem.message)
         else:
             self._share.note_notebooks([notebook.model_dump() for notebook in found.notebooks], now())
+
+
+def _name_group(request: SweepRequest, steps: Sequence[bundle.Step]) -> str:
+    """Return the name of a sweep's group: the same when the same content is sent twice.
+
+    Outputs of the notebook do not count, because they may change meanwhile.
+    """
+    content = [request.model_dump_json(exclude={"notebook"}), *(step.source for step in steps)]
+    return f"sweep-{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]}"
 
 
 async def _plan_steps(request: CellsRequest, source: bundle.Origin) -> list[bundle.Step]:

@@ -31,12 +31,12 @@ export async function actOnJob(
 /** The most jobs of one request to cancel; the service refuses more. */
 const MOST_JOBS = 500;
 
-/** Cancel jobs without asking. Refusals are shown in one notification. */
+/** Cancel jobs without asking; return whether none was refused. Refusals are shown in one notification. */
 export async function cancelAll(
   training: ITraining,
   ids: readonly string[],
   trans: TranslationBundle
-): Promise<void> {
+): Promise<boolean> {
   const problems: string[] = [];
   for (let first = 0; first < ids.length; first += MOST_JOBS) {
     try {
@@ -48,6 +48,7 @@ export async function cancelAll(
     }
   }
   tellProblems(problems, ids.length, trans);
+  return problems.length === 0;
 }
 
 /** Say in one notification which jobs were refused and why; equal reasons are said once. */

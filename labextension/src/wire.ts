@@ -1047,7 +1047,7 @@ export interface components {
              * @default
              */
             software?: string;
-            /** @description Sending it twice makes one job. */
+            /** @description Sending the same request with the same key twice makes one job. */
             key: string;
             /** @default  */
             name?: string;
@@ -1189,7 +1189,7 @@ export interface components {
              * @default
              */
             software?: string;
-            /** @description Sending it twice makes one job. */
+            /** @description Sending the same request with the same key twice makes one job. */
             key: string;
             /** @default  */
             name?: string;

@@ -108,6 +108,10 @@ class Service:
         #: Parts of files by their digests, and what the service says beside those that it lacks. No job is among them.
         self.parts: dict[str, bytes] = {}
         self.files: dict[str, Any] = {"max_job_bytes": 10**7, "reached": ["/"]}
+        #: While it is not set, questions which parts the service lacks wait; their number is `files_waiting`.
+        self.files_gate = asyncio.Event()
+        self.files_gate.set()
+        self.files_waiting = 0
         #: Content of results by the path of the request and that of the result.
         self.contents: dict[tuple[str, str], bytes] = {}
         self.port = 0
@@ -187,6 +191,10 @@ class _Anything(_Handler):
         method = self.request.method or ""
         body = json.loads(self.request.body) if self.request.body else None
         if path in {"files", "files/missing"} and (method, path) not in self.service.answers:
+            if body.get("parts"):
+                self.service.files_waiting += 1
+                await self.service.files_gate.wait()
+                self.service.files_waiting -= 1
             status, answer = self.service.keep_files(body)
             self.set_status(status)
             self.finish(answer)

@@ -1,6 +1,7 @@
 """The log of a job is measured, searched and downloaded through the Jupyter server, which never holds a whole one."""
 
 import json
+import logging
 
 import pytest
 from tornado.httpclient import HTTPClientError
@@ -62,6 +63,29 @@ async def test_the_service_says_that_there_is_no_such_task(on_hub, service, jp_f
     assert (answer.code, json.loads(answer.body)) == (404, refused)
     answer = await jp_fetch(*place, params={"task": "9" * 500}, raise_error=False)
     assert (answer.code, len(json.loads(answer.body)["message"]) < 200) == (422, True)
+
+
+async def test_a_download_that_the_user_cancels_ends_and_is_no_error(
+    on_hub, service, jp_fetch, jp_serverapp, extension, until
+):
+    service.answers["GET", "jobs/job-7f3/log/size"] = (200, {**SIZE, "tasks": [{"task": 0, "start": 0, "end": 10**5}]})
+    service.contents[CONTENT] = bytes(10**5)
+    logged = []
+    handler = logging.Handler()
+    handler.emit = logged.append
+    for logger in (extension.log, jp_serverapp.log):
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)  # the end of a request without an error is logged so
+    logging.getLogger("tornado").addHandler(handler)
+    with pytest.raises((HTTPClientError, StreamClosedError)):
+        await jp_fetch("jupyter-gq", "jobs", "job-7f3", "log", "file", request_timeout=0.3)
+    await until(
+        lambda: any("GET" in record.getMessage() and "log/file" in record.getMessage() for record in logged),
+        lambda: (logged, len(service.asked)),
+    )
+    logging.getLogger("tornado").removeHandler(handler)
+    assert [record.getMessage() for record in logged if record.levelno >= logging.WARNING] == []
+    assert len(service.asked) < 10**4, "it did not fetch the whole log"
 
 
 async def test_a_part_of_a_log_is_never_taken_for_the_whole(on_hub, service, jp_fetch):

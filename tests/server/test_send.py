@@ -82,6 +82,24 @@ async def test_sent_bundle_can_run_elsewhere(on_hub, service, fetch, jp_root_dir
     assert not any(name.startswith(("JUPYTERHUB", "JPY", "JUPYTER_GQ")) for name in manifest["environment"])
 
 
+async def test_one_key_makes_one_job_of_each_content_and_returns_none_that_was_cancelled(on_hub, service, fetch):
+    def ran_meanwhile():
+        request = a_request()
+        request["notebook"]["cells"][1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "1"}]
+        return request
+
+    async def send(request):
+        status, job = await fetch("POST", "send", body=request)
+        return status, job["id"]
+
+    assert await send(a_request()) == (201, "job-0")
+    assert await send(ran_meanwhile()) == (200, "job-0")
+    assert await send(a_request(gpus="0.5")) == (201, "job-1")
+    next(iter(service.keys.values()))["phase"] = "cancelling"
+    assert await send(a_request()) == (201, "job-2")
+    assert await send(a_request()) == (200, "job-2")
+
+
 async def test_variables_that_the_cells_read_and_proxies_go_along_by_name(on_hub, service, fetch, monkeypatch):
     for name, value in {
         "EPOCHS": "3",

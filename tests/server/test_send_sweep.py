@@ -68,6 +68,40 @@ async def test_a_refusal_in_the_middle_cancels_what_was_sent(on_hub, service, fe
     assert service.bodies[-1] == {"jobs": ["job-0"]}
 
 
+def refuse_once(service, at):
+    """Let the service refuse the job number `at` that it is sent, and cancel the jobs it is told to."""
+    usual, submit = service.answer, service.submit
+    count = iter(range(100))
+
+    def answer(method, path, body):
+        if (method, path) != ("POST", "jobs/cancel"):
+            return usual(method, path, body)
+        for job in service.keys.values():
+            if job["id"] in body["jobs"]:
+                job["phase"] = "cancelled"
+        return 202, {"jobs": [], "refused": []}
+
+    def submit_or_refuse(key, body):
+        if next(count) == at:
+            return 429, {"code": "limit_reached", "message": "You have 100 jobs."}
+        return submit(key, body)
+
+    service.answer, service.submit = answer, submit_or_refuse
+
+
+async def test_after_a_refusal_the_same_sweep_is_sent_anew_and_a_shorter_one_with_its_own_values(
+    on_hub, service, fetch
+):
+    refuse_once(service, at=1)
+    assert (await fetch("POST", "sweep", body=a_sweep()))[0] == 429
+    _, again = await fetch("POST", "sweep", body=a_sweep())
+    assert [each["job"] for each in again["jobs"]] == ["job-1", "job-2"]  # job-0 was cancelled
+    _, other = await fetch("POST", "sweep", body={**a_sweep(), "grid": {"lr": ["0.2"], "depth": ["2"]}})
+    assert other["jobs"] == [{"job": "job-3", "values": {"lr": "0.2", "depth": "2"}}]
+    assert sources(service.bodies[-1])[-1] == "lr = 0.2\nloss = train(lr, depth)"
+    assert other["group"] != again["group"]
+
+
 async def test_the_plan_lists_what_can_vary(on_hub, service, fetch):
     _, plan = await fetch("POST", "check", body=a_sweep())
     assert plan["assignments"] == [

@@ -1,8 +1,10 @@
 """The variables of a real kernel go along with a job: asked for, checked in a new process, sent, loaded by a runner."""
 
+import asyncio
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -302,6 +304,44 @@ async def test_a_cell_can_be_sent_twice_with_the_same_variables(kernel, service,
     first, second = (body["bundle"]["manifest"]["carried"] for body in service.bodies[-2:])
     assert first == second
     assert [pickle.loads(part) for part in service.parts.values()] == [{"steps": [1]}]
+
+
+@pytest.fixture
+def pickles(tmp_path, monkeypatch):
+    """The folder in which captures have their folders."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+async def test_a_second_dialog_takes_no_variables_from_a_job_that_is_being_sent(kernel, service, fetch, pickles, until):  # noqa: F811
+    await run_all(kernel, "steps = [1]")
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(steps)"))
+    service.files_gate.clear()
+    request = asks_for(kernel, "print(steps)", capture=answer["id"], live_folder=True)
+    sending = asyncio.create_task(fetch("POST", "send", body=request))
+    await until(lambda: service.files_waiting, "a question about the parts")
+    assert (await fetch("POST", "variables", body=asks_for(kernel, "print(steps)")))[0] == 200
+    assert len(list(pickles.glob("gq-variables-*"))) == 2
+    service.files_gate.set()
+    status, problem = await sending
+    assert status == 201, problem
+    assert [pickle.loads(part) for part in service.parts.values()] == [{"steps": [1]}]
+    assert len(list(pickles.glob("gq-variables-*"))) == 1, "the pickles of the first dialog are deleted once sent"
+
+
+async def test_variables_that_are_lost_while_they_are_sent_are_a_refusal(kernel, service, fetch, pickles, until):  # noqa: F811
+    await run_all(kernel, "steps = [1]")
+    _, answer = await fetch("POST", "variables", body=asks_for(kernel, "print(steps)"))
+    service.files_gate.clear()
+    request = asks_for(kernel, "print(steps)", capture=answer["id"], live_folder=True)
+    sending = asyncio.create_task(fetch("POST", "send", body=request))
+    await until(lambda: service.files_waiting, "a question about the parts")
+    (folder,) = pickles.glob("gq-variables-*")
+    shutil.rmtree(folder)
+    service.files_gate.set()
+    status, problem = await sending
+    assert (status, problem["field"]) == (422, "capture")
+    assert "The variables cannot be read: No such file or directory." in problem["message"]
 
 
 async def test_files_of_functions_that_go_along_go_along_as_well(kernel, fetch, jp_root_dir):  # noqa: F811

@@ -3,7 +3,8 @@
 Rules
 -----
 - What is shown is what is sent: the pickles that were checked for the dialog go along, whatever the kernel does since.
-- Private: pickles lie in a folder of mode 0700 for an hour at most, until the next capture of the same kernel.
+- Private: pickles lie in a folder of mode 0700 for an hour at most, until the next capture of the same kernel. Pickles
+  that are being sent then stay until they are sent.
 - Never values: of a variable, only its name, its type, its size and the reason why it stays leave that folder, except
   as parts to the service.
 - Idle kernels only: a request would wait behind a cell that runs, and the variables would change meanwhile.
@@ -18,7 +19,9 @@ import shutil
 import string
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,6 +124,8 @@ class Captures:
     def __init__(self, kernels: Kernels, watch: KernelWatch, environ: Mapping[str, str], max_bytes: int) -> None:
         self._kernels, self._watch, self._environ, self._max_bytes = kernels, watch, environ, max_bytes
         self._kept: dict[str, Capture] = {}
+        #: Number of requests that send the pickles of a capture now, by its id.
+        self._held: Counter[str] = Counter()
 
     def close(self) -> None:
         """Delete all captures."""
@@ -173,12 +178,13 @@ class Captures:
                 f"{held[0]} is in the memory of a GPU, and this job has none. Ask for a GPU, move it with .cpu(), or "
                 "leave it out."
             )
+        report = capture.report
         try:
-            frozen, parts = await asyncio.to_thread(freeze_pickles, capture.folder, capture.report["pickles"])
+            with self._hold(capture):
+                frozen, parts = await asyncio.to_thread(freeze_pickles, capture.folder, report["pickles"])
+                await send_parts(service, parts)
         except OSError as error:
             raise _refuse(f"The variables cannot be read: {error.strerror or error}. Open the dialog again.") from error
-        await send_parts(service, parts)
-        report = capture.report
         return Carried(python=report["python"], packages=report["packages"], pickles=frozen)
 
     def list_sources(self, request: CellsRequest) -> list[str]:
@@ -290,8 +296,22 @@ class Captures:
         asyncio.get_running_loop().call_later(KEPT, self._forget, capture)
 
     def _forget(self, capture: Capture) -> None:
+        """Offer a capture no more, and delete its pickles once no request sends them."""
         self._kept.pop(capture.id, None)
-        shutil.rmtree(capture.folder, ignore_errors=True)
+        if not self._held[capture.id]:
+            del self._held[capture.id]
+            shutil.rmtree(capture.folder, ignore_errors=True)
+
+    @contextmanager
+    def _hold(self, capture: Capture) -> Iterator[None]:
+        """Keep the pickles of a capture on the disk, although it may be forgotten meanwhile."""
+        self._held[capture.id] += 1
+        try:
+            yield
+        finally:
+            self._held[capture.id] -= 1
+            if capture.id not in self._kept:
+                self._forget(capture)
 
 
 def _check_count(report: JsonObject) -> None:

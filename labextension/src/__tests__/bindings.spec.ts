@@ -229,6 +229,46 @@ describe('a page that nobody sees', () => {
   });
 });
 
+describe('a file that another tab saved meanwhile', () => {
+  /** Open a notebook whose file is newer; what reading it gives has this source in its first cell. */
+  function openedBehind(source: string): Desk {
+    const desk = new Desk();
+    const { notebook } = desk;
+    notebook.model.sharedModel.nbformat_minor = 5; // with ids of cells
+    const onDisk = notebook.model.toJSON() as { cells: { source: string }[] };
+    onDisk.cells[0].source = source;
+    desk.contents.get = () => Promise.resolve({ last_modified: new Date(60 * SECOND).toISOString() });
+    notebook.context.revert = () => {
+      notebook.model.fromJSON(onDisk as never);
+      notebook.model.dirty = false;
+      return Promise.resolve();
+    };
+    return desk;
+  }
+
+  it.each([true, false])('is read, and a job that was just sent is bound in it (save: %s)', async save => {
+    const desk = openedBehind('train()');
+    await desk.bindings.bind(desk.job(), save);
+    await desk.print(desk.job(), 'epoch 1');
+    expect([desk.phase(), desk.text(), desk.notebook.saves]).toEqual(['running', 'epoch 1', 1]);
+    expect([desk.notebook.model.dirty, desk.detached]).toEqual([true, []]);
+  });
+
+  it('is read, and a sweep that was just sent is shown in it', async () => {
+    const desk = openedBehind('train()');
+    const sweep = { group: 'sweep-1', name: 's', queue: 'q', metric: '', mode: 'max' as const, jobs: [] };
+    await desk.bindings.showSweep(desk.notebook.cells[0].id, sweep, true);
+    expect(desk.notebook.outputs()).toHaveLength(1);
+    expect(desk.notebook.saves).toBe(1);
+  });
+
+  it('keeps a cell that was edited there', async () => {
+    const desk = openedBehind('train(epochs=2)');
+    await desk.bindings.bind(desk.job(), true);
+    expect(desk.notebook.outputs()).toEqual([]);
+  });
+});
+
 describe('bindings that are disposed', () => {
   it('leave no connection and no listener behind', async () => {
     const listeners = new ListenerCount();
@@ -237,6 +277,7 @@ describe('bindings that are disposed', () => {
     expect(sumConnections(counts)).toBeGreaterThan(5);
     desk.bindings.dispose();
     expect([sumConnections(counts), listeners.now, desk.bindings.isDisposed]).toEqual([0, 0, true]);
+    expect(desk.released).toEqual(['job-1']);
   });
 
   it('write nothing any more', async () => {

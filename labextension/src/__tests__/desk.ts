@@ -26,7 +26,7 @@ export class Desk {
     this.bindings = new NotebookBindings(notebook.panel, {
       training: this.training,
       contents: this.contents as unknown as Contents.IManager,
-      getStream: id => this.streamOf(id),
+      streams: { acquire: id => this.streamOf(id), release: id => this.released.push(id) },
       reportDetached: (job, why) => this.detached.push([job.id, why])
     });
     desks.push(this);
@@ -35,6 +35,8 @@ export class Desk {
   readonly training = new FakeTraining();
   readonly contents: { get: (path: string) => Promise<object> } = { get: () => Promise.resolve(FILE) };
   readonly streams = new Map<string, JobStream>();
+  /** Ids of jobs whose streams were given back. */
+  readonly released: string[] = [];
   readonly streamConnections: ConnectionCount[] = [];
   readonly detached: [string, Refusal | 'deleted'][] = [];
   isOver = false;

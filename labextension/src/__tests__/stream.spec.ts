@@ -1,6 +1,7 @@
 import type { Signal } from '@lumino/signaling';
 
 import { JobStream, SLOWEST } from '../attach/stream';
+import { JobStreams } from '../attach/streams';
 import type { OutputEvent, OutputPage } from '../wire';
 
 const text = (seq: number, role: OutputEvent['role'] = 'target'): OutputEvent => ({
@@ -138,5 +139,29 @@ describe('the stream of a job', () => {
     stream.dispose();
     (stream.changed as Signal<JobStream, void>).emit();
     expect(told).toBe(0);
+  });
+});
+
+describe('the streams of jobs', () => {
+  const open = (): JobStreams => new JobStreams(() => Promise.reject(new Error('away')));
+
+  it('are shared by all notebooks, and disposed with the last', () => {
+    const streams = open();
+    const [first, second] = [streams.acquire('job-1'), streams.acquire('job-1')];
+    expect(second).toBe(first);
+    expect(streams.acquire('job-2')).not.toBe(first);
+    streams.release('job-1');
+    expect(first.isDisposed).toBe(false);
+    streams.release('job-1');
+    expect(first.isDisposed).toBe(true);
+    expect(streams.acquire('job-1')).not.toBe(first);
+  });
+
+  it('are all disposed at the end, and a release after that does nothing', () => {
+    const streams = open();
+    const stream = streams.acquire('job-1');
+    streams.dispose();
+    streams.release('job-1');
+    expect([stream.isDisposed, streams.isDisposed]).toEqual([true, true]);
   });
 });

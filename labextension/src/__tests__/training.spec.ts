@@ -170,6 +170,53 @@ describe('a gap in the events', () => {
   });
 });
 
+describe('an event while the lists are on their way', () => {
+  /** Answer a refresh with these lists after the event. */
+  async function refreshedAround(page: Page, lists: object, event: () => void): Promise<void> {
+    Object.entries(lists).forEach(([route, body]) => page.server.answer(route, body as object));
+    page.server.hold();
+    const refreshed = page.live.refresh();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    event();
+    page.server.release();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    await refreshed;
+  }
+
+  it.each<[JobView['phase'], JobView['phase']]>([
+    ['running', 'done'],
+    ['waiting', 'running']
+  ])(
+    'is newer: a job that was listed as %s and is %s does not go back for any listener',
+    async (old, now) => {
+      const page = await opened();
+      page.send('job', aJob({ phase: old }));
+      const phases: string[] = [];
+      page.live.jobChanged.connect((_, job) => phases.push(job.phase));
+      await refreshedAround(page, { 'GET jobs': { jobs: [aSummary({ phase: old })], next: null } }, () =>
+        page.send('job', aJob({ phase: now }))
+      );
+      expect(phases).toEqual([now, now]);
+      expect(page.live.state.jobs[0].phase).toBe(now);
+    }
+  );
+
+  it('is newer: a notebook keeps its warning, and one that has stopped does not come back', async () => {
+    const page = await opened();
+    const [gpu, old] = [aNotebook({ id: 'gpu' }), aNotebook({ id: 'old' })];
+    await refreshedAround(page, { 'GET notebooks': { notebooks: [gpu, old] } }, () => {
+      page.send('notebook', { ...gpu, sentence: 'Idle: it ends soon.' });
+      page.send('notebook', { ...old, phase: 'stopped' });
+    });
+    expect(page.live.state.notebooks.map(({ id, sentence }) => [id, sentence])).toEqual([
+      ['gpu', 'Idle: it ends soon.']
+    ]);
+    void page.live.refresh();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(page.live.state.notebooks).toHaveLength(2);
+  });
+});
+
 describe('a service that is down', () => {
   it('leaves the lists as they were, and says why', async () => {
     const page = await opened();

@@ -11,6 +11,7 @@ import type { Refusal } from './cell';
 import { BoundCell } from './cell';
 import { Saver } from './saver';
 import type { JobStream } from './stream';
+import type { JobStreams } from './streams';
 import { makeSweepOutput } from './sweep';
 import { readPresence, Writer } from './writer';
 
@@ -18,8 +19,8 @@ import { readPresence, Writer } from './writer';
 export interface IBindingServices {
   readonly training: ITraining;
   readonly contents: Contents.IManager;
-  /** Return the stream of a job, which all cells that show the job share. */
-  getStream(job: string): JobStream;
+  /** The streams of jobs, which all notebooks share. */
+  readonly streams: Pick<JobStreams, 'acquire' | 'release'>;
   /** Tell the user that a cell no longer shows its job. Called once a cell, and only before the job is over. */
   reportDetached(job: JobView, why: Refusal | 'deleted'): void;
 }
@@ -73,7 +74,10 @@ export class NotebookBindings implements IDisposable {
     training.jobChanged.disconnect(this._onJob, this);
     training.outputArrived.disconnect(this._onOutput, this);
     training.resumed.disconnect(this._onResumed, this);
-    this._streams.forEach(stream => stream.changed.disconnect(this._onStream, this));
+    this._streams.forEach((stream, job) => {
+      stream.changed.disconnect(this._onStream, this);
+      this._services.streams.release(job);
+    });
     this._saver.dispose();
   }
 
@@ -83,32 +87,45 @@ export class NotebookBindings implements IDisposable {
    * Without `save`, the notebook is saved only if it has no unsaved edits of the user.
    */
   async bind(job: JobView, save: boolean): Promise<void> {
-    this._saver.runOwnChange(() => {
-      for (const target of job.targets) {
-        const model = this._findCodeCell(target.cell_id);
-        if (model !== null) {
+    const sources = new Map<string, string>();
+    const bindCells = (): void => {
+      for (const { cell_id } of job.targets) {
+        const model = this._findCodeCell(cell_id);
+        const source = model?.sharedModel.getSource() ?? '';
+        // The file may have another source by now, which was not sent.
+        if (model !== null && source === (sources.get(cell_id) ?? source)) {
+          sources.set(cell_id, source);
           this._add(BoundCell.bind(model, job, this.panel.context.path, this._isShared));
         }
       }
-    });
+    };
+    this._saver.runOwnChange(bindCells);
     this._follow(job);
     this._scrollToJob(job);
-    await (save ? this._saver.save() : this._saver.saveOwnChanges());
+    await this._save(save, () => {
+      bindCells();
+      this._write(this._jobs.get(job.id) ?? job);
+    });
   }
 
   /** Show a sweep that was just sent as the only output of a cell; for `save` see `bind`. */
   async showSweep(cellId: string, sweep: SentSweep, save: boolean): Promise<void> {
-    const model = this._findCodeCell(cellId);
-    if (model === null) {
-      return;
-    }
-    this._saver.runOwnChange(() => {
-      this._cells.get(cellId)?.unbind();
-      this._drop(cellId);
-      model.outputs.fromJSON([makeSweepOutput(sweep)]);
-      model.executionCount = null;
-    });
-    await (save ? this._saver.save() : this._saver.saveOwnChanges());
+    const show = (): void => {
+      const model = this._findCodeCell(cellId);
+      if (model !== null) {
+        this._cells.get(cellId)?.unbind();
+        this._drop(cellId);
+        model.outputs.fromJSON([makeSweepOutput(sweep)]);
+        model.executionCount = null;
+      }
+    };
+    this._saver.runOwnChange(show);
+    await this._save(save, show);
+  }
+
+  /** Save the notebook, or with `all` false only if it has no unsaved edits of the user; for `again` see the saver. */
+  private _save(all: boolean, again: () => void): Promise<void> {
+    return all ? this._saver.save(again) : this._saver.saveOwnChanges(again);
   }
 
   /** Scroll the status line of a job into view: below a long cell the user would not see it. */
@@ -267,7 +284,7 @@ export class NotebookBindings implements IDisposable {
     this._jobs.set(job.id, job);
     let stream = this._streams.get(job.id);
     if (stream === undefined) {
-      stream = this._services.getStream(job.id);
+      stream = this._services.streams.acquire(job.id);
       this._streams.set(job.id, stream);
       stream.changed.connect(this._onStream, this);
     }

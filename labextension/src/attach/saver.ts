@@ -55,14 +55,19 @@ export class Saver implements IDisposable {
     }
   }
 
-  /** Save the notebook if all unsaved changes are those of this extension. */
-  saveOwnChanges(): Promise<void> {
-    return this._enqueue(() => this._saveOwnChanges());
+  /** Save the notebook if all unsaved changes are those of this extension; for `again` see `save`. */
+  saveOwnChanges(again?: () => void): Promise<void> {
+    return this._enqueue(() => this._saveOwnChanges(again));
   }
 
-  /** Save the notebook. The document itself shows failures to the user. */
-  save(): Promise<void> {
-    return this._enqueue(() => this._save());
+  /**
+   * Save the notebook. The document itself shows failures to the user.
+   *
+   * `again` makes the own change once more, which no other tab can have saved: if the file has to be read again, the
+   * change is made in what was read, and saved.
+   */
+  save(again?: () => void): Promise<void> {
+    return this._enqueue(() => this._save(again));
   }
 
   /** Run `save` when all saves before it are over. */
@@ -71,7 +76,7 @@ export class Saver implements IDisposable {
     return this._last;
   }
 
-  private async _saveOwnChanges(): Promise<void> {
+  private async _saveOwnChanges(again?: () => void): Promise<void> {
     const { model } = this._context;
     if (
       this._isDisposed ||
@@ -83,23 +88,34 @@ export class Saver implements IDisposable {
     ) {
       return;
     }
-    await this._save();
+    await this._save(again);
   }
 
-  private async _save(): Promise<void> {
+  private async _save(again?: () => void): Promise<void> {
     const context = this._context;
     if (context.isDisposed || context.model.readOnly || context.contentsModel?.writable === false) {
       return;
     }
     try {
-      if (context.model.collaborative !== true && (await this._isNewerOnDisk())) {
-        await (this._hasUserEdits ? Promise.resolve() : context.revert());
-      } else {
+      if (context.model.collaborative === true || !(await this._isNewerOnDisk())) {
         await context.save();
+      } else if (!this._hasUserEdits) {
+        await this._readAgain();
+        if (again !== undefined) {
+          this.runOwnChange(again);
+          await context.save();
+        }
       }
     } catch (reason) {
       console.warn('jupyter-gq: the notebook could not be saved', reason);
     }
+  }
+
+  /** Read the notebook from its file, which discards the changes of this page. */
+  private async _readAgain(): Promise<void> {
+    await this._context.revert();
+    this._hasUserEdits = false;
+    this._hasOwnChanges = false;
   }
 
   private async _isNewerOnDisk(): Promise<boolean> {

@@ -4,7 +4,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
-import { describeJob, isCancellable, lookOf } from '../jobs';
+import { describeJob, isCancellable, lookOf, mergeJobs } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -87,7 +87,7 @@ function useJobs(sweep: SentSweep, training: ITraining): ReadonlyMap<string, Job
   React.useEffect(() => {
     let current = true;
     const add = (found: readonly JobSummary[]): void =>
-      setJobs(before => new Map([...before, ...found.map(job => [job.id, job] as const)]));
+      setJobs(before => new Map(mergeJobs([...before.values()], found).map(job => [job.id, job])));
     const fetchAll = (): void => {
       training.client.listGroup(group).then(
         found => current && add(found),

@@ -9,13 +9,13 @@
 
 import type { RanCell, PrefixCell } from '../wire';
 
+/** What the user should know about an entry: it failed, still runs, failed in an earlier kernel, or is tagged as setup. */
+export type EntryNote = 'failed' | 'running' | 'failed-before' | 'setup';
+
 /**
  * The origin of a proposal: what ran in the kernel, the part of it that is known, or the order of the document, either
  * because nothing has run or because nothing is known.
  */
-/** What the user should know about an entry: it failed, still runs, failed in an earlier kernel, or is tagged as setup. */
-export type EntryNote = 'failed' | 'running' | 'failed-before' | 'setup';
-
 export type PrefixSource = 'history' | 'part' | 'nothing-ran' | 'document';
 
 /** A code cell of the notebook in its present form. */

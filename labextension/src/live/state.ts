@@ -48,18 +48,24 @@ export function markUnavailable(state: ILiveState, message: string): ILiveState 
 /**
  * Return the state with the newest page of jobs.
  *
- * Older jobs stay if the page overlaps with the jobs that are known. If there is a gap, the list starts over.
+ * Older jobs stay if the page overlaps with the jobs that are known. If there is a gap, the list starts over. Known jobs
+ * of the ids in `changed` are newer than the page.
  */
-export function applyFirstPage(state: ILiveState, page: JobList): ILiveState {
-  const known = new Set(state.jobs.map(job => job.id));
+export function applyFirstPage(
+  state: ILiveState,
+  page: JobList,
+  changed: ReadonlySet<string> = new Set()
+): ILiveState {
+  const known = new Map(state.jobs.map(job => [job.id, job]));
   const overlaps = page.jobs.some(job => known.has(job.id));
   const keeps = state.loaded && overlaps;
+  const jobs = page.jobs.map(job => (changed.has(job.id) ? (known.get(job.id) ?? job) : job));
   return {
     ...state,
     available: true,
     message: '',
     loaded: true,
-    jobs: keeps ? mergeJobs(state.jobs, page.jobs) : mergeJobs([], page.jobs),
+    jobs: keeps ? mergeJobs(state.jobs, jobs) : mergeJobs([], jobs),
     next: keeps ? state.next : page.next,
     disk: page.disk
   };
@@ -78,7 +84,21 @@ export function applyJob(state: ILiveState, job: JobSummary): ILiveState {
 /** Return the state with this notebook added or replaced, or removed if it has stopped. */
 export function applyNotebook(state: ILiveState, notebook: NotebookView): ILiveState {
   const others = state.notebooks.filter(known => known.id !== notebook.id);
-  const notebooks = notebook.phase === 'stopped' ? others : [notebook, ...others];
+  return withNotebooks(state, notebook.phase === 'stopped' ? others : [notebook, ...others]);
+}
+
+/** Return the state with the fetched notebooks; of those with the ids in `changed`, it knows a newer state already. */
+export function applyNotebooks(
+  state: ILiveState,
+  fetched: readonly NotebookView[],
+  changed: ReadonlySet<string>
+): ILiveState {
+  const kept = state.notebooks.filter(notebook => changed.has(notebook.id));
+  return withNotebooks(state, [...kept, ...fetched.filter(notebook => !changed.has(notebook.id))]);
+}
+
+/** Return the state with these notebooks, newest first. */
+function withNotebooks(state: ILiveState, notebooks: NotebookView[]): ILiveState {
   return { ...state, notebooks: notebooks.sort((one, other) => other.submitted_at - one.submitted_at) };
 }
 

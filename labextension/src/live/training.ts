@@ -17,6 +17,7 @@ import {
   INITIAL_STATE,
   applyJob,
   applyNotebook,
+  applyNotebooks,
   appendPage,
   applyFirstPage
 } from './state';
@@ -131,11 +132,13 @@ export class Training implements ITraining, IDisposable {
   }
 
   recordJob(job: JobSummary): void {
+    this._changed.add(job.id);
     this._set(applyJob(this._state, job));
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
 
   recordNotebook(notebook: NotebookView): void {
+    this._changed.add(notebook.id);
     this._set(applyNotebook(this._state, notebook));
   }
 
@@ -156,7 +159,10 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
+  /** Fetch every list; what changed by an event after the requests began is newer, and stays. */
   private async _fetchAll(): Promise<void> {
+    const changed = new Set<string>();
+    this._changed = changed;
     const status = await this.client.getStatus();
     if (!status.available) {
       throw new Error(status.message || 'The GPU scheduler does not answer.');
@@ -166,12 +172,11 @@ export class Training implements ITraining, IDisposable {
       this.client.listNotebooks(),
       this.client.getMe()
     ]);
-    const state = applyFirstPage(
-      { ...this._state, server: status.server, notebooks, me, queues: me.queues },
-      page
-    );
+    const before = { ...this._state, server: status.server, me, queues: me.queues };
+    const state = applyFirstPage(applyNotebooks(before, notebooks, changed), page, changed);
     this._set(state);
-    page.jobs.forEach(job => this._jobChanged.emit(job));
+    const fetched = new Set(page.jobs.map(job => job.id));
+    state.jobs.filter(job => fetched.has(job.id)).forEach(job => this._jobChanged.emit(job));
   }
 
   private _onEmission(_: unknown, emission: Event.Emission): void {
@@ -248,6 +253,8 @@ export class Training implements ITraining, IDisposable {
 
   private _state: ILiveState = INITIAL_STATE;
   private _missed = false;
+  /** Ids of the jobs and notebooks that changed since the last fetch of all lists began. */
+  private _changed = new Set<string>();
   private _queueTimer: number | undefined;
   private readonly _poll: Poll<void, unknown>;
   private readonly _stateChanged = new Signal<ITraining, ILiveState>(this);

@@ -18,7 +18,7 @@ import { NotebookBindings } from '../attach/notebook';
 import { JobRenderer } from '../attach/renderer';
 import { SWEEP_MIME } from '../attach/sweep';
 import { SweepRenderer } from '../attach/sweeptable';
-import { JobStream } from '../attach/stream';
+import { JobStreams } from '../attach/streams';
 import { connect, definePlugin, NotebookAttachments } from '../lifetime';
 import { readSettings } from '../settings';
 import { fitToast, quoteName } from '../toasts';
@@ -108,20 +108,12 @@ function makeServices(
   training: ITraining,
   trans: TranslationBundle
 ): IBindingServices {
-  const streams = new Map<string, JobStream>();
+  const streams = new JobStreams((job, after) => training.client.listOutputs(job, after));
+  owned.add(streams);
   return {
     training,
     contents: app.serviceManager.contents,
-    getStream: (job: string): JobStream => {
-      const known = streams.get(job);
-      if (known !== undefined) {
-        return known;
-      }
-      const stream = new JobStream(after => training.client.listOutputs(job, after));
-      streams.set(job, stream);
-      owned.add(stream);
-      return stream;
-    },
+    streams,
     reportDetached: (job, why) => {
       Notification.info(
         fitToast(

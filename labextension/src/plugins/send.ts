@@ -7,6 +7,7 @@ import { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 
+import { cancelAll } from '../acts';
 import { METADATA_KEY, readBinding } from '../attach/metadata';
 import { readContent } from '../bundle/content';
 import { describeError } from '../client';
@@ -205,8 +206,22 @@ class Sender implements ISender {
     if (answer === null) {
       return null;
     }
+    if (answer.withdrawn && (await this._withdraw(answer.sent))) {
+      return null;
+    }
     this._remember(answer.values, panel.context.path);
     return this._show(panel, ids[ids.length - 1], answer.sent);
+  }
+
+  /** Cancel what was accepted after the user had cancelled, and say so; return false if that fails. */
+  private async _withdraw(sent: JobView | SentSweep): Promise<boolean> {
+    const ids = 'jobs' in sent ? sent.jobs.map(({ job }) => job) : [sent.id];
+    if (!(await cancelAll(this._training, ids, this._trans))) {
+      return false;
+    }
+    const message = this._trans.__('%1 was sent already, and is cancelled now.', quoteName(sent.name));
+    Notification.info(fitToast(message), { autoClose: 8000 });
+    return true;
   }
 
   /** Show what was sent under its cells, a sweep under `last`; return the id of the job or of the sweep. */

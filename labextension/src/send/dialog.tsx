@@ -7,7 +7,7 @@ import * as React from 'react';
 
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { selectCells } from '../bundle/prefix';
-import { describeError, isProblem, RequestError } from '../client';
+import { isProblem, RequestError } from '../client';
 import type {
   Captured,
   FilesPlan,
@@ -33,7 +33,8 @@ import { listSoftware } from './software';
 import type { ITargetCell } from './targets';
 import { NO_NOTES, placeWarnings } from './notes';
 import type { IFormValues } from './values';
-import { describeOffer, makeRequest, parseNames } from './values';
+import { addName, describeOffer, makeRequest, parseNames } from './values';
+import { describeWaiting, toProblem } from './problems';
 import { NO_CHOICE } from './files';
 import type { IFileChoice } from './files';
 import { SendForm } from './form';
@@ -123,6 +124,8 @@ interface IFormState {
   readonly fileChoice: IFileChoice;
   readonly carry: ICarry;
   readonly sending: boolean;
+  /** Whether the user has cancelled while the job was being sent. */
+  readonly withdrawn: boolean;
   /** Whether the answer to a request is slow to come. */
   readonly slow: boolean;
 }
@@ -151,6 +154,7 @@ class SendFormWidget extends ReactWidget {
       fileChoice: NO_CHOICE,
       carry: REPLAYED,
       sending: false,
+      withdrawn: false,
       slow: false
     };
     _options.slowChanged.connect(this._onSlow, this);
@@ -173,6 +177,24 @@ class SendFormWidget extends ReactWidget {
   /** The present values of the fields. */
   get values(): IFormValues {
     return this._state.values;
+  }
+
+  /** Whether a job is being sent. */
+  get isSending(): boolean {
+    return this._state.sending;
+  }
+
+  /** Whether the user has cancelled while the job was being sent. */
+  get isWithdrawn(): boolean {
+    return this._state.withdrawn;
+  }
+
+  /** Note that the user cancels while a job is being sent; return false if none is. */
+  withdraw(): boolean {
+    if (this.isSending) {
+      this._set({ withdrawn: true });
+    }
+    return this.isSending;
   }
 
   dispose(): void {
@@ -392,26 +414,12 @@ class SendFormWidget extends ReactWidget {
   private readonly _checking: Debouncer;
 }
 
-/** Return the problem of sending before the kernel has answered. */
-function describeWaiting(trans: TranslationBundle): Problem {
-  return {
-    code: 'no_variables',
-    message: trans.__(
-      'The variables are still being captured. Wait a moment, or choose to replay the cells.'
-    ),
-    field: 'capture'
-  };
-}
-
-/** Return the names with one more, unless it is empty or among them. */
-function addName(names: string[], name: string): string[] {
-  return name === '' || names.includes(name) ? names : [...names, name];
-}
-
-function toProblem(reason: unknown): Problem {
-  return reason instanceof RequestError
-    ? reason.problem
-    : { code: 'unexpected', message: describeError(reason), field: null };
+/** What was sent, and with which values of the fields. */
+export interface IAnswer {
+  readonly sent: JobView | SentSweep;
+  readonly values: IFormValues;
+  /** Whether the user had cancelled before it was accepted. */
+  readonly withdrawn: boolean;
 }
 
 /** A dialog that closes when the job is accepted or the user cancels. */
@@ -431,12 +439,16 @@ export class SendDialog extends Dialog<unknown> {
     this.node.setAttribute('aria-label', title);
   }
 
-  /** Open the dialog; return the accepted job or sweep with the values of the fields, or null if the user cancelled. */
-  async ask(): Promise<{ sent: JobView | SentSweep; values: IFormValues } | null> {
+  /**
+   * Open the dialog; return the accepted job or sweep with the values of the fields, or null if none was accepted.
+   *
+   * What was accepted after the user had cancelled is `withdrawn`: the caller has to cancel it.
+   */
+  async ask(): Promise<IAnswer | null> {
     await this.launch();
-    const { job, sweep, values } = this._form;
+    const { job, sweep, values, isWithdrawn } = this._form;
     const sent = job ?? sweep;
-    return sent === null ? null : { sent, values };
+    return sent === null ? null : { sent, values, withdrawn: isWithdrawn };
   }
 
   /** Let Enter press a button inside the form, as everywhere. Outside of buttons, Enter sends. */
@@ -450,16 +462,23 @@ export class SendDialog extends Dialog<unknown> {
 
   resolve(index = SEND): void {
     if (index !== SEND) {
-      super.resolve(index);
-      return;
+      this.reject();
+    } else if (!this._form.isSending) {
+      this._setBusy(true);
+      void this._form.submit().then(accepted => {
+        this._setBusy(false);
+        if (accepted || this._form.isWithdrawn) {
+          super.resolve(index);
+        }
+      });
     }
-    this._setBusy(true);
-    void this._form.submit().then(accepted => {
-      this._setBusy(false);
-      if (accepted) {
-        super.resolve(index);
-      }
-    });
+  }
+
+  /** Close the dialog without a job. While one is being sent, wait for the answer, which decides what to cancel. */
+  reject(): void {
+    if (!this._form.withdraw()) {
+      super.reject();
+    }
   }
 
   /** Show in the button whether a job is being sent. */

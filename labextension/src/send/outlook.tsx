@@ -13,13 +13,22 @@ export interface IOutlookProps {
   problem: Problem | null;
   /** Whether the answer to a request is slow to come. */
   slow: boolean;
+  /** Whether the user has cancelled while the job was being sent. */
+  withdrawn: boolean;
   values: IFormValues;
   onValues: (values: IFormValues) => void;
   trans: TranslationBundle;
 }
 
 export function Outlook(props: IOutlookProps): React.JSX.Element {
-  const { preview, problem, slow, trans } = props;
+  const { preview, problem, slow, withdrawn, trans } = props;
+  if (withdrawn) {
+    return (
+      <p className="jp-gq-forecast jp-gq-mod-pending" role="status">
+        {trans.__('Cancelling: waiting for the answer to what was sent. If it is accepted, it is cancelled.')}
+      </p>
+    );
+  }
   if (slow) {
     return (
       <p className="jp-gq-forecast jp-gq-mod-pending" role="status">

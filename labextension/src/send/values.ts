@@ -258,3 +258,8 @@ function describeGpus(job: Pick<JobView, 'gpus' | 'gpu_memory'>, trans: Translat
   const gpus = formatGpus(job.gpus, trans);
   return job.gpu_memory === null ? gpus : trans.__('%1 of GPU memory (%2)', job.gpu_memory, gpus);
 }
+
+/** Return the names with one more, unless it is empty or among them. */
+export function addName(names: string[], name: string): string[] {
+  return name === '' || names.includes(name) ? names : [...names, name];
+}

@@ -1,0 +1,94 @@
+import { Notification } from '@jupyterlab/apputils';
+
+import { send } from '../plugins/send';
+import type { ICellOutputs, IRunHistory } from '../tokens';
+import { CommandIDs } from '../tokens';
+import { aJob, aMe, aPlan } from './builders';
+import { FakeApp, FakeTraining } from './fakes';
+import { FakePanel, FakeTracker } from './notebooks';
+import { clearScreen, perform, press, words } from './screen';
+
+let app: FakeApp;
+let training: FakeTraining;
+/** Jobs whose cells were bound. */
+let bound: string[];
+
+beforeEach(async () => {
+  jest.useFakeTimers();
+  [app, training, bound] = [new FakeApp(), new FakeTraining(), []];
+  const tracker = new FakeTracker();
+  tracker.open(new FakePanel(['train()']));
+  const { server } = training;
+  server.answer('GET me', aMe());
+  server.answer('GET kernels/kernel-1/history', { cells: [], complete: false });
+  server.answer('POST preview', { starts_now: true, sentence: 'Starts now.', alternatives: [] });
+  server.answer('POST check', aPlan());
+  server.answer('POST send', aJob({ id: 'new', name: 'digits', phase: 'waiting' }));
+  const show = (id: string): Promise<void> => Promise.resolve(void bound.push(id));
+  const outputs: ICellOutputs = { bind: (_, job) => show(job.id), showSweep: (_, cell) => show(cell) };
+  const history: IRunHistory = { isComplete: () => false, listRuns: () => [] };
+  await send.activate(app.frontEnd, tracker, training, history, outputs, null);
+});
+afterEach(async () => {
+  await send.deactivate?.(app.frontEnd);
+  clearScreen();
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+const pause = (): Promise<void> => perform(() => jest.advanceTimersByTimeAsync(0));
+const submit = (): Promise<void> =>
+  perform(() => document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-accept')?.click());
+const escape = (): Promise<void> =>
+  perform(() => {
+    const key = new KeyboardEvent('keydown', { key: 'Escape', bubbles: true });
+    document.querySelector('#jp-gq-send-name')?.dispatchEvent(key);
+  });
+
+/** Open the dialog, send, and cancel while the answer is on its way; return the result of the command. */
+async function cancelWhileSending(cancel: () => Promise<void>): Promise<unknown> {
+  let result: Promise<unknown> = Promise.resolve();
+  await perform(() => {
+    result = app.commands.execute(CommandIDs.sendCell);
+  });
+  await pause();
+  training.server.hold();
+  await submit();
+  await cancel();
+  await submit();
+  expect(words(document.querySelector('[aria-label="Forecast"], .jp-gq-forecast'))).toContain('Cancelling');
+  training.server.release();
+  await pause();
+  return result;
+}
+
+describe('cancelling while the job is being sent', () => {
+  it.each<[string, () => Promise<void>]>([
+    ['by the button', () => press('Cancel')],
+    ['by Escape', escape]
+  ])('%s cancels the job once it is accepted, and says so', async (_, cancel) => {
+    const toast = jest.spyOn(Notification, 'info');
+    const { server } = training;
+    server.answer('POST cancel', { jobs: [aJob({ id: 'new', phase: 'cancelled' })], refused: [] });
+    expect(await cancelWhileSending(cancel)).toBeNull();
+    expect(server.asked.filter(asked => asked === 'POST send')).toHaveLength(1);
+    expect(server.bodies.at(-1)).toEqual({ jobs: ['new'] });
+    expect(bound).toEqual([]);
+    expect(toast.mock.calls.map(([text]) => text)).toEqual([
+      '“digits” was sent already, and is cancelled now.'
+    ]);
+  });
+
+  it('shows the job under its cell if it cannot be cancelled', async () => {
+    const refused = [{ job: 'new', code: 'conflict', message: 'The job has ended.' }];
+    training.server.answer('POST cancel', { jobs: [], refused });
+    expect(await cancelWhileSending(() => press('Cancel'))).toBe('new');
+    expect(bound).toEqual(['new']);
+  });
+
+  it('closes the dialog if nothing was accepted', async () => {
+    training.server.answer('POST send', { code: 'limit_reached', message: 'No.' }, 429);
+    expect(await cancelWhileSending(() => press('Cancel'))).toBeNull();
+    expect(training.server.asked).not.toContain('POST cancel');
+  });
+});
