@@ -58,6 +58,8 @@ async def test_a_gang_that_is_stopped_while_its_service_is_being_made_ends_when_
         await asyncio.sleep(0)
     assert gang_name("job-gang", 1) in paper.cluster.made
     assert gang_name("job-gang", 1) in paper.cluster.deleted
+    await paper.observed("job-gang")
+    assert not paper.runs.training._objects._writes._attempts, "nothing is kept of what is gone"
 
 
 @pytest.mark.parametrize(("image", "expected"), [("torch:2.9", "torch:2.9"), ("", "runner:1")])
