@@ -83,6 +83,16 @@ async def test_a_run_that_is_only_known_by_its_pods_is_not_seen_any_more_once_it
     assert paper.runs.training.blocked_slots() == {"n1/0"}, "its pod stands"
 
 
+async def test_a_pod_that_terminates_holds_its_device_although_nobody_knows_its_run(paper):
+    """Such as after a restart of the service: the run is not adopted, since the pod's work is not over."""
+    paper.pod("job-old", "n1/0", terminating=True)
+    assert await paper.observed("job-old") is None
+    assert paper.runs.training.blocked_slots() == {"n1/0"}
+    paper.no_pod("job-old")
+    assert await paper.observed("job-old") is None
+    assert paper.runs.training.blocked_slots() == set()
+
+
 async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():
     paper = PaperBackend(starts_ahead=3)
     await paper.runs.observe()
