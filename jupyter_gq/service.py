@@ -333,21 +333,22 @@ class SchedulerService(Application):
         """Yield the parts of a service that runs notebooks and jobs as processes; close the store after the block."""
         clock, state, wake = SystemClock(), self._state(), _LateCallback()
         listener.socket = SocketPlace.own(os.environ.get(SOCKET_VARIABLE, ""), self.socket_dir, state)
-        probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
-        local, url = LocalBackend(parent=self), listener.service_url
-        journal = state / "suspensions.json"
-        suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
-        shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
-        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares)
-        names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
-        settings = await self._read_policy(listener, jobs.nodes, names)
-        expect_database(self._url(), state, jobs_with_files(state))
-        with lock_folder(state), contextlib.closing(self._open_store()) as store:
-            stopper = HubServerStopper(*_hub_api())
-            servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now, shares=shares)
+        # Locked before the ledger and the journal are read: an earlier service writes to them until it has ended.
+        with lock_folder(state), contextlib.ExitStack() as opened:
+            probe = choose_probe(NvmlProbe(now=clock.now), SimulatedDevices(config=self.config), clock.now)
+            local, url = LocalBackend(parent=self), listener.service_url
+            journal = state / "suspensions.json"
+            suspender = choose_suspender(probe, journal, clock.elapsed, lambda: settings.current.suspension.host_memory)
+            shares = RunShares(suspender=suspender, now=clock.now, on_change=wake)
+            jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=url, shares=shares)
+            names = names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
+            settings = await self._read_policy(listener, jobs.nodes, names)
+            expect_database(self._url(), state, jobs_with_files(state))
+            store = opened.enter_context(contextlib.closing(self._open_store()))
+            stopper, servers = HubServerStopper(*_hub_api()), ServersBackend(parent=self)
             controller = Controller(
                 store=store,
-                backends=(servers, jobs),
+                backends=(servers.backend(stopper=stopper, now=clock.now, shares=shares), jobs),
                 settings=settings,
                 clock=clock,
                 bundles=local.bundles(state_dir=state),
@@ -404,11 +405,10 @@ class SchedulerService(Application):
                 check_invariants=self.check_invariants,
             )
             wake.target = controller.wake
-            options = runs.options
             pods = PodAuthenticator(
                 runs.cluster.review_token,
-                nodes_namespace=options.nodes_namespace,
-                training_namespace=options.training_namespace,
+                nodes_namespace=runs.options.nodes_namespace,
+                training_namespace=runs.options.training_namespace,
             )
             with contextlib.suppress(BackendError):  # the backend logs the failure and tries again
                 await runs.observe()  # before the first request asks what is there

@@ -352,6 +352,8 @@ class RunShares:
         def finish(result: ShareState | None) -> None:
             share.began = None
             share.state = result or self._failed(failed, "The share could not be moved; the service's log says why.")
+            if share.state.phase is SharePhase.IN_USE:
+                share.suspended = ()  # the next suspension may find nothing, and these may have ended by then
             if share.ended:
                 self._forget(share)
             self.on_change()

@@ -89,6 +89,8 @@ class Context:
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed the last time.
     unobserved: frozenset[Kind] = frozenset()
+    #: The last failure of each kind of work of the loop and beside it, by the name of the work.
+    failures: dict[str, str] = field(default_factory=dict)
     #: The durations of finished jobs.
     durations: Durations = field(default_factory=Durations)
     #: When each pending job will probably start, by id.

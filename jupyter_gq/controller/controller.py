@@ -173,8 +173,6 @@ class Controller:
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for requests that wait.
     _changed: Signal = field(init=False, default_factory=Signal)
-    #: The last failure of each kind of work of the loop, by the name of the work.
-    _failures: dict[str, str] = field(init=False, default_factory=dict)
     _context: Context = field(init=False)
     _leadership: Leadership = field(init=False)
     _decider: Decider = field(init=False)
@@ -231,9 +229,7 @@ class Controller:
         self.names = NameCheck(context, self.directory)
         self.disk_limit = DiskLimit(context)
         self.log_limits = LogLimits(context)
-        self.status = ServiceStatus(
-            context=context, leadership=self._leadership, failures=self._failures, names=self.names
-        )
+        self.status = ServiceStatus(context=context, leadership=self._leadership, names=self.names)
         self._observer = Observer(context, LeftOutputReader(context, self.jobs.append_outputs))
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
@@ -269,6 +265,7 @@ class Controller:
         finally:
             for task in beside:
                 task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             self.events.close()
 
     async def step(self) -> None:
@@ -382,16 +379,16 @@ class Controller:
         """
         try:
             await work
-            self._failures.pop(what, None)
+            self._context.failures.pop(what, None)
         except (Superseded, StoreAway):
             raise
         except Exception as error:
-            if repr(error) != self._failures.get(what):
+            if repr(error) != self._context.failures.get(what):
                 if isinstance(error, StorageFull | StoreUnavailable | NotLeading):
                     log.warning("nothing is started or stopped for now. %s", error)
                 else:
                     log.exception("%s failed and is tried again", what)
-            self._failures[what] = repr(error)
+            self._context.failures[what] = repr(error)
 
     def _announce_changes_since(self, revision: int) -> None:
         """Wake waiting requests, and update the forecasts; tell listeners if records changed since that revision."""

@@ -39,20 +39,6 @@ class SuspensionProblem(StrEnum):
     BROKEN = "BROKEN"  # any other error; the sentence has its text
 
 
-#: Problems after which a share still runs and the same suspension may succeed later.
-RETRY_LATER = frozenset(
-    {
-        SuspensionProblem.HOST_MEMORY,
-        SuspensionProblem.UNKNOWN,
-        SuspensionProblem.NOTHING_TO_SUSPEND,
-        SuspensionProblem.BUSY,
-        SuspensionProblem.WANTED,
-        SuspensionProblem.MEMORY_STAYED,
-        SuspensionProblem.BROKEN,
-    }
-)
-
-
 class SuspensionError(MachineError):
     """A suspension or a resume that did not happen, with its kind and a sentence for people."""
 

@@ -1,13 +1,19 @@
-"""The real service while it starts: what is answered at its port, and that it can be ended."""
+"""The real service while it starts: what is answered at its port, what it waits for, and that it can be ended."""
 
+import contextlib
 import json
 import signal
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from tornado.httpclient import AsyncHTTPClient
 
+from jupyter_gq.backends.local import lock_folder
+from jupyter_gq.backends.local.ledger import Ledger, Run
 from jupyter_gq.client.early_answer import DELAY_VARIABLE
+from jupyter_gq.devices.processes import boot_id
+from jupyter_gq.store.sql import SqlStore
 from tests.api.hubs import Hub
 from tests.patience import eventually, scaled
 
@@ -69,3 +75,29 @@ async def test_a_service_that_starts_can_be_ended(service):
     await eventually(answers, service.log)
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(scaled(20)) in {0, -signal.SIGTERM}
+
+
+def has_open(pid, file):
+    """Return whether a process has opened a file."""
+    for opened in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if opened.samefile(file):
+                return True
+    return False
+
+
+async def test_what_an_earlier_service_launches_before_it_ends_is_known(service, tmp_path):
+    """A run that the new service does not know would be launched again, beside the first one."""
+    state = tmp_path / "jupyter-gq-state"
+
+    async def knows_the_run():
+        return "run ended: job=job-1 run=1 outcome=LOST" in service.log()
+
+    with lock_folder(state):
+        SqlStore(f"sqlite:///{state / 'service.sqlite'}").close()
+        (tmp_path / "go").touch()
+        await eventually(lambda: has_open(service.process.pid, state / "lock"), service.log)
+        (state / "runs").mkdir(exist_ok=True)
+        run = Run(job="job-1", number=1, owner="ann", tasks=(None,), launched_at=0.0, boot=boot_id())
+        Ledger(state / "runs").put(run)
+    await eventually(knows_the_run, service.log)

@@ -28,6 +28,7 @@ from jupyter_gq.domain.workload import Kind, Stop
 from jupyter_gq.store.protocol import Record
 
 from .act import make_stop_change
+from .beside import run_every
 
 log = logging.getLogger(__name__)
 
@@ -45,12 +46,7 @@ class DiskLimit:
 
     async def run(self) -> None:
         """Measure running jobs, and some others, every `EVERY` seconds until cancelled. Failures are logged."""
-        while True:
-            try:
-                await self.measure()
-            except Exception:  # the last guard of a loop: the next measurement may go well
-                log.exception("the disk space of jobs could not be measured; it is tried again")
-            await asyncio.sleep(EVERY)
+        await run_every(EVERY, "measuring the disk space of jobs", self.measure, self._context.failures)
 
     async def measure(self) -> None:
         """Measure each running job once, and tell those above the limit to end; then measure some of the others."""

@@ -22,10 +22,12 @@ from jupyter_gq.client.models import JobSummary
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.errors import BackendError, StorageFull, StoreUnavailable
+from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.store.protocol import StoredEvent
+
+from .beside import run_every
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +76,8 @@ class JobNotices:
 
     async def run(self) -> None:
         """Send notices about jobs that end, until cancelled."""
-        while self._rule.notifiers:
-            try:
-                await self.deliver()
-            except (StoreUnavailable, StorageFull) as error:
-                log.info("notices wait: %s", error)
-            await asyncio.sleep(LOOK)
+        if self._rule.notifiers:
+            await run_every(LOOK, "the sending of notices", self.deliver, self._context.failures)
 
     async def deliver(self) -> None:
         """Send the notices that are due, and store which are left.

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.log_names import name_log, share_of_log
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.errors import BackendError, StoreUnavailable, UnusableFile
+from jupyter_gq.domain.errors import BackendError, UnusableFile
 from jupyter_gq.domain.workload import Kind, Workload
+
+from .beside import run_every
 
 log = logging.getLogger(__name__)
 
@@ -50,25 +52,22 @@ class LogLimits:
         self._context = context
         #: The kept bytes of the logs of jobs that have ended, as the last sweep found or left them.
         self._known: dict[str, int] = {}
+        self._swept_at: float | None = None
 
     async def run(self) -> None:
         """Cut the logs of running jobs every `EVERY` seconds, and sweep all logs every `SWEEP_EVERY`, until cancelled.
 
         Failures are logged.
         """
-        elapsed = self._context.clock.elapsed
-        swept: float | None = None
-        while True:
-            try:
-                await self.cut_running()
-                if swept is None or elapsed() - swept >= SWEEP_EVERY:
-                    swept = elapsed()
-                    await self.sweep()
-            except StoreUnavailable:  # the loop of decisions says more
-                log.info("the logs of jobs are not measured: the database does not answer; it is tried again")
-            except Exception:  # the last guard of a loop: the next look may go well
-                log.exception("the logs of jobs could not be measured; it is tried again")
-            await asyncio.sleep(EVERY)
+        await run_every(EVERY, "measuring the logs of jobs", self._look, self._context.failures)
+
+    async def _look(self) -> None:
+        """Cut the logs of running jobs, and sweep all logs if the last sweep was long ago."""
+        now = self._context.clock.elapsed()
+        await self.cut_running()
+        if self._swept_at is None or now - self._swept_at >= SWEEP_EVERY:
+            self._swept_at = now
+            await self.sweep()
 
     async def cut_running(self) -> None:
         """Drop the beginning of each log of a running job on this machine that is above the limit."""

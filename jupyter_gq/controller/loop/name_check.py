@@ -16,6 +16,8 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind, Workload
 
+from .beside import run_every
+
 log = logging.getLogger(__name__)
 
 #: Seconds between two looks whether the settings have changed, and after which the Hub is asked again anyway.
@@ -37,12 +39,14 @@ class NameCheck:
 
     async def run(self) -> None:
         """Check the names after each change of the settings and every ten minutes, until cancelled."""
-        elapsed = self._context.clock.elapsed
-        while True:
-            if self._checked is not self._context.settings or elapsed() >= self._checked_at + AGAIN:
-                self._checked_at = elapsed()
-                await self.check()
-            await asyncio.sleep(LOOK)
+        await run_every(LOOK, "the check of names", self._check_if_due, self._context.failures)
+
+    async def _check_if_due(self) -> None:
+        """Check the names if the settings have changed, or if the last check was long ago."""
+        now = self._context.clock.elapsed()
+        if self._checked is not self._context.settings or now >= self._checked_at + AGAIN:
+            self._checked_at = now
+            await self.check()
 
     async def check(self) -> None:
         """Ask the Hub for its users, and store a warning for each unknown name and owner of jobs; log the new ones.
@@ -59,7 +63,8 @@ class NameCheck:
             return
         known = KnownNames(users=frozenset(users), groups=frozenset().union(*users.values()))
         records = [record.workload for record in self._context.records.unfinished()]
-        former = self._context.store.owners_of_finished(Kind.TRAINING) - users.keys()
+        owners = await asyncio.to_thread(self._context.store.owners_of_finished, Kind.TRAINING)
+        former = owners - users.keys()
         found = (
             *find_unknown_names(settings, known),
             *_find_former_users(records, users.keys()),

@@ -1,7 +1,6 @@
 """The health and readiness of this service, for load balancers, monitoring and administrators."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -21,8 +20,6 @@ class ServiceStatus:
 
     context: Context
     leadership: Leadership
-    #: The last failures of the loop, by the name of the work; empty if there is none.
-    failures: Mapping[str, str]
     names: NameCheck
 
     def check_health(self) -> Health:
@@ -37,7 +34,7 @@ class ServiceStatus:
         wrong: dict[HealthCode, bool] = {
             "config_refused": error is not None,
             "disk_full": bool(context.store.shortage),
-            "step_failed": bool(self.failures),
+            "step_failed": bool(context.failures),
             "runs_unobserved": bool(context.unobserved),
             "workloads_set_aside": bool(set_aside),
             "devices_missing": probe is not ProbeState.OK,
@@ -53,7 +50,7 @@ class ServiceStatus:
             limits=context.backend_of(Kind.TRAINING).capabilities.limits,
             failures=[
                 *filter(None, [context.store.shortage]),
-                *(f"{what}: {failure}" for what, failure in sorted(self.failures.items())),
+                *(f"{what}: {failure}" for what, failure in sorted(context.failures.items())),
             ],
             warnings=[*context.settings_source.warnings, *self.names.warnings, *self._list_lost_queues()],
             set_aside=set_aside,

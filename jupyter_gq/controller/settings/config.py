@@ -245,14 +245,6 @@ class Settings:
         """Return the CPU and memory that tasks in a training queue have if their job names none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
 
-    def named_users(self) -> frozenset[str]:
-        """Return the names of all users in the settings."""
-        return frozenset(self.user_quotas).union(*(entry.users | entry.managers for entry in self.training))
-
-    def named_groups(self) -> frozenset[str]:
-        """Return the names of all groups in the settings."""
-        return frozenset(self.group_quotas).union(*(entry.groups | entry.manager_groups for entry in self.training))
-
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
         """Return the names of the training queues to which the user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))

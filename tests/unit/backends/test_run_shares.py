@@ -149,6 +149,19 @@ async def test_a_share_without_memory_is_suspended_all_the_same(tmp_path):
     await comes_to(again, SharePhase.IN_USE)
 
 
+async def test_a_kernel_that_took_the_place_of_a_suspended_one_is_not_gone(machine):
+    shares = await recovered(machine)
+    shares.suspend(*KEY)
+    await comes_to(shares, SharePhase.SUSPENDED)
+    shares.resume(*KEY)
+    await comes_to(shares, SharePhase.IN_USE)
+    del machine.driver.processes[KERNEL]
+    machine.driver.start(KERNEL + 1, 0)
+    shares.suspend(*KEY)
+    suspended = await comes_to(shares, SharePhase.SUSPENDED)
+    assert (suspended.memory, suspended.ended) == (0, False)
+
+
 async def test_a_driver_that_hangs_holds_up_nothing_and_a_use_meanwhile_undoes_the_suspension(machine):
     hangs = threading.Event()
     machine.driver.before = lambda call, process: hangs.wait() if call == "lock" else None

@@ -364,6 +364,16 @@ async def test_a_running_job_is_not_moved_or_resized_but_can_be_once_it_is_held(
     assert acts(world, job)[1:] == [("ann", act) for act in (Action.JOB_MOVE, Action.JOB_CHANGE, Action.JOB_RELEASE)]
 
 
+async def test_limit_and_priority_of_a_running_job_change_while_its_node_is_not_offered(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.nodes = world.backend._nodes = world.servers._nodes = ()
+    await world.step()
+    assert change(world, ANN, job, max_seconds=600, priority=5).priority == 5
+    with pytest.raises(Conflict):
+        change(world, ANN, job, gpus="0.5")
+
+
 async def test_users_give_priorities_up_to_that_of_the_queue_and_managers_more(world):
     job = world.send(ANN, "vision")
     assert change(world, ANN, job, priority=10).priority == 10

@@ -4,7 +4,6 @@ Tasks of jobs are left out, since the core counts them itself. Notebooks are not
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -69,17 +68,32 @@ def claims_of(pod: JsonMapping, installation: str) -> Claims:
 
 
 def _asked(spec: JsonMapping, resource: str) -> Decimal:
-    """Return what a pod asks for of a resource, in cores or bytes.
+    """Return what a pod asks for of a resource, in cores or bytes, with the overhead of the runtime.
 
-    The amount is that of all containers together, or of the largest init container if that is more, with the overhead
-    of the runtime.
+    If the pod as a whole asks for an amount, that of its containers does not matter. See
+    https://kubernetes.io/docs/concepts/resource-management/effective-pod-requests-limits/.
     """
-    together = sum(_amounts(spec.get("containers") or (), resource), Decimal(0))
-    before = max(_amounts(spec.get("initContainers") or (), resource), default=Decimal(0))
+    whole = _amount(spec, resource)
     overhead = quantity((spec.get("overhead") or {}).get(resource)) or Decimal(0)
-    return max(together, before) + overhead
+    return (_asked_by_containers(spec, resource) if whole is None else whole) + overhead
 
 
-def _amounts(containers: Iterable[JsonMapping], resource: str) -> list[Decimal]:
-    asked = [((each.get("resources") or {}).get("requests") or {}).get(resource) for each in containers]
-    return [quantity(each) or Decimal(0) for each in asked]
+def _asked_by_containers(spec: JsonMapping, resource: str) -> Decimal:
+    """Return the most that the containers of a pod ask for at the same time.
+
+    Init containers run one after the other, each beside the sidecars before it: init containers that are restarted
+    always. The other containers run together, beside all sidecars.
+    """
+    sidecars = most = Decimal(0)
+    for each in spec.get("initContainers") or ():
+        amount = _amount(each, resource) or Decimal(0)
+        most = max(most, sidecars + amount)
+        if each.get("restartPolicy") == "Always":
+            sidecars += amount
+    together = sum((_amount(each, resource) or Decimal(0) for each in spec.get("containers") or ()), sidecars)
+    return max(most, together)
+
+
+def _amount(asker: JsonMapping, resource: str) -> Decimal | None:
+    """Return what a container or a pod asks for by itself; None if it asks for nothing."""
+    return quantity(((asker.get("resources") or {}).get("requests") or {}).get(resource))

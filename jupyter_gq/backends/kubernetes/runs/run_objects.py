@@ -117,6 +117,7 @@ class RunObjects:
     def forget(self, run: Run) -> None:
         """Drop what is known of the creations and deletions of a run of which nothing is left."""
         for ref in self._others(run):
+            self._writes.forget_creation(ref)
             self._writes.forget_deletion(ref.key)
         for task in range(run.tasks):
             self._forget_task(run, task)

@@ -148,9 +148,8 @@ class TrainingRuns:
         A run that is known by its pods only is returned from 10 seconds after it was found.
         """
         self._has_stepped = True
-        for key in self.pods.runs():
-            if key[0] and key not in self.runs and key not in self._removing:
-                self._attempt(key, "found by its pods", partial(self._adopt, key))
+        for key in self._unknown_runs():
+            self._attempt(key, "found by its pods", partial(self._adopt, key))
         for run in list(self._removing.values()):
             self._attempt(run.key, "removed", partial(self._remove_again, run))
         reports = [(run, run.ended or self._examine_alone(run)) for run in list(self.runs.values())]
@@ -209,12 +208,18 @@ class TrainingRuns:
         return slots_in_use(self.runs.values())
 
     def blocked_slots(self) -> set[str]:
-        """Return the slots of live pods whose run has ended, or which the controller has not launched."""
-        slots: set[str] = set()
-        for run in (*self._removing.values(), *self.runs.values()):
-            if run.launch is None or run.ended is not None:
-                slots.update(slot for pod in run.live_pods() for slot in pod.slots)
-        return slots
+        """Return the slots of live pods whose run has ended, or which the controller has not launched.
+
+        Pods that terminate hold their devices too, also if their run is not adopted (see `_adopt`).
+        """
+        runs = (*self._removing.values(), *self.runs.values())
+        pods = [pod for run in runs if run.launch is None or run.ended is not None for pod in run.live_pods()]
+        pods += [pod for key in self._unknown_runs() for pod in self.pods.of_run(key) if not pod.finished]
+        return {slot for pod in pods for slot in pod.slots}
+
+    def _unknown_runs(self) -> list[RunKey]:
+        """Return the runs that have pods and are neither known nor being removed."""
+        return [key for key in self.pods.runs() if key[0] and key not in self.runs and key not in self._removing]
 
     def _new_run(self, key: RunKey) -> Run:
         return Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())

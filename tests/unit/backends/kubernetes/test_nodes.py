@@ -204,6 +204,30 @@ def test_what_others_ask_for_is_not_there_for_us():
     assert (paper.offered().cpu_by_others, paper.offered().memory_by_others) == (2000, 1024)
 
 
+def asks(cpu, **more):
+    return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+
+SIDECAR = asks("1", restartPolicy="Always")
+
+
+@pytest.mark.parametrize(
+    ("spec", "milli"),
+    [
+        ({"containers": [asks("2")], "initContainers": [SIDECAR, SIDECAR]}, 4000),
+        ({"containers": [asks("2")], "initContainers": [SIDECAR, asks("5")]}, 6000),
+        ({"containers": [asks("2")], "initContainers": [asks("5"), SIDECAR]}, 5000),
+        (
+            {"containers": [asks("2")], "initContainers": [asks("4"), SIDECAR], **asks("7"), "overhead": {"cpu": "1"}},
+            8000,
+        ),
+        ({"containers": [asks("2")], "resources": {"requests": {"memory": "1Gi"}}}, 2000),
+    ],
+)
+def test_sidecars_run_beside_all_others_and_the_amount_of_a_pod_takes_the_place_of_its_containers(spec, milli):
+    assert claims_of({"spec": {"nodeName": "n1", **spec}}, "gq").cpu_milli == milli
+
+
 def test_a_device_that_is_ours_is_not_counted_for_an_ended_pod_that_the_kubelet_still_lists():
     paper = Paper()
     paper.report([("gq-res-x", "GPU-0")], others=[("done-job", "GPU-0")])

@@ -58,6 +58,8 @@ async def test_a_gang_that_is_stopped_while_its_service_is_being_made_ends_when_
         await asyncio.sleep(0)
     assert gang_name("job-gang", 1) in paper.cluster.made
     assert gang_name("job-gang", 1) in paper.cluster.deleted
+    await paper.observed("job-gang")
+    assert not paper.runs.training._objects._writes._attempts, "nothing is kept of what is gone"
 
 
 @pytest.mark.parametrize(("image", "expected"), [("torch:2.9", "torch:2.9"), ("", "runner:1")])
@@ -79,6 +81,16 @@ async def test_a_run_that_is_only_known_by_its_pods_is_not_seen_any_more_once_it
     paper.clock.at += 60
     assert await paper.observed("job-old") is None
     assert paper.runs.training.blocked_slots() == {"n1/0"}, "its pod stands"
+
+
+async def test_a_pod_that_terminates_holds_its_device_although_nobody_knows_its_run(paper):
+    """Such as after a restart of the service: the run is not adopted, since the pod's work is not over."""
+    paper.pod("job-old", "n1/0", terminating=True)
+    assert await paper.observed("job-old") is None
+    assert paper.runs.training.blocked_slots() == {"n1/0"}
+    paper.no_pod("job-old")
+    assert await paper.observed("job-old") is None
+    assert paper.runs.training.blocked_slots() == set()
 
 
 async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():
