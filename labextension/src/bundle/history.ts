@@ -37,7 +37,14 @@ export class RunHistory {
   /** Record that a cell was handed to the kernel. */
   recordStart(kernelId: string, cellId: string, source: string, at: number): void {
     const runs = this._kernels.get(kernelId) ?? [];
-    const run: RanCell = { cell_id: cellId, code: source, seconds: null, failed: false, execution_count: 0 };
+    const run: RanCell = {
+      cell_id: cellId,
+      code: source,
+      seconds: null,
+      failed: false,
+      execution_count: 0,
+      began: at
+    };
     this._kernels.set(kernelId, [...runs, { run, isOver: false, scheduled: at }]);
   }
 
@@ -53,6 +60,7 @@ export class RunHistory {
     const ended: ITimedRun = {
       run: {
         ...run,
+        began,
         seconds: Math.max(0, end.at - began),
         failed: !end.success,
         execution_count: end.executionCount ?? 0
