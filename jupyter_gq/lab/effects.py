@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .calls import Names, list_calls, read_magic, read_text
+from .calls import Names, list_calls, read_text
 from .cells import parse_cell
+from .magics import Magic, read_magic
 from .shell_effects import find_command_effects
 
 Kind = Literal["asks_for_input", "installs_packages", "writes_files", "writes_database", "runs_commands"]
@@ -88,9 +89,6 @@ _SQL_WRITES = re.compile(
     r"(?!.*\bif\s+not\s+exists\b)",
     re.IGNORECASE | re.DOTALL,
 )
-#: Magics whose code is Python, and magics whose code a shell runs.
-_PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "px"})
-_SHELL_MAGICS = frozenset({"bash", "sh", "script", "system", "sx", "zsh"})
 _INSTALLERS = frozenset({"pip", "conda", "mamba", "micromamba", "uv"})
 #: Magics that write a file, and magics that act on files as the command of that name.
 _FILE_MAGICS = frozenset({"writefile", "file", "save", "store", "logstart", "notebook"})
@@ -121,7 +119,7 @@ def _find_in_call(call: ast.Call, names: Names) -> Iterable[Effect]:
         return
     magic = read_magic(call)
     if magic is not None:
-        yield from _find_in_magic(*magic)
+        yield from _find_in_magic(magic)
     elif name in _ASKS:
         yield Effect("asks_for_input")
     elif name in _RUNS:
@@ -168,19 +166,21 @@ def _judge_command(command: str) -> Iterable[Effect]:
         yield Effect(kind, what)
 
 
-def _find_in_magic(magic: str, line: str, body: str) -> Iterable[Effect]:
-    """Yield the effects of a magic with its line and, for a cell magic, its body; a `!` command is the magic `!`."""
-    if magic in _PYTHON_MAGICS:
-        yield from find_effects(body or line)
-    elif magic in _SHELL_MAGICS or magic == "!":
-        yield from _judge_command(body or line)
-    elif magic in _INSTALLERS or magic in _COMMAND_MAGICS:
-        yield from _judge_command(f"{magic} {line}")
-    elif magic in _FILE_MAGICS:
-        yield Effect("writes_files", _shorten(line.split()[-1] if magic in {"writefile", "file"} and line else ""))
-    elif magic == "sql":
-        yield from _judge_sql(body or line)
-    elif magic == "debug":
+def _find_in_magic(magic: Magic) -> Iterable[Effect]:
+    """Yield the effects of a magic or a command."""
+    name, line = magic.name, magic.line
+    if magic.kind == "python":
+        for source in magic.code:
+            yield from find_effects(source)
+    elif magic.kind == "shell":
+        yield from _judge_command(magic.body or line)
+    elif name in _INSTALLERS or name in _COMMAND_MAGICS:
+        yield from _judge_command(f"{name} {line}")
+    elif name in _FILE_MAGICS:
+        yield Effect("writes_files", _shorten(line.split()[-1] if name in {"writefile", "file"} and line else ""))
+    elif name == "sql":
+        yield from _judge_sql(magic.body or line)
+    elif name == "debug":
         yield Effect("asks_for_input")
 
 

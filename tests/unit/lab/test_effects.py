@@ -21,6 +21,8 @@ def found(source):
         "%debug",
         "%%time\nname = input()",
         "%time name = input()",
+        "%memit -r 1 name = input()",
+        "%%timeit name = input()\nname",
     ],
 )
 def test_input_is_found(source):

@@ -36,6 +36,13 @@ def going(folder: Path, *sources: str, **options: tuple[str, ...]) -> list[str]:
     return sorted(find(folder, *sources, **options).going)
 
 
+def test_modules_that_code_in_a_magic_imports_go_along(folder):
+    write(folder, "nets.py", "import top")
+    write(folder, "top.py")
+    magic = "get_ipython().run_cell_magic('time', '', 'import nets')"
+    assert going(folder, magic) == ["nets.py", "top.py"]
+
+
 def test_imported_modules_go_along_with_the_modules_that_they_import(folder):
     for path, content in {
         "model.py": "from nets import conv\nimport helpers.text as t",
