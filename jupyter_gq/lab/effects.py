@@ -23,8 +23,6 @@ from .magics import Magic, read_magic
 from .shell_effects import find_command_effects
 
 Kind = Literal["asks_for_input", "installs_packages", "writes_files", "writes_database", "runs_commands"]
-#: Longest name of a file that is shown.
-LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class Effect:
     """An effect of a cell, with the thing that is affected."""
 
     kind: Kind
-    #: Name of the file or the command, if it is known; otherwise empty.
+    #: Whole path of the file, or name of the command, if it is known; otherwise empty.
     what: str = ""
 
 
@@ -177,7 +175,7 @@ def _find_in_magic(magic: Magic) -> Iterable[Effect]:
     elif name in _INSTALLERS or name in _COMMAND_MAGICS:
         yield from _judge_command(f"{name} {line}")
     elif name in _FILE_MAGICS:
-        yield Effect("writes_files", _shorten(line.split()[-1] if name in {"writefile", "file"} and line else ""))
+        yield Effect("writes_files", line.split()[-1] if name in {"writefile", "file"} and line else "")
     elif name == "sql":
         yield from _judge_sql(magic.body or line)
     elif name == "debug":
@@ -210,12 +208,12 @@ def _is_text(node: ast.expr | None) -> bool:
 
 
 def _read_path(node: ast.expr | None) -> str:
-    """Return the literal path in a destination such as `"a.csv"` or `Path("a.csv").open`, shortened; otherwise ""."""
+    """Return the literal path in a destination such as `"a.csv"` or `Path("a.csv").open`; otherwise ""."""
     if isinstance(node, ast.Attribute):
         return _read_path(node.value)
     if isinstance(node, ast.JoinedStr):
         return ""
-    return _shorten(read_text(node))
+    return read_text(node)
 
 
 def _read_command(node: ast.expr | None) -> str:
@@ -230,7 +228,3 @@ def _drop_unknown_tail(parts: Sequence[ast.expr]) -> Sequence[ast.expr]:
     first = parts[0] if parts else None
     is_python = isinstance(first, ast.Attribute) and first.attr == "executable"
     return parts if is_python or _is_text(first) else ()
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :]
