@@ -95,7 +95,7 @@ class Magic:
 
 @dataclass(kw_only=True, slots=True)
 class Expansions:
-    """What IPython puts into the text of a command or magic."""
+    """Parts of the text of a command or magic into which IPython puts values."""
 
     expressions: list[ast.expr] = field(default_factory=list)
     #: Names after `$`, which may also be variables of the shell.
